@@ -74,6 +74,7 @@
 //! - [`downstream`]: clients: sessions and services.
 //! - [`snapshot`]: what is known, on disk, for the next start.
 //! - [`config`], [`telemetry`], [`shutdown`], [`admin`]: what operators choose and see.
+//! - `answers`: what the admin address says, as the commands read it.
 //! - [`otlp`]: metrics and traces, sent to an OpenTelemetry collector.
 //! - [`supervisor`]: what systemd is told.
 //! - [`get`]: one question to a server, for people.
@@ -108,6 +109,7 @@
 pub use {cache, classes, identity, inquiry, json, proto, protocol, xds};
 
 pub mod admin;
+mod answers;
 pub mod app;
 pub mod census;
 pub mod cli;

@@ -3,6 +3,7 @@
 //! Owns the machines of the views in which clients have rejected something, and their questions under way. A view without rejections
 //! has nothing here. Decides nothing itself.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -33,6 +34,10 @@ pub struct Bench {
 struct Judged {
     view: Weak<View>,
     verdicts: Verdicts,
+    /// Whether it has what an earlier run of the relay has condemned.
+    restored: bool,
+    /// When it has taken over what was condemned where its clients come from.
+    inherited: Option<Instant>,
 }
 
 /// So often it is looked whether what is condemned is still there. What clients read does not wait for that.
@@ -76,15 +81,16 @@ impl Bench {
         let now = clock::now();
         for view in self.docket.take() {
             let judged = self.views.entry(address(&view));
-            let judged = judged.or_insert_with(|| Judged::new(&view, now));
+            let judged = judged.or_insert_with(|| Judged::new(&view));
             judged.verdicts.set(self.docket.settings().after);
-            for type_url in view.take_unjudged() {
+            judged.inherit(&view, now);
+            for type_url in view.verdicts().rejected().take_unjudged() {
                 judged.verdicts.handle_rejection(&type_url, now);
             }
-            if view.take_trial() {
+            if view.verdicts().take_trial() {
                 judged.verdicts.handle_trial(now);
             }
-            for released in view.take_released() {
+            for released in view.verdicts().take_released() {
                 let same = |one: &Condemned| {
                     one.kind == released.kind && one.is(&released.type_url, released.name(), released.version)
                 };
@@ -107,14 +113,16 @@ impl Bench {
     fn turn(&mut self) {
         let (now, after) = (clock::now(), self.docket.settings().after);
         let (census, asked, metrics) = (&self.census, &mut self.asked, &self.metrics);
+        let mut condemns = false;
         self.views.retain(|at, judged| {
-            let Some(view) = judged.view.upgrade().filter(|view| !view.is_closed()) else {
+            let Some(view) = judged.view.upgrade().filter(|view| !view.mailbox().is_closed()) else {
                 return false;
             };
             let verdicts = &mut judged.verdicts;
             verdicts.set(after);
             with_contents(&view, |contents| verdicts.handle_contents(contents, now));
             if let Some(sentence) = verdicts.take_condemned() {
+                condemns |= sentence.events.iter().any(|(_, end)| end.is_none());
                 publish(&view, sentence, now);
             }
             while let Some(hearing) = verdicts.poll_question(now) {
@@ -129,6 +137,20 @@ impl Bench {
             .flat_map(|judged| judged.verdicts.condemned())
             .collect();
         metrics.show(all.iter().map(|one| &one.type_url));
+        if condemns {
+            self.tell_others();
+        }
+    }
+
+    /// Clients may come to the view of another server next: it takes over what is condemned here.
+    fn tell_others(&self) {
+        let all = self.census.views();
+        let read = all.iter().filter(|view| {
+            view.neighbours()
+                .elsewhere()
+                .is_some_and(|other| !other.head().condemned().is_empty())
+        });
+        read.for_each(|view| self.docket.add(view));
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -139,21 +161,32 @@ impl Bench {
 }
 
 impl Judged {
-    /// Begins with what an earlier run of the relay has condemned.
-    fn new(view: &Arc<View>, now: Instant) -> Self {
-        let mut verdicts = Verdicts::default();
-        let class = Arc::new(view.class().clone());
-        let of_view = |one: &Arc<Condemned>| Condemned {
-            kind: (one.kind.as_ref()).map(|kind| ClientKind::new(class.clone(), kind.user_agent().clone())),
-            ..Condemned::clone(one)
-        };
-        if let Some(restored) = view.restored() {
-            verdicts.restore(restored.condemned().iter().map(of_view).collect(), now);
-        }
+    fn new(view: &Arc<View>) -> Self {
         Self {
             view: Arc::downgrade(view),
-            verdicts,
+            verdicts: Verdicts::default(),
+            restored: false,
+            inherited: None,
         }
+    }
+
+    /// Takes over what an earlier run of the relay has condemned, and what is condemned since the last call in the view of another server
+    /// whose clients read this one.
+    fn inherit(&mut self, view: &Arc<View>, now: Instant) {
+        let restored = (!self.restored).then(|| view.head().restored()).flatten();
+        let elsewhere = view.neighbours().elsewhere().map(|other| other.head().condemned());
+        let before = self.inherited.replace(now);
+        let new = elsewhere.iter().flat_map(|all| all.iter());
+        let new = new.filter(|one| one.kind.is_some() && before.is_none_or(|before| one.since > before));
+        let restored = restored.iter().flat_map(|cut| cut.condemned().iter());
+        let class = LazyCell::new(|| Arc::new(view.class().clone()));
+        let of_view = |one: &Arc<Condemned>| Condemned {
+            kind: (one.kind.as_ref()).map(|kind| ClientKind::new(Arc::clone(&class), kind.user_agent().clone())),
+            ..Condemned::clone(one)
+        };
+        let all: Vec<Condemned> = restored.chain(new).map(of_view).collect();
+        self.restored = true;
+        self.verdicts.restore(all, now);
     }
 }
 
@@ -162,17 +195,29 @@ fn address(view: &Arc<View>) -> usize {
 }
 
 fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
-    let (cut, restored) = (view.cut(), view.restored());
+    let (cut, restored) = (view.cut(), view.head().restored());
+    let elsewhere = view.neighbours().elsewhere().map(|other| other.cut());
+    // What nobody reads may be out of date.
+    let unread = LazyCell::new(|| !view.demand().is_read());
     act(&Contents {
         is_current: &|type_url: &TypeUrl, name: &Name, version| {
             let mut cuts = std::iter::once(&cut).chain(&restored);
-            cuts.any(|cut| is_current(cut, type_url, name, version))
+            let before = |before: &Arc<Cut>| {
+                is_current(before, type_url, name, version) && (!knows(&cut, type_url, name) || *unread)
+            };
+            cuts.any(|cut| is_current(cut, type_url, name, version)) || elsewhere.as_ref().is_some_and(before)
         },
         earlier: &|type_url: &TypeUrl, name: &Name, version| {
-            let (resource, until) = view.before(type_url, name, version)?;
+            let (resource, until) = view.head().before(type_url, name, version)?;
             Some(Earlier { resource, until })
         },
     });
+}
+
+/// Whether the server has said anything of this name.
+fn knows(cut: &Cut, type_url: &TypeUrl, name: &Name) -> bool {
+    let mut halves = cut.slot(type_url).into_iter().flat_map(|slot| slot.halves());
+    halves.any(|state| state.complete() || state.entries().get(name).is_some())
 }
 
 fn is_current(cut: &Cut, type_url: &TypeUrl, name: &Name, version: Version) -> bool {

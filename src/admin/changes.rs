@@ -84,7 +84,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
 fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
     let mut listed = Vec::new();
     for view in census.views() {
-        for (at, event) in view.ended_holds() {
+        for (at, event) in view.guarded().ended() {
             let HoldChange::Ended(end) = event.change else {
                 continue;
             };

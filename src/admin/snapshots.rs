@@ -3,6 +3,7 @@
 //! Owns the form of the answer, and who gets keys and certificates. Does not know what is in a snapshot.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -18,6 +19,7 @@ use tokio::sync::Semaphore;
 use super::guard::{self, Visitor};
 use super::orders::Access;
 use super::{Shown, forms};
+use crate::clock;
 use crate::config::AdminAction;
 use crate::telemetry::Status;
 
@@ -37,6 +39,8 @@ struct Wanted {
 
 /// How many are answered at a time: while one is taken, a snapshot of a view is in memory once more.
 static TAKING: Semaphore = Semaphore::const_new(2);
+/// How long the others wait for their turn. They are patient for twice as long.
+const TURN: Duration = Duration::from_secs(1);
 
 impl Snapshots {
     /// Creates what `list` returns, with keys and certificates or without.
@@ -71,7 +75,7 @@ pub(super) fn router(access: Access) -> Router<Shown> {
         if secrets && let Some(refused) = no_secrets(&shown, &visitor, &headers, access) {
             return refused;
         }
-        answer(&shown, secrets)
+        answer(&shown, secrets).await
     };
     Router::new().route("/snapshots", get(taken))
 }
@@ -87,12 +91,12 @@ fn no_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Acc
 }
 
 /// Each snapshot stands behind its length, as eight bytes, the least first.
-fn answer(shown: &Shown, secrets: bool) -> Response {
+async fn answer(shown: &Shown, secrets: bool) -> Response {
     if shown.health.status() == Status::Starting {
         let why = "this relay is starting itself, and has no snapshot to give\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
-    let Ok(turn) = TAKING.try_acquire() else {
+    let Some(Ok(turn)) = clock::timeout(TURN, TAKING.acquire()).await else {
         let why = "two others take snapshots; ask again in a few seconds\n";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], why).into_response();
     };

@@ -1,6 +1,6 @@
 //! `/views`: what the relay has of its control planes, view by view, with digests by which replicas can be compared.
 //!
-//! Owns the form. What a view is, and how its digests are made, is in `cache` and `xds`.
+//! Owns what is counted. The form is in `answers`; what a view is, and how its digests are made, is in `cache` and `xds`.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,10 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{Shown, forms};
+use crate::answers::{self, Half, Halves, Views};
 use crate::cache::View;
 use crate::clock;
 use crate::xds::{self, ServerState};
@@ -37,42 +38,46 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
         if number % AT_ONCE == 0 {
             tokio::task::yield_now().await;
         }
-        listed.push(json_of(view, &names));
+        listed.push(shown_view(view, &names));
     }
-    forms::json(&json!({ "left_out": views.len() - listed.len(), "views": listed }))
+    let left_out = views.len() - listed.len();
+    forms::json(&json!(Views {
+        left_out,
+        views: listed
+    }))
 }
 
-fn json_of(view: &View, names: &BTreeMap<usize, String>) -> Value {
-    let (reading, watching) = view.readers();
+fn shown_view(view: &View, names: &BTreeMap<usize, String>) -> answers::View {
+    let (reading, watching) = view.demand().readers();
     let cut = view.cut();
     let away = cut.server_state() == ServerState::Failing;
     let types = cut.slots().map(|(type_url, slot)| {
-        let all = json!({
-            "wildcard": slot.wildcard.as_ref().map(|state| half(state, away)),
-            "named": half(&slot.named, away),
-        });
-        (type_url.full_name().to_owned(), all)
+        let halves = Halves {
+            wildcard: slot.wildcard.as_ref().map(|state| half(state, away)),
+            named: half(&slot.named, away),
+        };
+        (type_url.full_name().to_owned(), halves)
     });
-    let holds = view.holds();
+    let holds = view.head().holds();
     let troubles = holds.iter().filter(|hold| hold.is_trouble(clock::now()));
-    json!({
-        "class": view.class().to_string(),
-        "server": names.get(&view.server()),
-        "reading": reading,
-        "watching": watching,
-        "held": holds.iter().map(|hold| hold.removals.len()).sum::<usize>(),
-        "held_in_trouble": troubles.map(|hold| hold.removals.len()).sum::<usize>(),
-        "types": types.collect::<Map<_, _>>(),
-    })
+    answers::View {
+        class: view.class().to_string(),
+        server: names.get(&view.server()).cloned(),
+        reading,
+        watching,
+        held: holds.iter().map(|hold| hold.removals.len()).sum(),
+        held_in_trouble: Some(troubles.map(|hold| hold.removals.len()).sum()),
+        types: types.collect(),
+    }
 }
 
-/// Returns what the wildcard covers, or what was asked for by name. The digests of equal contents are equal.
-fn half(state: &xds::State, away: bool) -> Value {
-    json!({
-        "resources": state.present(),
-        "bytes": state.bytes(),
-        "complete": state.complete(),
-        "stale": state.stale() || away && state.present() > 0,
-        "digest": state.sum().to_string(),
-    })
+/// Returns what the wildcard covers, or what was asked for by name.
+fn half(state: &xds::State, away: bool) -> Half {
+    Half {
+        resources: state.present(),
+        bytes: state.bytes(),
+        complete: state.complete(),
+        stale: state.stale() || away && state.present() > 0,
+        digest: state.sum().to_string(),
+    }
 }

@@ -22,12 +22,12 @@ pub(super) fn snapshots(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, schemas: &Sche
         let views = scopes.all().into_iter();
         let encode = |view: Arc<View>| -> Option<Encode> {
             let of = identity(&fleet, &scopes, &view)?;
-            let (kept, schemas) = (view.knowledge(), schemas.clone());
+            let (kept, schemas) = (view.head().knowledge(), schemas.clone());
             let encode = move || {
                 let may = |type_url: &TypeUrl, one: &Resource| secrets || !hides(&schemas, type_url, one);
                 encoded(&of, &kept.whole(), Choice { secrets, may: &may })
             };
-            (!view.knowledge().is_empty()).then(|| Box::new(encode) as Encode)
+            (!view.head().knowledge().is_empty()).then(|| Box::new(encode) as Encode)
         };
         views.filter_map(encode).collect()
     })
@@ -46,10 +46,13 @@ pub(super) fn identity(fleet: &Fleet, scopes: &Scopes, view: &View) -> Option<Id
     })
 }
 
-/// Whether a resource has a secret in it that nobody sees on the admin address, such as the private key of a listener.
+/// Whether a resource has a secret in it that nobody sees on the admin address, such as the private key of a listener. What cannot be
+/// read, although its type is known, may have one.
 fn hides(schemas: &Schemas, type_url: &TypeUrl, resource: &Resource) -> bool {
     let has = |bytes: &[u8]| bytes.windows(REDACTED.len()).any(|part| part == REDACTED);
     let body = resource.body();
-    let shown = schemas.redacted(type_url.url(), &body);
-    shown.is_some_and(|shown| has(&shown) && !has(&body))
+    match schemas.redacted(type_url.url(), &body) {
+        Some(shown) => has(&shown) && !has(&body),
+        None => schemas.knows(type_url.url()),
+    }
 }

@@ -342,9 +342,9 @@ fn show(views: &[Arc<View>], fleet: &Fleet, metrics: &Metrics) {
     let mut stale: BTreeMap<String, usize> = BTreeMap::new();
     for view in views {
         // A view that no client reads serves nobody: its clients get everything from another server.
-        let types = view.stale().len();
+        let types = view.head().stale().len();
         if types > 0
-            && view.readers().0 > 0
+            && view.demand().readers().0 > 0
             && let Some(member) = fleet.get(view.server())
         {
             *stale.entry(member.name.clone()).or_default() += types;

@@ -178,8 +178,31 @@ impl Neighbours {
         }
     }
 
-    /// Asks, and returns the answer if it is one.
-    async fn begun(&self, Door { neighbour, address }: &Door<'_>) -> Result<Incoming, Refusal> {
+    /// Asks, and returns the answer if it is one. A neighbour whose rules give no secrets is asked for the rest.
+    async fn begun(&self, door: &Door<'_>) -> Result<Incoming, Refusal> {
+        let Door { neighbour, address } = door;
+        if self.secrets && neighbour.credentials != Credentials::Insecure {
+            match door.get("/snapshots?secrets=true").await {
+                Err(Refusal::Status { status: 403, said }) => {
+                    tracing::warn!(neighbour = neighbour.uri, %address, said, "a neighbour gives no keys and certificates; it is asked for the rest");
+                }
+                answered => return answered,
+            }
+        }
+        door.get("/snapshots").await
+    }
+
+    /// Reads a snapshot, on a thread where that may take long.
+    async fn read(&self, bytes: Bytes) -> Result<Snapshot, Refusal> {
+        let (types, secrets) = (self.types.clone(), self.secrets);
+        let read = tokio::task::spawn_blocking(move || snapshot::decode(&bytes, &types, plan::now(), secrets));
+        Ok(read.await.map_err(|_| Refusal::Lost)??)
+    }
+}
+
+impl Door<'_> {
+    async fn get(&self, path: &'static str) -> Result<Incoming, Refusal> {
+        let Self { neighbour, address } = self;
         let endpoint = Endpoint::Tcp {
             host: address.ip().to_string(),
             port: address.port(),
@@ -189,12 +212,6 @@ impl Neighbours {
         let (mut sender, connection) = http1::handshake(TokioIo::new(connected.io)).await?;
         // It ends with the answer.
         drop(spawn(async move { drop(connection.await) }));
-        let secrets = self.secrets && neighbour.credentials != Credentials::Insecure;
-        let path = if secrets {
-            "/snapshots?secrets=true"
-        } else {
-            "/snapshots"
-        };
         let mut request = http::Request::new(Empty::<Bytes>::new());
         *request.uri_mut() = http::Uri::from_static(path);
         let headers = request.headers_mut();
@@ -214,13 +231,6 @@ impl Neighbours {
             status: status.as_u16(),
             said: String::from_utf8_lossy(&said).trim().escape_debug().to_string(),
         })
-    }
-
-    /// Reads a snapshot, on a thread where that may take long.
-    async fn read(&self, bytes: Bytes) -> Result<Snapshot, Refusal> {
-        let (types, secrets) = (self.types.clone(), self.secrets);
-        let read = tokio::task::spawn_blocking(move || snapshot::decode(&bytes, &types, plan::now(), secrets));
-        Ok(read.await.map_err(|_| Refusal::Lost)??)
     }
 }
 

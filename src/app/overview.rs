@@ -113,7 +113,7 @@ impl Overview {
             State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
         };
         let open = |status: &&&Status| is_open(status);
-        let readers = views.iter().map(|view| view.readers_of(owner));
+        let readers = views.iter().map(|view| view.demand().readers_of(owner));
         let (sessions, watching) = readers.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching));
         let mut types = BTreeMap::new();
         views.iter().for_each(|view| hold(view, &mut types));
@@ -159,7 +159,7 @@ fn left(row: &Row, views: &[&Arc<View>]) -> BTreeSet<usize> {
     }
     let known = |at: &usize| row.servers.contains(at) || row.others.contains(at);
     let others = views.iter().filter(|view| !known(&view.server()));
-    let read = others.filter(|view| view.readers_of(row.owner.as_deref()).0 > 0);
+    let read = others.filter(|view| view.demand().readers_of(row.owner.as_deref()).0 > 0);
     read.map(|view| view.server()).collect()
 }
 
@@ -199,11 +199,11 @@ fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
 fn server_state(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
     let refused = |streams: &[Status]| streams.iter().any(|status| status.refused);
     let served = views.iter().zip(streams).filter(|(_, streams)| !refused(streams));
-    let mut served = served.map(|(view, _)| view.server_state()).peekable();
+    let mut served = served.map(|(view, _)| view.head().server_state()).peekable();
     if served.peek().is_some() {
         return worst(served);
     }
-    worst(views.iter().map(|view| view.server_state()))
+    worst(views.iter().map(|view| view.head().server_state()))
 }
 
 /// Returns the worst of the states that the views of one server have.
@@ -243,7 +243,7 @@ fn lacking(views: &[&Arc<View>], owners: &Owners, owner: Option<&str>) -> Lackin
     for view in views {
         let ours = |(type_url, target): &(TypeUrl, Target)| owners.of(type_url, target.name()) == owner;
         let lacking: Vec<_> = view.unanswered().into_iter().filter(ours).collect();
-        all.sessions += view.sessions_of(&lacking).len();
+        all.sessions += view.demand().sessions_of(&lacking).len();
         all.count += lacking.len();
         let room = NAMES_SHOWN.saturating_sub(all.some.len());
         let some = lacking.iter().take(room);

@@ -243,7 +243,7 @@ pub(super) fn hold(scopes: &Scopes, config: &Config) {
         history_bytes: config.limits.history_bytes,
     });
     if config.verdict_after == 0 {
-        scopes.all().iter().for_each(|view| view.forget_secrets());
+        scopes.all().iter().for_each(|view| view.head().forget_secrets());
     }
 }
 

@@ -66,7 +66,7 @@ impl ViewLog {
             let first = rows.values().any(|row| row.servers.first() == Some(&view.server()));
             let seen = Seen {
                 failing: view.cut().server_state() == ServerState::Failing,
-                fallen: if first { 0 } else { view.readers().0 },
+                fallen: if first { 0 } else { view.demand().readers().0 },
             };
             let course = self.views.entry((view.class().clone(), view.server())).or_default();
             if let Some((before, suppressed)) = course.note(seen, now) {
@@ -79,7 +79,7 @@ impl ViewLog {
         let member = self.fleet.get(view.server());
         let server = member.as_ref().map_or("", |member| &member.name);
         let class = plan::class(&self.scopes, view.class());
-        let (sessions, watching) = view.readers();
+        let (sessions, watching) = view.demand().readers();
         if now.failing != before.failing {
             if now.failing {
                 let lacking = view.lacking().len();

@@ -171,7 +171,7 @@ impl Warm {
         let mut changed = Vec::new();
         for view in self.scopes.all() {
             let Some(of) = self.identity(&view) else { continue };
-            let (generation, kept) = (view.generation(), view.knowledge());
+            let (generation, kept) = (view.head().generation(), view.head().knowledge());
             let same = written.get(&of).is_some_and(|last| last.is(&view, generation));
             // An empty view must not replace an earlier snapshot.
             if !same && !kept.is_empty() {
@@ -196,7 +196,7 @@ impl Warm {
             generation,
         } in changed
         {
-            let (into, named, holds) = (folder.clone(), of.clone(), view.holds());
+            let (into, named, holds) = (folder.clone(), of.clone(), view.head().holds());
             match blocking(move || into.save(&named, &kept.whole())).await {
                 Ok(()) => {
                     tracing::debug!(server = of.server, class = of.class, generation, "snapshot written");
@@ -248,7 +248,7 @@ impl Warm {
 impl Written {
     fn is(&self, view: &View, generation: u64) -> bool {
         let same = std::ptr::eq(self.view.as_ptr(), view) && self.generation == generation;
-        same && Arc::ptr_eq(&self.holds, &view.holds())
+        same && Arc::ptr_eq(&self.holds, &view.head().holds())
     }
 }
 

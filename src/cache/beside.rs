@@ -35,8 +35,8 @@ pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<
     let wants = move |type_url: &TypeUrl, name: &Name| {
         let owner = standpoint.routes.owners().of(type_url, Some(name));
         match standpoint.read(owner) {
-            None => standpoint.view.wants(type_url, name),
-            Some(others) => others.iter().any(|view| view.wants(type_url, name)),
+            None => standpoint.view.demand().wants(type_url, name),
+            Some(others) => others.iter().any(|view| view.demand().wants(type_url, name)),
         }
     };
     Some(Beside::new(owners, find, wants))
@@ -62,7 +62,7 @@ impl Standpoint {
         self.scopes.note_onlooker(&self.view);
         let others = self.routes.all_owners().flat_map(|owner| self.open(owner));
         for other in others.filter(|other| !Arc::ptr_eq(other, &self.view)) {
-            other.note_onlooker(&self.view);
+            other.neighbours().note_onlooker(&self.view);
         }
     }
 
@@ -71,9 +71,12 @@ impl Standpoint {
     fn read(&self, owner: Option<&str>) -> Option<Vec<Arc<View>>> {
         let open = self.open(owner);
         let others = open.iter().filter(|other| !Arc::ptr_eq(other, &self.view));
-        let read: Vec<_> = others.filter(|other| other.is_read_for(owner)).cloned().collect();
+        let read: Vec<_> = others
+            .filter(|other| other.demand().is_read_for(owner))
+            .cloned()
+            .collect();
         let own = self.routes.reads(owner, self.view.class(), self.view.server());
-        if own && (read.is_empty() || self.view.is_read_for(owner)) {
+        if own && (read.is_empty() || self.view.demand().is_read_for(owner)) {
             return None;
         }
         match read.is_empty() {

@@ -50,9 +50,12 @@ impl Docket {
     }
 
     /// The view has news.
-    pub(crate) fn add(&self, view: &Arc<View>) {
+    pub fn add(&self, view: &Arc<View>) {
         let mut views = self.views.lock();
-        views.push(Arc::downgrade(view));
+        // Many sessions have news of one view at a time.
+        if views.last().is_none_or(|last| last.as_ptr() != Arc::as_ptr(view)) {
+            views.push(Arc::downgrade(view));
+        }
         drop(views);
         self.news.notify_one();
     }

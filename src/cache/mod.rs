@@ -27,7 +27,10 @@ pub use routes::{Canary, Lists, Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
 pub use vacancy::Room;
-pub use view::{EarlierContent, Knowledge, Respondents, Seat, Summary, View, ViewSettings, WordsQuestion};
+pub use view::{
+    Demand, EarlierContent, Guarded, Head, Knowledge, Mailbox, Neighbours, Rejected, Respondents, Seat, Summary,
+    Verdicts, View, ViewSettings, WordsQuestion,
+};
 
 use classes::Unfit;
 

@@ -41,6 +41,6 @@ impl Onlookers {
         views
             .iter()
             .filter_map(Weak::upgrade)
-            .for_each(|view| view.wake_writer());
+            .for_each(|view| view.mailbox().wake());
     }
 }

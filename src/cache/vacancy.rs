@@ -12,8 +12,8 @@ use super::Full;
 #[derive(Debug)]
 pub(super) struct Vacancy {
     bytes: AtomicUsize,
-    /// How often it was set.
-    looks: AtomicUsize,
+    /// What of it requests have taken that are still being read: whoever looks at the memory cannot see all of that yet.
+    reserved: AtomicUsize,
     /// The limit of memory from which it follows, in bytes.
     memory: AtomicUsize,
 }
@@ -41,14 +41,14 @@ const REQUESTS_BYTES: usize = 64 << 20;
 pub struct Room {
     vacancy: Arc<Vacancy>,
     bytes: usize,
-    look: usize,
+    kept: usize,
 }
 
 impl Default for Vacancy {
     fn default() -> Self {
         Self {
             bytes: AtomicUsize::new(usize::MAX),
-            looks: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
         }
     }
@@ -57,8 +57,8 @@ impl Default for Vacancy {
 impl Vacancy {
     /// So many bytes are left of this limit of memory; 0 is no limit.
     pub(super) fn set(&self, left: usize, memory: usize) {
-        self.looks.fetch_add(1, Ordering::Relaxed);
         self.memory.store(memory, Ordering::Relaxed);
+        let left = left.saturating_sub(self.reserved.load(Ordering::Relaxed));
         self.bytes
             .store(if memory == 0 { usize::MAX } else { left }, Ordering::Relaxed);
     }
@@ -83,15 +83,19 @@ impl Vacancy {
     /// # Errors
     /// There is none, under this limit of memory.
     pub(super) fn bring(self: &Arc<Self>, versions: usize) -> Result<Room, usize> {
-        let look = self.looks.load(Ordering::Relaxed);
         let (memory, bytes) = (
             self.memory.load(Ordering::Relaxed),
             versions.saturating_mul(VERSION_BYTES),
         );
         let spare = if bytes == 0 { 0 } else { spare(memory) };
         self.shrink(bytes, spare).map_err(|()| memory)?;
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
         let vacancy = self.clone();
-        Ok(Room { vacancy, bytes, look })
+        Ok(Room {
+            vacancy,
+            bytes,
+            kept: 0,
+        })
     }
 
     /// Takes so many bytes, if so many are left then.
@@ -110,19 +114,17 @@ fn spare(memory: usize) -> usize {
 impl Room {
     /// So many of the versions are kept.
     pub fn keep(&mut self, versions: usize) {
-        self.bytes = self.bytes.saturating_sub(versions.saturating_mul(VERSION_BYTES));
+        self.kept = versions.saturating_mul(VERSION_BYTES).min(self.bytes);
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // Whoever looked since then has seen what was taken.
-        if self.bytes > 0 && self.vacancy.looks.load(Ordering::Relaxed) == self.look {
-            let give = |left: usize| Some(left.saturating_add(self.bytes));
-            let _ = self
-                .vacancy
-                .bytes
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
-        }
+        self.vacancy.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
+        let give = |left: usize| Some(left.saturating_add(self.bytes - self.kept));
+        let _ = self
+            .vacancy
+            .bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
     }
 }

@@ -1,6 +1,7 @@
 //! What the clients of a view say of the contents that some of them reject.
 //!
-//! Owns the two questions, who rejects and then who has accepted, and what makes a client another than others. Condemns nothing.
+//! Owns the two questions, what those reject who have rejected something and then who has accepted that, and what makes a client another
+//! than others. Condemns nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,10 +18,11 @@ use crate::xds::named_in;
 const CHANGED_MAX: usize = 256;
 
 impl Census {
-    /// Asks the clients of a view what they reject of a type, and then all of them about that.
+    /// Asks the clients of a view that have rejected something of a type what it is, and then all of them about that.
     pub async fn hear(&self, view: Arc<View>, mut hearing: Hearing) -> Hearing {
         let type_url = hearing.type_url().clone();
-        let mut round = self.ask_at(view.clone(), at(Depth::RejectionsAt(type_url.clone())));
+        let rejecting = view.take_rejecting(&type_url);
+        let mut round = self.ask_those(rejecting, at(Depth::RejectionsAt(type_url.clone())));
         let mut blames_none = false;
         while let Some(stream) = round.next().await {
             for one in &stream.types {
@@ -30,7 +32,7 @@ impl Census {
             }
         }
         if blames_none {
-            let changed = view.replaced_names(&type_url, CHANGED_MAX);
+            let changed = view.head().replaced_names(&type_url, CHANGED_MAX);
             changed.iter().for_each(|name| hearing.ask_about(name));
         }
         if hearing.names().is_empty() {

@@ -148,6 +148,14 @@ impl Census {
         self.round(vec![view], question)
     }
 
+    /// Asks these sessions of a view.
+    fn ask_those(&self, respondents: Respondents, question: Question) -> Round {
+        Round {
+            respondents: Some(respondents),
+            ..self.round(Vec::new(), question)
+        }
+    }
+
     fn round(&self, views: Vec<Arc<View>>, question: Question) -> Round {
         Round {
             repeats: question.is_about_one() && views.len() > 1,

@@ -45,7 +45,7 @@ impl Census {
         while let Some(stream) = round.next().await {
             tally.add(stream, names_node);
         }
-        let condemned = view.condemned();
+        let condemned = view.head().condemned();
         let condemned = condemned.iter().filter(|one| one.type_url == type_url);
         condemned.for_each(|one| tally.add_condemned(one, view.class()));
         tally.finish()

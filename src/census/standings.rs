@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::Census;
+use crate::answers;
 use crate::clock;
 use crate::inquiry::{ClientStream, ClientType, Depth, Question, Whom};
 use crate::xds::TypeUrl;
@@ -195,17 +195,16 @@ impl Standings {
     }
 
     /// Returns the counts over all types.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        json!({
-            "streams": self.streams(),
-            "up_to_date": self.current,
-            "rejecting": self.rejecting,
-            "lagging": self.lagging,
-            "waiting": self.waiting,
-            "away": self.away,
-            "why": self.words(),
-        })
+    pub(crate) fn answer(&self) -> answers::Standings {
+        answers::Standings {
+            streams: self.streams(),
+            up_to_date: self.current,
+            rejecting: self.rejecting,
+            lagging: self.lagging,
+            waiting: self.waiting,
+            away: self.away,
+            why: self.words(),
+        }
     }
 
     fn add(&mut self, stream: &ClientStream, now: Instant) {

@@ -25,6 +25,7 @@ use crate::xds::{Kind, TypeUrl};
 #[derive(Debug, Default)]
 pub(super) struct Log {
     nacks: Lines,
+    given_up: Lines,
     ends: Lines,
     handshakes: Lines,
     /// The certificates with a bad SPIFFE name.
@@ -88,9 +89,12 @@ impl Log {
     }
 
     /// B-22: logs that a client has rejected so much in a row that the relay holds back the rest, too.
-    pub(super) fn given_up(&self, node: &Node, type_url: &TypeUrl, names: usize) {
+    pub(super) fn given_up(&self, node: &Node, type_url: &TypeUrl, names: usize, now: Instant) {
+        let Some(suppressed) = self.given_up.admit(now) else {
+            return;
+        };
         tracing::warn!(
-            node = %node.id, r#type = %type_url, names,
+            node = %node.id, r#type = %type_url, names, suppressed,
             "a client rejects whatever is tried; what is left is held back until it changes or the client reconnects"
         );
     }

@@ -327,7 +327,7 @@ impl Asked {
             return Vec::new();
         }
         let names = resources.into_iter().map(|resource| resource.name().clone()).collect();
-        self.seat.view().words(&self.question.type_url, names).await
+        self.seat.view().mailbox().words(&self.question.type_url, names).await
     }
 
     async fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {

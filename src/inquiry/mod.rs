@@ -230,6 +230,17 @@ impl Drop for Inquiry {
     }
 }
 
+impl Depth {
+    /// The only type that is looked at; `None`: all types are.
+    #[must_use]
+    pub const fn type_url(&self) -> Option<&TypeUrl> {
+        match self {
+            Self::Types | Self::Resources | Self::Rejections => None,
+            Self::RejectionsAt(type_url) | Self::Among(type_url, _) | Self::Resource(type_url, _) => Some(type_url),
+        }
+    }
+}
+
 impl Question {
     /// Whether it is about one resource: then only streams are asked that ask for its name.
     #[must_use]

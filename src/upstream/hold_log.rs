@@ -12,7 +12,7 @@ use crate::xds::{HoldChange, HoldEnd, HoldEvent, HoldReason};
 pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &HoldMetrics, now: Instant) {
     metrics.count(event);
     if matches!(event.change, HoldChange::Ended(_)) {
-        view.note_ended(event.clone(), now);
+        view.guarded().note_ended(event.clone(), now);
     }
     let HoldEvent {
         type_url,

@@ -46,7 +46,7 @@ impl Holding {
 
     /// The writer begins.
     pub(super) fn begin(&mut self) {
-        if let Some(restored) = self.view.restored() {
+        if let Some(restored) = self.view.head().restored() {
             self.guard.remember(restored.holds(), now());
         }
     }
@@ -77,7 +77,7 @@ impl Holding {
 
     /// The state of the server, once nothing is left to be published.
     pub(super) fn handle_server(&mut self, state: ServerState, cut: &Cut) {
-        if state == ServerState::Up && self.view.forget_restored() {
+        if state == ServerState::Up && self.view.head().forget_restored() {
             self.guard.forget_unserved(cut);
         }
         self.guard.handle_server(state.reachable(), now());
@@ -117,7 +117,7 @@ impl Holding {
         let beside = find.and_then(|find| find(&self.view, true));
         let wanted = |type_url: &TypeUrl, name: &Name| match &beside {
             Some(beside) => beside.wants(type_url, name),
-            None => self.view.wants(type_url, name),
+            None => self.view.demand().wants(type_url, name),
         };
         self.guard.look_beside(beside.as_ref(), now());
         let mut changes = self.guard.release(cut, wanted, now());
@@ -144,7 +144,7 @@ impl Holding {
         if removals.is_none() && changes.is_none() {
             return;
         }
-        let known = self.view.holds();
+        let known = self.view.head().holds();
         let (unready, others): (Vec<Hold>, Vec<Hold>) = known
             .iter()
             .cloned()

@@ -32,7 +32,7 @@ impl Reports {
 
     /// Tells the streams what clients have rejected, asks the clients what the streams want to know, and notes what the server was told.
     pub(super) fn turn<L: Talk>(&mut self, view: &Arc<View>, talks: [&mut L; 2]) {
-        let rejected = view.take_rejected();
+        let rejected = view.verdicts().rejected().take();
         let Some(ask) = &self.ask else { return };
         let mut questions = Vec::new();
         for talk in talks {
@@ -40,7 +40,12 @@ impl Reports {
                 rejected.iter().for_each(|type_url| leg.rejected(type_url));
                 questions.extend(leg.take_questions());
                 for reported in leg.take_reported() {
-                    view.note_reported(&reported.type_url, reported.contents, reported.at);
+                    view.verdicts().rejected().note_reported(
+                        &view.cut(),
+                        &reported.type_url,
+                        reported.contents,
+                        reported.at,
+                    );
                 }
             });
         }

@@ -108,7 +108,7 @@ impl Writer<Way> {
             let (node, target, access) = (node.clone(), target.clone(), access.clone());
             Way::new(which, node, target, access, settings.clone(), answers.clone())
         };
-        let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guard());
+        let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
         Self::of(view, target.uri(), told, guard, way(Which::Main), way(Which::Aside))
     }
 
@@ -130,7 +130,7 @@ impl<L: Talk> Writer<L> {
         aside: L,
     ) -> Self {
         Self {
-            questions: view.questions(),
+            questions: view.mailbox().questions(),
             holding: Holding::new(view.clone(), server, holds, guard),
             view,
             server: server.to_owned(),
@@ -162,7 +162,7 @@ impl<L: Talk> Writer<L> {
     pub async fn run(mut self) {
         self.holding.begin();
         let mut changes = Vec::new();
-        while !self.view.is_closed() {
+        while !self.view.mailbox().is_closed() {
             self.turn(&mut changes).await;
             self.next(&mut changes).await;
             // A server that sends without a pause must not block the other tasks of this thread.
@@ -177,25 +177,25 @@ impl<L: Talk> Writer<L> {
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let (quiet, bound) = self.main.removal_times();
-        self.holding.set(quiet, bound, self.view.guard());
+        self.holding.set(quiet, bound, self.view.guarded().settings());
         let mut ordered = Vec::new();
-        for (order, doing) in self.view.take_orders() {
+        for (order, doing) in self.view.mailbox().take_orders() {
             self.holding.handle_order(&order);
             ordered.push(doing);
         }
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
         self.holding.hold(changes, &self.view.cut());
-        if self.view.take_superseded() {
+        if self.view.mailbox().take_superseded() {
             self.main.supersede();
             self.aside.supersede();
         }
-        if let Some(relays) = self.view.take_relays() {
+        if let Some(relays) = self.view.mailbox().take_relays() {
             self.main.come_through(&relays);
             self.aside.come_through(&relays);
         }
         for _ in 0..WANTS_AT_ONCE {
             self.pass_wants(changes);
-            if !self.view.is_behind() {
+            if !self.view.demand().is_behind() {
                 break;
             }
             tokio::task::yield_now().await;
@@ -220,7 +220,7 @@ impl<L: Talk> Writer<L> {
                 self.holding.handle_server(server_state, &cut);
                 self.holding.tell();
                 self.reports.turn(&self.view, [&mut self.main, &mut self.aside]);
-                self.view.publish_reason(self.reason(server_state).as_deref());
+                self.view.head().publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
                 drop(ordered);
                 return;
@@ -299,7 +299,7 @@ impl<L: Talk> Writer<L> {
 
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         loop {
-            let (earlier, mut restored) = (self.view.restored(), Vec::new());
+            let (earlier, mut restored) = (self.view.head().restored(), Vec::new());
             for (which, want) in told {
                 let leg = match which {
                     Which::Main => &mut self.main,
@@ -331,7 +331,7 @@ impl<L: Talk> Writer<L> {
             }
         };
         let view = self.view.clone();
-        let mut interest = pin!(view.changed());
+        let mut interest = pin!(view.mailbox().changed());
         let mut timer = pin!(timer);
         poll_fn(|cx: &mut Context<'_>| {
             let mut any = self.hear(cx, changes);
@@ -359,7 +359,7 @@ impl<L: Talk> Writer<L> {
 
     fn deadline(&self) -> Option<Instant> {
         let all = [
-            self.view.poll_timeout(),
+            self.view.demand().poll_timeout(),
             self.holding.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),

@@ -19,6 +19,8 @@ pub struct Scan {
     pub node: usize,
     /// Bytes of the type URL.
     pub type_url: usize,
+    /// Whether it rejects a response.
+    pub rejects: bool,
 }
 
 /// The message is not in protobuf's wire format.
@@ -71,6 +73,7 @@ impl Scan {
                     scan.versions += 1;
                 }
                 Field::Error => {
+                    scan.rejects = true;
                     scan.entries += 1;
                     walk(content, |number, _| {
                         scan.entries += usize::from(number == DETAILS);
@@ -196,6 +199,7 @@ mod tests {
             versions: 0,
             node: 102,
             type_url: 1,
+            rejects: true,
         };
         assert_eq!(Scan::of(&sotw.encode_to_vec(), Dialect::Sotw), Ok(scan));
         let delta = DeltaDiscoveryRequest {
@@ -214,6 +218,7 @@ mod tests {
             versions: 30,
             node: 102,
             type_url: 2,
+            rejects: true,
         };
         assert_eq!(Scan::of(&delta.encode_to_vec(), Dialect::Delta), Ok(scan));
     }

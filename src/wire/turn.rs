@@ -1,4 +1,5 @@
-//! The turn to work on something large: connections share a few threads, and many large requests at the same time would take all of them.
+//! The turn to work on a large request or a rejection: connections share a few threads, and many of these at the same time would take all
+//! of them.
 //!
 //! Owns the queue of all streams of the process. Does not know what is done in a turn, or for how long.
 

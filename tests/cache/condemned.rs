@@ -164,7 +164,7 @@ fn a_newcomer_tries_it() {
     };
     let tries = [0, 599, 600, 601, 1199].map(|seconds| comes(seconds).1);
     assert_eq!(tries, [false, false, true, false, false]);
-    assert!(view.take_trial() && !view.take_trial());
+    assert!(view.verdicts().take_trial() && !view.verdicts().take_trial());
     // What is published meanwhile does not begin it anew.
     drop(view.publish_condemned(vec![one], Vec::new(), now + Duration::from_secs(1100)));
     let (seat, tries) = comes(1200);

@@ -235,10 +235,10 @@ impl World {
         self.turn();
         self.now += LINGER * 2;
         self.turn();
-        assert!(self.told.is_empty() && self.view.is_idle());
+        assert!(self.told.is_empty() && self.view.demand().is_idle());
         assert!(self.connections.iter().all(|claims| claims.names() == 0));
         assert_eq!(self.view.cut().slots().count(), 0);
-        assert_eq!(self.view.poll_timeout(), None);
+        assert_eq!(self.view.demand().poll_timeout(), None);
     }
 }
 

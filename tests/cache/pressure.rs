@@ -45,7 +45,7 @@ fn laggards_are_found_by_what_they_pin() {
         // It is woken for the changes, but cannot send anything to its client.
         assert_eq!(heard(&slow), ["cds wildcard"]);
         held.push(view.cut());
-        assert_eq!(view.laggards(), [(2, slow.number())]);
+        assert_eq!(view.demand().laggards(), [(2, slow.number())]);
         assert_eq!(view.relieve(), n >= 3, "three old contents are over the budget");
         assert_eq!((told(&slow), told(&quick)), (n >= 3, false));
     }
@@ -55,7 +55,7 @@ fn laggards_are_found_by_what_they_pin() {
     publish(&view, "a", 9);
     [&slow, &quick].into_iter().for_each(look);
     assert_eq!(
-        (view.pinned(), view.laggards()),
+        (view.pinned(), view.demand().laggards()),
         (0, Vec::new()),
         "everybody has dealt with it"
     );

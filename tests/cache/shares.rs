@@ -80,7 +80,7 @@ fn views() {
 /// Takes wants as a writer does: until none are left.
 fn all_wants(view: &View, now: Instant) -> Vec<Want> {
     let mut all = view.take_wants(now);
-    while view.is_behind() {
+    while view.demand().is_behind() {
         all.extend(view.take_wants(now));
     }
     all
@@ -113,7 +113,7 @@ fn new_types() {
         now += Duration::from_millis(10);
     }
     assert!((64..=130).contains(&asked), "{asked} requests in three seconds");
-    assert!(view.waiting_types() > 0);
+    assert!(view.demand().waiting_types() > 0);
 
     let stream = enter(&honest);
     stream.want(&want(&cds(), "*", true)).unwrap();
@@ -131,19 +131,19 @@ fn new_types() {
                 .filter(|want| want.type_url == mine)
                 .map(|want| want.target),
         );
-        now = view.poll_timeout().expect("types wait").max(now);
+        now = view.demand().poll_timeout().expect("types wait").max(now);
     }
     assert!(now - begun <= Duration::from_millis(400), "{:?}", now - begun);
 
     // Of what ended before upstream was asked for it, nothing is left.
     streams.clear();
     let _ = all_wants(&view, now);
-    assert_eq!(view.waiting_types(), 0);
+    assert_eq!(view.demand().waiting_types(), 0);
     drop(stream);
     let _ = all_wants(&view, now);
     let _ = all_wants(&view, now + LINGER * 2);
-    assert!(view.is_idle());
-    assert_eq!(view.poll_timeout(), None);
+    assert!(view.demand().is_idle());
+    assert_eq!(view.demand().poll_timeout(), None);
 }
 
 /// Types that stay have a bound, of which one connection gets a half.
@@ -165,6 +165,7 @@ fn new_types_that_stay() {
         while now < end {
             wants.extend(all_wants(&view, now));
             now = view
+                .demand()
                 .poll_timeout()
                 .unwrap_or(end)
                 .clamp(now + Duration::from_millis(1), end);
@@ -177,7 +178,7 @@ fn new_types_that_stay() {
     assert_eq!(turn(60).len(), 512);
     other.want(&want(&invented("mine"), "a", true)).unwrap();
     assert_eq!(turn(60).len(), 1);
-    assert_eq!(view.waiting_types(), 88);
+    assert_eq!(view.demand().waiting_types(), 88);
     // What nobody wants makes room at once, because there are so many.
     drop(stream);
     let ended = turn(60);
@@ -186,5 +187,5 @@ fn new_types_that_stay() {
         "{}",
         ended.len()
     );
-    assert_eq!((view.waiting_types(), view.summary().leased), (0, 1));
+    assert_eq!((view.demand().waiting_types(), view.summary().leased), (0, 1));
 }

@@ -206,6 +206,6 @@ fn nobody_misses_a_change_and_nothing_is_left() {
     writer.turn();
     writer.now += linger * 2;
     writer.turn();
-    assert!(writer.told.is_empty() && view.is_idle());
+    assert!(writer.told.is_empty() && view.demand().is_idle());
     assert_eq!(view.cut().slots().count(), 0);
 }

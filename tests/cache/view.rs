@@ -14,7 +14,7 @@ fn one_question_for_all() {
     view.publish(&[named(&eds(), vec![put(&eds(), "a", "1"), put(&eds(), "b", "1")])]);
     drop(seats);
     assert_eq!(asked(&view.take_wants(now)), [""; 0]);
-    let due = view.poll_timeout().expect("a is nobody's");
+    let due = view.demand().poll_timeout().expect("a is nobody's");
     assert!(due >= now + LINGER * 8 / 10 && due <= now + LINGER * 12 / 10);
     assert_eq!(asked(&view.take_wants(due - Duration::from_millis(1))), [""; 0]);
 
@@ -28,11 +28,11 @@ fn one_question_for_all() {
     assert!(known("a").is_some());
     assert_eq!(asked(&view.take_wants(due)), ["-eds a"]);
     assert!(known("a").is_none() && known("b").is_some());
-    assert_eq!(view.poll_timeout(), None);
+    assert_eq!(view.demand().poll_timeout(), None);
     drop(late);
     let _ = view.take_wants(due);
     assert_eq!(asked(&view.take_wants(due + LINGER * 2)), ["-eds b"]);
-    assert!(view.is_idle() && view.cut().slots().count() == 0);
+    assert!(view.demand().is_idle() && view.cut().slots().count() == 0);
 }
 
 /// A session wants very many names, and goes: the writer is told in slices, and those that somebody else wants stay.
@@ -50,7 +50,7 @@ fn very_many_names_begin_and_end_in_slices() {
     while begun < 10_000 {
         let told = view.take_wants(now).len();
         assert!(
-            (1..1_500).contains(&told) && view.is_behind() == (begun + told < 10_000),
+            (1..1_500).contains(&told) && view.demand().is_behind() == (begun + told < 10_000),
             "{told} at once"
         );
         begun += told;
@@ -75,7 +75,7 @@ fn very_many_names_begin_and_end_in_slices() {
     drop(other);
     let _ = view.take_wants(later);
     assert_eq!(asked(&view.take_wants(later + LINGER * 2)), ["-eds n5"]);
-    assert!(view.is_idle());
+    assert!(view.demand().is_idle());
 }
 
 /// C-22, G-03: sessions that asked by itself for a name that its complete collection lacks are told. It stays absent for them, even when the collection is no longer wanted; other absent names are forgotten.
@@ -274,7 +274,7 @@ fn what_is_foreseen_is_asked_for() {
     first.foresee(&cds());
     assert_eq!(asked(&view.take_wants(now + LINGER / 2)), [""; 0]);
     assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-cds *"]);
-    assert!(!view.is_idle());
+    assert!(!view.demand().is_idle());
 
     // Who comes to want it finds it asked for, and it stays.
     first.foresee(&cds());
@@ -284,7 +284,7 @@ fn what_is_foreseen_is_asked_for() {
     drop((first, second));
     let _ = view.take_wants(now);
     let _ = view.take_wants(now + LINGER * 2);
-    assert!(view.is_idle());
+    assert!(view.demand().is_idle());
 }
 
 /// Where nothing lingers, nothing is asked for that nobody wants.
@@ -302,7 +302,7 @@ fn without_linger_nothing_is_foreseen() {
     assert_eq!(asked(&view.take_wants(start())), ["+eds a"]);
     drop(first);
     let _ = view.take_wants(start());
-    assert!(view.is_idle());
+    assert!(view.demand().is_idle());
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn many_waiters_and_many_names_all_hear() {
 #[tokio::test(start_paused = true)]
 async fn the_writer_is_told_when_to_come() {
     let (view, now) = (view(), start());
-    let come = || tokio::time::timeout(Duration::from_secs(1), view.changed());
+    let come = || tokio::time::timeout(Duration::from_secs(1), view.mailbox().changed());
     assert!(come().await.is_err());
     let seat = seat(&view, &eds(), &["a"]);
     assert!(come().await.is_ok());

@@ -1,7 +1,5 @@
 //! What two servers say alike is in memory once.
 
-#![expect(clippy::print_stdout, reason = "figures for people")]
-
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -43,7 +43,7 @@ fn only_who_lacks_something_moves_and_nothing_goes_by_moving() {
     assert_eq!((content.reads(), lacking.reads()), (Some(0), Some(1)));
     assert!(content.hears(&stage).is_empty());
     // G-07: the first server is still asked for everything that the session which left wants.
-    assert_eq!(stage.view(0).expect("it is kept").readers(), (1, 1));
+    assert_eq!(stage.view(0).expect("it is kept").demand().readers(), (1, 1));
     assert_eq!(stage.view(0).expect("it is kept").lacking().len(), 1, "y");
 
     // The second server's content is for its readers only.
@@ -98,13 +98,16 @@ fn who_was_stood_in_for_begins_clean() {
     stage.stands(0, Failing);
     session.hears(&stage);
     let first = stage.view(0).expect("it is there");
-    assert!(!first.take_superseded(), "everything is there; nobody stood in");
+    assert!(
+        !first.mailbox().take_superseded(),
+        "everything is there; nobody stood in"
+    );
     session.asks(&stage, EDS, &["y"]);
     session.hears(&stage);
     stage.stands(1, Up);
     stage.says(1, EDS, &[("x", Some("1")), ("y", Some("2"))]);
     session.hears(&stage);
-    assert!(first.take_superseded());
+    assert!(first.mailbox().take_superseded());
 }
 
 /// A wildcard moves like names do: by difference, and only to a complete one (G-11, G-17). The move removes nothing if the first
@@ -342,7 +345,7 @@ fn names_of_new_style_are_shared_by_all_classes() {
         (3, 1),
         "one for each cluster, and one for both"
     );
-    assert_eq!(shared[0].seats(), 2);
+    assert_eq!(shared[0].demand().seats(), 2);
     assert_eq!(shared[0].take_wants(stage.now).len(), 1, "it is asked for once");
     let own = all.iter().filter(|view| !view.class().key.is_empty());
     let own: Vec<usize> = own.map(|view| view.take_wants(stage.now).len()).collect();

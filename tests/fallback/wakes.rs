@@ -92,7 +92,7 @@ fn who_stayed_lets_the_others_go() {
     session.hears(&stage);
     stage.stands(0, Failing);
     session.looks(&stage);
-    assert_eq!(stage.view(1).map(|view| view.seats()), Some(1));
+    assert_eq!(stage.view(1).map(|view| view.demand().seats()), Some(1));
     let calls = Arc::new(Calls::default());
     let waker = Waker::from(calls.clone());
     let place = session.place.as_mut().expect("it has asked");
@@ -101,7 +101,7 @@ fn who_stayed_lets_the_others_go() {
     stage.stands(0, Up);
     assert!(calls.0.load(Ordering::Relaxed) > 0, "it is told");
     session.looks(&stage);
-    assert_eq!(stage.view(1).map(|view| view.seats()), Some(0));
+    assert_eq!(stage.view(1).map(|view| view.demand().seats()), Some(0));
 }
 
 /// G-08, G-12: a server that came back, and was lost again before any session returned to it, begins without old content again:
@@ -117,13 +117,13 @@ fn as_long_as_another_one_stands_in_every_stream_begins_clean() {
     stage.says(1, EDS, &[("x", Some("1")), ("y", Some("1"))]);
     session.hears(&stage);
     let first = stage.view(0).expect("it is watched");
-    assert!(first.take_superseded());
+    assert!(first.mailbox().take_superseded());
     stage.stands(0, Up);
     stage.says(0, EDS, &[("x", Some("1"))]);
     session.hears(&stage);
     assert_eq!(session.reads(), Some(1), "it lacks something there");
-    assert!(!first.take_superseded(), "its stream is open");
+    assert!(!first.mailbox().take_superseded(), "its stream is open");
     stage.stands(0, Trying);
     session.hears(&stage);
-    assert!(first.take_superseded());
+    assert!(first.mailbox().take_superseded());
 }

@@ -139,14 +139,14 @@ async fn a_removal_waits_for_routes() {
     let folder = Folder::new();
     let source = Source::quiet(&folder.write("c.yaml", &clusters(&["a", "b"])), quiet);
     source.until(&["a", "b"]).await;
-    let generation = source.view.generation();
+    let generation = source.view.head().generation();
     folder.place("c.yaml", &clusters(&["b"]));
     let looked = |source: &Source| source.files.status().resources == 1;
     source.wait(looked, "the file without the cluster").await;
     folder.place("c.yaml", &clusters(&["a", "b"]));
     source.wait(|source| !looked(source), "the file with the cluster").await;
     tokio::time::sleep(2 * quiet).await;
-    assert_eq!(source.view.generation(), generation, "nothing has changed");
+    assert_eq!(source.view.head().generation(), generation, "nothing has changed");
     let begun = now();
     folder.place("c.yaml", &clusters(&["b"]));
     source.until(&["b"]).await;
@@ -171,7 +171,7 @@ async fn a_slow_writer() {
     let path = folder.write("c.yaml", &clusters(&["a", "b"]));
     let source = Source::start(&path);
     source.until(&["a", "b"]).await;
-    let generation = source.view.generation();
+    let generation = source.view.head().generation();
     let text = clusters(&["a", "b", "c", "d"]);
     let mut file = std::fs::File::create(&path).unwrap();
     for part in text.as_bytes().chunks(40) {
@@ -179,7 +179,11 @@ async fn a_slow_writer() {
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     source.until(&["a", "b", "c", "d"]).await;
-    assert_eq!(source.view.generation(), generation + 1, "nothing was seen in between");
+    assert_eq!(
+        source.view.head().generation(),
+        generation + 1,
+        "nothing was seen in between"
+    );
 }
 
 /// I-04: the swap of a mounted ConfigMap, twice, for the file and for the directory.

@@ -33,6 +33,7 @@ class Programs:
     axe: Path | None = None
     java: Path | None = None
     js: Path | None = None
+    load: Path | None = None
 
 
 def main():
@@ -132,7 +133,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=3, help="scenarios at a time (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="print the scenarios and the rules that they prove")
     paths(parser, "go", "envoy", "logs")
-    paths(parser, "relay", "chromium", "axe", "java", "js", required=False)
+    paths(parser, "relay", "chromium", "axe", "java", "js", "load", required=False)
     return parser.parse_args()
 
 
@@ -144,7 +145,8 @@ def play(run, options):
     """Plays a run: what went wrong, or None."""
     logs = logs_of(run, options)
     logs.mkdir(parents=True)
-    programs = Programs(options.go, options.relay, options.envoy, options.chromium, options.axe, options.java, options.js)
+    more = options.chromium, options.axe, options.java, options.js, options.load
+    programs = Programs(options.go, options.relay, options.envoy, *more)
     world, problem = World(programs, logs, run.cache, options.direct, run.upstream), None
     try:
         world.begin()

@@ -101,6 +101,15 @@ relay_of() {
     relay=$(realpath "$DISTRIBUTARY_BIN")
 }
 
+# The load tool: DISTRIBUTARY_LOAD_BIN, or built here.
+load_of() {
+    if [[ -z ${DISTRIBUTARY_LOAD_BIN:-} ]]; then
+        (cd "$root" && cargo build --quiet --release --locked --workspace --bin distributary-load)
+        DISTRIBUTARY_LOAD_BIN=$target/release/distributary-load
+    fi
+    load=$(realpath "$DISTRIBUTARY_LOAD_BIN")
+}
+
 # A browser: CHROMIUM_BIN, one that is installed, or Debian's, which is installed here if that is allowed; and axe, which finds
 # what keeps people from reading a page. Without them what needs a browser is left out, unless CI=true.
 browser_of() {

@@ -74,7 +74,7 @@ impl Zone {
                 .collect::<Vec<_>>()
         };
         let used = |route: &Name| {
-            self.writer.view.wants(Type::Rds.type_url(), route) || !named(Type::Lds, route.as_str()).is_empty()
+            self.writer.view.demand().wants(Type::Rds.type_url(), route) || !named(Type::Lds, route.as_str()).is_empty()
         };
         let mut routes = named(Type::Rds, cluster).into_iter().filter(used);
         routes.next().map(|route| route.as_str().to_owned())

@@ -80,7 +80,7 @@ impl Origins {
 impl Zone {
     /// The operator perhaps releases or extends what is held, or does not.
     fn order(&mut self, course: &mut Course) {
-        let holds = self.writer.view.holds();
+        let holds = self.writer.view.head().holds();
         let one = course.rng.pick(&holds).cloned();
         let orders = if course.rng.chance(40) {
             course.rng.range(1, 3)
@@ -103,7 +103,7 @@ impl Zone {
             };
             course.log(|| format!("operator: {action:?} {target:?} of {}", self.id));
             self.writer.forced |= action == HoldAction::Release;
-            self.writer.view.order(HoldOrder {
+            self.writer.view.mailbox().order(HoldOrder {
                 target,
                 action,
                 reason: "a world".into(),

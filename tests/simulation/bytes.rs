@@ -428,7 +428,7 @@ impl World {
             self.writer = Some(Writer { view, client });
         }
         self.scopes.sweep(self.now);
-        self.writer.take_if(|writer| writer.view.is_closed());
+        self.writer.take_if(|writer| writer.view.mailbox().is_closed());
         self.converse(most);
         let mut clients = std::mem::take(&mut self.clients);
         for client in &mut clients {

@@ -257,7 +257,7 @@ impl World {
             Ok((place, _)) => Ok(Some(place)),
             Err(full) => {
                 self.course.tally.hit(Rule::Views);
-                if limit == 0 || open.len() < limit || open.iter().any(|view| view.seats() == 0) {
+                if limit == 0 || open.len() < limit || open.iter().any(|view| view.demand().seats() == 0) {
                     return broken!(Views, "refused without need: {full}");
                 }
                 Ok(None)
@@ -313,7 +313,7 @@ impl World {
 impl Origins {
     /// The writers of views that have ended stop.
     pub(crate) fn see_ends(&mut self, course: &mut Course) {
-        for zone in self.iter_mut().filter(|zone| zone.writer.view.is_closed()) {
+        for zone in self.iter_mut().filter(|zone| zone.writer.view.mailbox().is_closed()) {
             course.log(|| format!("upstream {}: the view has ended", zone.id));
             zone.detach();
         }

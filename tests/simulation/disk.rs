@@ -25,7 +25,7 @@ impl Origins {
 impl Zone {
     /// Writes the snapshot of the view; returns how many types it has. One of which nothing is known replaces no earlier one.
     pub(crate) fn save(&mut self) -> usize {
-        let known = self.writer.view.knowledge();
+        let known = self.writer.view.head().knowledge();
         if !self.writer.attached || self.wire.is_none() || known.is_empty() {
             return 0;
         }

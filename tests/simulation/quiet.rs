@@ -72,8 +72,8 @@ impl World {
         }
         for zone in self.origins.iter() {
             let (id, view, cut) = (zone.id, &zone.writer.view, zone.writer.view.cut());
-            if !view.is_idle() || cut.slots().next().is_some() {
-                return broken!(Empty, "zone {id}: {} sessions: {cut:?}", view.seats());
+            if !view.demand().is_idle() || cut.slots().next().is_some() {
+                return broken!(Empty, "zone {id}: {} sessions: {cut:?}", view.demand().seats());
             }
         }
         self.close_views()

@@ -365,7 +365,7 @@ impl World {
                 sent: None,
             });
         }
-        self.writers.retain(|writer| !writer.view.is_closed());
+        self.writers.retain(|writer| !writer.view.mailbox().is_closed());
         for at in 0..self.writers.len() {
             self.converse(at);
         }

@@ -28,7 +28,7 @@ impl Zone {
     /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         while let Some(wire) = &mut self.wire {
-            let earlier = self.writer.view.restored();
+            let earlier = self.writer.view.head().restored();
             let told_now = std::mem::take(&mut told).into_iter();
             let restored = told_now.filter_map(|want| wire.tell(want, earlier.as_deref(), changes));
             let restored: Vec<Changes> = restored.collect();
@@ -43,7 +43,7 @@ impl Zone {
     pub(crate) fn write(&mut self, mut changes: Vec<Changes>, course: &mut Course) {
         let zone = self.id;
         let now = course.clock.instant();
-        let superseded = self.writer.view.take_superseded();
+        let superseded = self.writer.view.mailbox().take_superseded();
         for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
             leg.superseded |= superseded;
             leg.stood_in = leg.stood_in.map(|_| true);
@@ -94,7 +94,7 @@ impl Zone {
 
     /// E-24: tells the streams of which types clients have rejected something.
     fn tell_rejected(&mut self, now: Instant) {
-        let rejected = self.writer.view.take_rejected();
+        let rejected = self.writer.view.verdicts().rejected().take();
         for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
             rejected
                 .iter()
@@ -125,7 +125,10 @@ impl Zone {
     fn set_writer(&mut self, course: &mut Course) {
         let legs = self.wire.iter().flat_map(|wire| &wire.legs);
         let legs = legs.flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()]);
-        let ours = [self.writer.view.poll_timeout(), self.writer.guard.poll_timeout()];
+        let ours = [
+            self.writer.view.demand().poll_timeout(),
+            self.writer.guard.poll_timeout(),
+        ];
         let due = legs.chain(ours).flatten().min();
         self.writer.alarm.set(due, Event::Upstream(self.id), course);
     }

@@ -177,8 +177,8 @@ impl Writer {
     /// Takes out of what the control plane has said what must wait.
     pub(crate) fn hold(&mut self, changes: &mut Vec<Changes>, now: Instant) {
         self.guard.remember(&std::mem::take(&mut self.earlier), now);
-        self.guard.handle_settings(self.view.guard());
-        for (order, _heard) in self.view.take_orders() {
+        self.guard.handle_settings(self.view.guarded().settings());
+        for (order, _heard) in self.view.mailbox().take_orders() {
             self.guard.handle_order(&order, now);
             self.words.order(order, now);
         }
@@ -216,7 +216,7 @@ impl Writer {
 
     /// The end of a turn: nothing more is to be published. Tells what the server's state is, and what is held.
     pub(crate) fn rest(&mut self, server_state: ServerState, now: Instant, tally: &mut Tally) {
-        if server_state == ServerState::Up && self.view.forget_restored() {
+        if server_state == ServerState::Up && self.view.head().forget_restored() {
             self.guard.forget_unserved(&self.view.cut());
         }
         self.guard.handle_server(server_state.reachable(), now);
@@ -226,7 +226,7 @@ impl Writer {
 
     /// Takes the removals that wait for nothing any more.
     pub(crate) fn release(&mut self, now: Instant) -> Vec<Changes> {
-        let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
+        let wanted = |type_url: &TypeUrl, name: &Name| self.view.demand().wants(type_url, name);
         self.guard.release(&self.view.cut(), wanted, now)
     }
 
@@ -237,7 +237,7 @@ impl Writer {
 
     /// Whether something is held that the control plane has removed or emptied.
     pub(crate) fn holds(&self, kind: Type, name: &str) -> bool {
-        let holds = self.view.holds();
+        let holds = self.view.head().holds();
         let mut of_kind = holds.iter().filter(|hold| hold.type_url == *kind.type_url());
         of_kind.any(|hold| hold.removals.contains_key(name))
     }

@@ -147,7 +147,7 @@ impl Zone {
 
     /// The writer runs again when unwanted names have lingered long enough.
     pub(crate) fn set_lease(&mut self, course: &mut Course) {
-        let due = self.writer.view.poll_timeout();
+        let due = self.writer.view.demand().poll_timeout();
         self.writer.lease.set(due, Event::Upstream(self.id), course);
     }
 

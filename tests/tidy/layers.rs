@@ -7,7 +7,7 @@ use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name. Those that name none are crates of their own, and the compiler knows what
 /// they may use.
-const KNOWS: [(&str, &[&str]); 28] = [
+const KNOWS: [(&str, &[&str]); 29] = [
     ("proto", &[]),
     ("classes", &[]),
     ("xds", &[]),
@@ -15,10 +15,11 @@ const KNOWS: [(&str, &[&str]); 28] = [
     ("protocol", &[]),
     ("inquiry", &[]),
     ("cache", &[]),
+    ("answers", &[]),
     (
         "census",
         &[
-            "classes", "xds", "proto", "json", "protocol", "cache", "inquiry", "clock",
+            "answers", "classes", "xds", "proto", "json", "protocol", "cache", "inquiry", "clock",
         ],
     ),
     (
@@ -83,6 +84,7 @@ const KNOWS: [(&str, &[&str]); 28] = [
     (
         "admin",
         &[
+            "answers",
             "classes",
             "xds",
             "proto",
@@ -146,6 +148,7 @@ const KNOWS: [(&str, &[&str]); 28] = [
     (
         "cli",
         &[
+            "answers",
             "app",
             "config",
             "get",

@@ -67,7 +67,7 @@ async fn a_relay_that_comes_later() {
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     let mut call = plane.call().await;
     assert_eq!(*read_node(&call.delta().await.node.unwrap()).relays, ["relay-1"]);
-    relay.view.come_through(&["edge".to_owned()]);
+    relay.view.mailbox().come_through(&["edge".to_owned()]);
     let again = call.delta().await;
     assert_eq!(
         (again.type_url.as_str(), again.resource_names_subscribe.len()),

@@ -133,7 +133,7 @@ async fn the_preferred_server_is_tried_each_second() {
     };
     // The next pauses would be four seconds and more.
     soon("five attempts", failures(4)).await;
-    relay.view.supersede();
+    relay.view.mailbox().supersede();
     let since = now();
     soon("three more", failures(7)).await;
     assert!(since.elapsed() < ms(6000), "{:?}", since.elapsed());

@@ -40,6 +40,7 @@ mod secured;
 mod sources;
 mod stage;
 mod story;
+mod taken;
 mod tiers;
 mod traced;
 

@@ -405,7 +405,14 @@ async fn relays_that_come_later() {
     ] {
         call.send(&through(relays));
         let mut last = None;
-        let told = || relay.shared.scopes.all().iter().find_map(|view| view.take_relays());
+        let told = || {
+            relay
+                .shared
+                .scopes
+                .all()
+                .iter()
+                .find_map(|view| view.mailbox().take_relays())
+        };
         until(
             || {
                 last = told().or(last.take());

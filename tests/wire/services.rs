@@ -146,7 +146,7 @@ async fn a_unary_call_waits_for_what_is_not_known_yet() {
     };
     let client = relay.connect().await;
 
-    let waits = || until(|| relay.view().seats() == 2, || "nobody waits".to_owned());
+    let waits = || until(|| relay.view().demand().seats() == 2, || "nobody waits".to_owned());
     let asked = request("late");
     let (mut late, ()) = tokio::join!(client.unary(path, &asked), async {
         waits().await;

@@ -1,10 +1,12 @@
-//! Streams that share a connection, when the client is slower than the changes.
+//! Streams that share a connection when the client is slower than the changes, and clients that share the threads.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use distributary::wire::Turns;
 use distributary::xds::Dialect;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -175,4 +177,34 @@ async fn the_streams_of_a_connection_take_turns() {
         }
         assert!(order.len() - last <= longest, "stream {stream} was not served any more");
     }
+}
+
+/// B-22: a rejection waits in the line of large requests, and whoever rejects nothing does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rejections_take_turns() {
+    let relay = Relay::start();
+    let put = |body| relay.put(CDS, &["a", "b"], body);
+    put("1");
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let client = relay.connect().await;
+        let call = client.call(&format!("/{ADS}/DeltaAggregatedResources")).await;
+        let mut subscriber = Subscriber::new(call, Dialect::Delta, CDS);
+        subscriber.subscribe(&["*"]);
+        assert_eq!(subscriber.take().await.bodies, ["1", "1"]);
+        clients.push((subscriber, client));
+    }
+    let mut turns = Turns::default();
+    let turn = timeout(PATIENCE, poll_fn(|cx| turns.poll_turn(cx))).await;
+    put("2");
+    let [(rejects, _), (accepts, _)] = &mut *clients else {
+        panic!("there are two");
+    };
+    assert_eq!(rejects.next().await.unwrap().bodies, ["2", "2"]);
+    rejects.nack("no");
+    assert!(rejects.call.is_silent().await, "it is somebody else's turn");
+    assert_eq!(accepts.take().await.bodies, ["2", "2"]);
+    drop(turn);
+    let tries = timeout(PATIENCE, rejects.next()).await.expect("a try").unwrap();
+    assert_eq!(tries.bodies, ["2"]);
 }

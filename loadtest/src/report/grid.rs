@@ -1,4 +1,5 @@
-//! A table that can be written as text, CSV or HTML. It only aligns and escapes.
+//! A table that can be written as text, CSV or HTML. It only aligns and escapes. Crates such as comfy-table and tabled write the text
+//! alone, which is a sixth of this file.
 
 use std::fmt;
 

@@ -1,5 +1,7 @@
 //! A plot as inline SVG: lines over two axes, with the phases marked. Colours are classes, so that the page sets them for light
 //! and dark; lines also differ by their dashes, for readers who cannot tell the colours apart.
+//!
+//! No crate draws it: plotters writes colours into each element, poloto has no logarithmic axis, and charming needs scripts.
 
 use std::fmt::Write as _;
 

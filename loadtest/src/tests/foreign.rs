@@ -11,12 +11,17 @@ use http::Response;
 use super::now;
 use super::scenarios::try_record;
 use crate::command::arguments::Arguments;
+use crate::fleet::client::profile::Profile;
+use crate::fleet::crew::Crew;
+use crate::fleet::{Fleet, Plan};
 use crate::measure::record::{Recorder, counter};
+use crate::measure::shard::Shard;
 use crate::origin::control_plane::ControlPlane;
 use crate::origin::ledger::{Ledger, Spec};
 use crate::origin::world::World;
 use crate::story::file::{BUILT_IN, Scenario};
-use crate::wire::kind::Kind;
+use crate::wire::kind::{Dialect, Kind};
+use crate::wire::place::Target;
 
 /// A control plane that is served as if it were another's, with what changes it.
 pub(super) fn another() -> (ControlPlane, Arc<World>) {
@@ -131,6 +136,31 @@ fn a_live_server_passes_and_what_is_not_known_is_left_out() {
     assert!(watched.held(), "{:#?}", watched.assertions);
     assert!(watched.phases.last().unwrap().server.unwrap().resident_bytes > 0);
     assert!(crate::report::table::table(&watched).contains("server CPU"));
+}
+
+/// B-20: the built-in control plane answers for a type of which it has nothing, as others do. Otherwise a relay asks it anew on another
+/// stream.
+#[test]
+fn a_type_without_resources_is_answered() {
+    let plane = ControlPlane::start("127.0.0.1:0".parse().unwrap(), World::new(&[], now()), None).unwrap();
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let plan = Plan {
+            target: Target::local(plane.address, None),
+            clients: 1,
+            per_connection: 1,
+            world: World::learning(),
+            crew: Crew::of(Profile::plain(dialect, Kind::Lds, 0)),
+            shard: Shard::WHOLE,
+        };
+        let fleet = Fleet::start(&plan, 1).unwrap();
+        fleet.admit(1);
+        let begin = now();
+        while fleet.progress.messages() == 0 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{dialect:?}: no answer");
+            std::thread::yield_now();
+        }
+        fleet.stop().unwrap();
+    }
 }
 
 /// A server may answer a node that it does not know with nothing.

@@ -186,6 +186,17 @@ fn each_client_reads_a_certificate_of_its_own() {
     );
 }
 
+/// A pattern may need more files than there are, and more than can be open: both are told before anything starts.
+#[test]
+fn a_pattern_that_needs_a_hundred_thousand_files() {
+    let scenario = Scenario::parse("here", &TEXT.replace("count: 8", "count: 100000")).unwrap();
+    let words = "--server https://127.0.0.1:1 --cert nowhere/{n}.pem --key nowhere/{n}.key";
+    let refused = format!("{:#}", try_record(&scenario, words).unwrap_err());
+    let missing = "nowhere/0.pem: client 0 needs this file, which is not there; 199999 more are missing";
+    let open = "open files are needed, but the hard limit is ";
+    assert!(refused.contains(missing) || refused.contains(open), "{refused}");
+}
+
 #[test]
 fn certificates_are_for_tls() {
     let scenario = Scenario::parse("here", TEXT).unwrap();

@@ -78,16 +78,16 @@ async fn recorded(folder: &Folder, words: &str) -> (PathBuf, Arc<World>) {
         move || counts.acknowledgements.load(std::sync::atomic::Ordering::Relaxed) >= count
     };
     let changes = async {
-        // Two clients, two types.
-        until("the first answers", acknowledged(4)).await;
+        // Two clients, two types, and no listeners.
+        until("the first answers", acknowledged(6)).await;
         change(&world, Kind::Eds, 1, What::New);
-        until("a change", acknowledged(6)).await;
+        until("a change", acknowledged(8)).await;
         change(&world, Kind::Cds, 2, What::Nothing);
         // In SotW, clients that drop the endpoints of a removed cluster repeat their last acknowledgement.
         let repeated = if words.contains("sotw") { 2 } else { 0 };
-        until("a removal", acknowledged(8 + repeated)).await;
+        until("a removal", acknowledged(10 + repeated)).await;
         change(&world, Kind::Eds, 3, What::New);
-        until("another change", acknowledged(10 + repeated)).await;
+        until("another change", acknowledged(12 + repeated)).await;
     };
     let told = listen.run(&arguments.audience().unwrap(), changes).await.unwrap();
     assert!(

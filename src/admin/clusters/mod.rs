@@ -1,6 +1,7 @@
 //! The state of every control plane, as text and as JSON.
 //!
-//! Owns the form of `/clusters`. Does not collect the state: the caller that starts the admin address supplies it.
+//! Owns the text of `/clusters`, and what its JSON says; the form of that is in `answers`. Does not collect the state: the caller
+//! that starts the admin address supplies it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,6 +10,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::answers::{self, Authority, OfType};
 use crate::census::{Cached, Standings};
 use crate::clock::WallClock;
 use crate::telemetry::Metrics;
@@ -203,11 +205,15 @@ impl Clusters {
     /// Returns the same as JSON.
     #[must_use]
     pub fn json(&self, clock: WallClock, clients: &Standings) -> Value {
-        let authorities = self.authorities.iter().map(|(name, servers)| {
-            let servers: Vec<Value> = servers.iter().map(|server| server.json(clock)).collect();
-            json!({"name": name, "servers": servers})
+        let authorities = self.authorities.iter().map(|(name, servers)| Authority {
+            name: name.clone(),
+            servers: servers.iter().map(|server| server.answer(clock)).collect(),
         });
-        json!({"authorities": authorities.collect::<Vec<_>>(), "faults": self.faults, "clients": clients.json()})
+        json!(answers::Clusters {
+            authorities: authorities.collect(),
+            faults: self.faults.clone(),
+            clients: Some(clients.answer()),
+        })
     }
 }
 
@@ -255,38 +261,38 @@ impl Server {
             .collect()
     }
 
-    fn json(&self, clock: WallClock) -> Value {
+    fn answer(&self, clock: WallClock) -> answers::Server {
         let time = |at: Option<Instant>| at.map(|at| clock.time(at));
         let types = self.types.iter().map(|(name, held)| {
-            let held = json!({"resources": held.resources, "stale": held.stale});
-            (name.clone(), held)
+            let (resources, stale) = (held.resources, held.stale);
+            (name.clone(), OfType { resources, stale })
         });
         let dialects = self.dialects.iter().map(|(name, spoken)| {
-            let spoken = json!({"streams": spoken.streams, "reason": spoken.reason});
-            ((*name).to_owned(), spoken)
+            let (streams, reason) = (spoken.streams, spoken.reason.clone());
+            ((*name).to_owned(), answers::Spoken { streams, reason })
         });
-        json!({
-            "server": self.uri,
-            "state": self.state.word(),
-            "since": time(self.since),
-            "last_error": self.last_error,
-            "next_attempt": time(self.next_attempt),
-            "last_success": time(self.last_success),
-            "streams": self.streams,
-            "refused": self.refused.0,
-            "dialects": dialects.collect::<serde_json::Map<_, _>>(),
-            "suspected": self.suspected,
-            "unserved": self.unserved,
-            "sessions": self.sessions,
-            "watching": self.watching,
-            "types": types.collect::<serde_json::Map<_, _>>(),
-            "lacking": {
-                "sessions": self.lacking.sessions,
-                "count": self.lacking.count,
-                "some": self.lacking.some,
+        answers::Server {
+            server: self.uri.clone(),
+            state: self.state.word().to_owned(),
+            since: time(self.since),
+            last_error: self.last_error.clone(),
+            next_attempt: time(self.next_attempt),
+            last_success: time(self.last_success),
+            streams: self.streams,
+            refused: self.refused.0,
+            dialects: dialects.collect(),
+            suspected: self.suspected.clone(),
+            unserved: self.unserved.clone(),
+            sessions: self.sessions,
+            watching: self.watching,
+            types: types.collect(),
+            lacking: answers::Lacking {
+                sessions: self.lacking.sessions,
+                count: self.lacking.count,
+                some: self.lacking.some.clone(),
             },
-            "why": self.why(clock),
-        })
+            why: self.why(clock),
+        }
     }
 
     /// Returns the state and its reasons, in one sentence.

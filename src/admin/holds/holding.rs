@@ -39,13 +39,13 @@ pub(super) struct Summary {
 /// Returns all holds, by view and type.
 pub(super) fn all(shown: &Shown) -> Vec<Holding> {
     let views = shown.status.census().views();
-    if views.iter().all(|view| view.holds().is_empty()) {
+    if views.iter().all(|view| view.head().holds().is_empty()) {
         return Vec::new();
     }
     let Clusters { names, .. } = shown.overview.look();
     let of_view = |view: Arc<View>| {
         let server = names.get(&view.server()).cloned().unwrap_or_default();
-        let holds = Vec::clone(&view.holds()).into_iter();
+        let holds = Vec::clone(&view.head().holds()).into_iter();
         holds.map(move |hold| Holding {
             view: view.clone(),
             server: server.clone(),
@@ -126,7 +126,7 @@ impl Holding {
             });
             let mut wanted: Vec<_> = wanted.collect();
             wanted.dedup();
-            clients.append(&mut self.view.sessions_of(&wanted));
+            clients.append(&mut self.view.demand().sessions_of(&wanted));
         })
         .await;
         Summary {

@@ -48,7 +48,7 @@ pub(super) async fn answer(State(shown): State<Shown>, asked: Asked) -> Response
 
 /// Returns why a resource of a view is held, if it is.
 pub(super) fn of_resource(view: &View, type_url: &TypeUrl, name: &Name, clock: WallClock) -> Option<Value> {
-    let holds = view.holds();
+    let holds = view.head().holds();
     let holds = holds.iter().filter(|hold| hold.type_url == *type_url);
     let mut found = holds.filter_map(|hold| Some((hold, hold.removals.get(name)?)));
     let (hold, removal) = found.next()?;
@@ -58,14 +58,14 @@ pub(super) fn of_resource(view: &View, type_url: &TypeUrl, name: &Name, clock: W
 /// Returns how many holds there are.
 pub(super) fn count(shown: &Shown) -> usize {
     let views = shown.status.census().views();
-    views.iter().map(|view| view.holds().len()).sum()
+    views.iter().map(|view| view.head().holds().len()).sum()
 }
 
 /// Sets the gauges.
 pub(super) async fn measure(shown: &Shown) {
     let (mut counts, mut oldest, now) = (Vec::new(), None, clock::now());
     for view in shown.status.census().views() {
-        for hold in view.holds().iter() {
+        for hold in view.head().holds().iter() {
             let mut trouble = hold.reason == HoldReason::Mass;
             holding::each_piece(hold, |piece| {
                 let first = piece.iter().map(|(_, removal)| removal.since).min();

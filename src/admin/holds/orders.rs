@@ -98,7 +98,7 @@ async fn give(
             action,
             reason: Arc::from(&*reason),
         };
-        match view.order(order) {
+        match view.mailbox().order(order) {
             Some(done) => given.push(done),
             None => return (StatusCode::SERVICE_UNAVAILABLE, "too many orders wait; try again\n").into_response(),
         }
@@ -109,7 +109,7 @@ async fn give(
     }
     let mut outcome = Outcome::new(action, now);
     for (view, target, before) in &concerned {
-        outcome.note(target, before, &view.holds());
+        outcome.note(target, before, &view.head().holds());
     }
     let said = outcome.text(WallClock::read());
     tracing::warn!(target, reason, said = said.trim_end(), "an order for held removals");
@@ -127,7 +127,7 @@ fn concerned(shown: &Shown, target: &str) -> Vec<Concerned> {
         };
         let known = |(view, target, _): &Concerned| Arc::ptr_eq(view, &holding.view) && *target == meant;
         if !found.iter().any(known) {
-            let before = holding.view.holds();
+            let before = holding.view.head().holds();
             found.push((holding.view, meant, before));
         }
     }

@@ -86,7 +86,7 @@ fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
         if let Some(by) = &removal.by {
             let why = match hold.reason {
                 HoldReason::Unready => lacking(by),
-                HoldReason::Mass | HoldReason::Referenced => referring(by, &found.view.holds()),
+                HoldReason::Mass | HoldReason::Referenced => referring(by, &found.view.head().holds()),
             };
             let _ = write!(text, ", {why}");
         }

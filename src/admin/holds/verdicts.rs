@@ -23,13 +23,13 @@ pub(super) struct Verdict {
 /// Returns all that is condemned, by view.
 pub(super) fn all(shown: &Shown) -> Vec<Verdict> {
     let views = shown.status.census().views();
-    if views.iter().all(|view| view.condemned().is_empty()) {
+    if views.iter().all(|view| view.head().condemned().is_empty()) {
         return Vec::new();
     }
     let Clusters { names, .. } = shown.overview.look();
     let verdicts = views.into_iter().flat_map(|view| {
         let server = names.get(&view.server()).cloned().unwrap_or_default();
-        let condemned = Vec::clone(&view.condemned()).into_iter();
+        let condemned = Vec::clone(&view.head().condemned()).into_iter();
         condemned.map(move |condemned| Verdict {
             view: view.clone(),
             server: server.clone(),

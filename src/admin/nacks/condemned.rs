@@ -22,7 +22,7 @@ struct Verdict {
 pub(super) fn add(found: &mut BTreeMap<Key, Rejection>, views: &[Arc<View>], wanted: &Wanted, whom: &Whom) {
     let mut verdicts: BTreeMap<(Key, String), Verdict> = BTreeMap::new();
     for view in views {
-        for one in &*view.condemned() {
+        for one in &*view.head().condemned() {
             let key = key(one);
             if !wanted.has(&key, whom) {
                 continue;

@@ -14,6 +14,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 
 use super::{Shown, forms};
 use crate::cache::{EarlierContent, View};
@@ -25,8 +26,9 @@ use crate::xds::{Name, Objection, Resource, TypeUrl, Version};
 
 /// How many clients are named of each rejection.
 const NAMED_MAX: usize = 10;
-/// How many rejections are shown.
+/// How many rejections are shown, and after how many of them others have their turn.
 const SHOWN_MAX: usize = 10_000;
+const WRITTEN_AT_ONCE: usize = 64;
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]
@@ -98,17 +100,22 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
             }
             found.entry(key).or_default().add(&stream, one, resource);
         }
+        // A stream may have rejected very much, and so may very many.
+        yield_now().await;
     }
     let views = shown.status.census().views();
     condemned::add(&mut found, &views, &wanted, &whom);
     let mut past = Past::new(views);
     let contents = wanted.name.as_ref().map(|_| &shown.status);
-    let rejections = found.into_iter().map(|(key, rejection)| {
+    let mut rejections: Vec<Value> = Vec::new();
+    for (key, rejection) in found {
         let before = rejection.about.as_ref().and_then(|about| past.before(about));
         let reported = rejection.about.as_ref().and_then(|about| past.reported(about));
-        rejection.json(key, (before, reported), contents, clock)
-    });
-    let rejections: Vec<Value> = rejections.collect();
+        rejections.push(rejection.json(key, (before, reported), contents, clock));
+        if rejections.len().is_multiple_of(WRITTEN_AT_ONCE) {
+            yield_now().await;
+        }
+    }
     forms::json(&json!({ "rejections": rejections, "left_out": left_out, "unanswered": round.late() }))
 }
 
@@ -156,14 +163,18 @@ impl Past {
         let known = self.known.entry((class.clone(), type_url.clone()));
         let known = known.or_insert_with(|| {
             let views = views_of(&self.views, class);
-            views.flat_map(|view| view.replaced(type_url)).collect()
+            views.flat_map(|view| view.head().replaced(type_url)).collect()
         });
         known.get(&(content.name().clone(), content.version())).cloned()
     }
 
     /// Returns when a control plane was told last that clients reject a content.
     fn reported(&self, (type_url, content, class): &About) -> Option<Instant> {
-        let told = views_of(&self.views, class).map(|view| view.reported(type_url, content.name(), content.version()));
+        let told = views_of(&self.views, class).map(|view| {
+            view.verdicts()
+                .rejected()
+                .reported(type_url, content.name(), content.version())
+        });
         told.max().flatten()
     }
 }

@@ -168,7 +168,7 @@ async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) 
     let (Some(content), Some(fields)) = (&entry.resource, known.as_object_mut()) else {
         return known;
     };
-    let asked = view.words(type_url, vec![content.name().clone()]);
+    let asked = view.mailbox().words(type_url, vec![content.name().clone()]);
     let words = clock::timeout(WORDS_PATIENCE, asked)
         .await
         .into_iter()

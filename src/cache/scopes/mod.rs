@@ -30,7 +30,7 @@ use xds::Guards;
 /// All views.
 ///
 /// The owner waits for new ones ([`Scopes::changed`], [`Scopes::take_created`]) and starts a writer for each, which works until
-/// [`View::is_closed`]. The owner also calls [`Scopes::sweep`] every few seconds.
+/// [`Mailbox::is_closed`](super::Mailbox::is_closed). The owner also calls [`Scopes::sweep`] every few seconds.
 pub struct Scopes {
     /// The rules in effect, for words: the class of a client is in its node.
     classes: ArcSwap<Classes>,
@@ -212,7 +212,7 @@ impl Scopes {
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
             let seat = Seat::new(open.view.clone(), owner.cloned(), claims.clone());
-            open.view.come_through(&node.relays);
+            open.view.mailbox().come_through(&node.relays);
             let first = open.first.clone();
             drop(views);
             if !shared {
@@ -240,7 +240,7 @@ impl Scopes {
             view.note_elsewhere(left);
         }
         let seat = Seat::new(view.clone(), owner.cloned(), claims.clone());
-        view.come_through(&node.relays);
+        view.mailbox().come_through(&node.relays);
         views.created.push(view.clone());
         let open = Open {
             view,
@@ -310,7 +310,7 @@ impl Scopes {
         let linger = views.settings.linger;
         let Views { open, ids, created, .. } = &mut *views;
         open.retain(|_, open| {
-            if !open.view.is_idle() {
+            if !open.view.demand().is_idle() {
                 open.idle = None;
                 return true;
             }
@@ -321,10 +321,11 @@ impl Scopes {
             }
             stays
         });
-        created.retain(|view| !view.is_closed());
+        created.retain(|view| !view.mailbox().is_closed());
         drop(views);
         let views = self.all();
-        self.notices.wait(views.iter().map(|view| view.waiting_types()).sum());
+        self.notices
+            .wait(views.iter().map(|view| view.demand().waiting_types()).sum());
         for view in views {
             view.settle();
             if view.relieve() {
@@ -339,7 +340,7 @@ impl Scopes {
 
 impl Open {
     fn close(&mut self, ids: &mut NodeIds) {
-        self.view.close();
+        self.view.mailbox().close();
         if let Some(id) = self.id.take() {
             ids.remove(self.view.server(), id, self.view.class());
         }
@@ -353,8 +354,8 @@ impl Views {
         let all = self.open.range((class.clone(), 0)..);
         let all = all.take_while(|((of, _), _)| of == class);
         let others = all.filter(|((_, at), _)| at != server).map(|(_, open)| &open.view);
-        let read = others.filter(|view| view.readers_of(owner).0 > 0);
-        read.max_by_key(|view| view.readers_of(owner).0)
+        let read = others.filter(|view| view.demand().readers_of(owner).0 > 0);
+        read.max_by_key(|view| view.demand().readers_of(owner).0)
     }
 
     /// Whether a connection may have one more view.
@@ -365,7 +366,7 @@ impl Views {
             return Ok(());
         }
         let (mut used, mut own) = (0, 0);
-        for claimed in self.open.values().filter_map(|open| open.view.claims()) {
+        for claimed in self.open.values().filter_map(|open| open.view.demand().claims()) {
             used += 1;
             own += usize::from(Arc::ptr_eq(&claimed, claims));
         }
@@ -383,7 +384,7 @@ impl Views {
 
     /// Ends a view without sessions: a view that only lingers must not keep out a client.
     fn make_room(&mut self) -> bool {
-        let empty = self.open.iter().find(|(_, open)| open.view.seats() == 0);
+        let empty = self.open.iter().find(|(_, open)| open.view.demand().seats() == 0);
         let Some(key) = empty.map(|(key, _)| key.clone()) else {
             return false;
         };

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{Ring, View};
+use super::View;
+use super::demand::Ring;
 use xds::{Changes, Known, Name, Phase, Reason, Slot, Target, TypeUrl, Update};
 
 impl View {
     /// Forgets what nobody leases any more. A session that began to want it at this very moment is told.
     pub(super) fn forget(&self, ended: &[(TypeUrl, Target)]) {
-        let replaced = self.writer.lock();
-        let mut cut = (*self.cut.load_full()).clone();
+        let pen = self.head.take_pen();
+        let mut cut = (*self.head.cut()).clone();
         let mut rings = Vec::new();
         for ended in ended.chunk_by(|a, b| a.0 == b.0) {
             let Some((type_url, first)) = ended.first() else {
@@ -20,7 +21,7 @@ impl View {
             let Some(slot) = cut.slot(type_url) else {
                 continue;
             };
-            if !self.leases.has_type(type_url) {
+            if !self.demand.leases().has_type(type_url) {
                 cut = cut.without(type_url);
                 rings.push(Ring::Everybody(type_url.clone()));
                 continue;
@@ -58,7 +59,7 @@ impl View {
                 });
             }
         }
-        drop(self.finish(replaced, cut, &rings));
+        drop(self.finish(pen, cut, &rings));
     }
 
     /// Returns the canonical name of what was requested as `name`, unless somebody leases it by another of its names (C-20). Of those in
@@ -69,7 +70,7 @@ impl View {
             return known.then(|| name.clone());
         };
         // a resource without a name answers to every name.
-        if resource.name().is_empty() && self.leases.has_names(type_url) {
+        if resource.name().is_empty() && self.demand.leases().has_names(type_url) {
             return None;
         }
         if !found.insert(resource.name().clone()) {
@@ -79,7 +80,7 @@ impl View {
         let mut names = std::iter::once(resource.name())
             .chain(resource.aliases())
             .chain(&collection);
-        let needed = names.any(|name| self.leases.has(type_url, name));
+        let needed = names.any(|name| self.demand.leases().has(type_url, name));
         (!needed).then(|| resource.name().clone())
     }
 
@@ -87,7 +88,7 @@ impl View {
     /// When these collections are forgotten, they still do not exist.
     fn still_absent<'a>(&self, type_url: &TypeUrl, slot: &Slot, ended: impl Iterator<Item = &'a Name>) -> Vec<Name> {
         let whole = ended.filter(|name| slot.named.whole(name)).cloned().collect();
-        let within = self.leases.within(type_url, &whole);
+        let within = self.demand.leases().within(type_url, &whole);
         let absent = |name: &Name| matches!(slot.named.known(name), Some(Known::Absent(Reason::Said)));
         within.into_iter().filter(absent).collect()
     }

@@ -2,18 +2,35 @@
 //!
 //! Owns the figures, and which sessions must keep less or end when there is too much old content. Only tells them so.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::View;
+use super::{View, ViewSettings};
 use classes::Class;
 use xds::{Slot, TypeUrl};
 
 /// How many bytes of old content laggards may hold back in a view while memory is short.
 const SHORT: usize = 16 << 20;
 
-/// How many leases one call looks at.
-const SETTLE_AT_ONCE: usize = 1 << 18;
+/// The bound on old content, and where the last check of it was.
+pub(super) struct Pressure {
+    /// The most bytes of old content that sessions may keep in memory; 0: no bound.
+    most: AtomicUsize,
+    /// The generation at the last check.
+    checked: AtomicU64,
+}
+
+impl Pressure {
+    pub(super) fn new(settings: ViewSettings) -> Self {
+        Self {
+            most: AtomicUsize::new(settings.pinned_bytes_per_view),
+            checked: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn set(&self, settings: ViewSettings) {
+        self.most.store(settings.pinned_bytes_per_view, Ordering::Relaxed);
+    }
+}
 
 /// The figures of a view, for people.
 #[derive(Clone, Debug)]
@@ -35,103 +52,46 @@ pub struct Summary {
 }
 
 impl View {
-    /// Returns the sessions that have not dealt with a change, the longest first, each with the generation of that change.
-    #[must_use]
-    pub fn laggards(&self) -> Vec<(u64, u32)> {
-        let seats = self.sets.read();
-        let laggards = seats
-            .iter()
-            .filter_map(|(number, seated)| Some((seated.bell.since()?, number)));
-        let mut laggards: Vec<_> = laggards.collect();
-        laggards.sort_unstable();
-        laggards
-    }
-
     /// How many bytes are in memory of content that was replaced since the oldest change that some session has not dealt with. It
     /// includes what the library still keeps of that time, which has a bound of its own.
     #[must_use]
     pub fn pinned(&self) -> usize {
-        let oldest = self.laggards().first().map(|(since, _)| *since);
-        oldest.map_or(0, |oldest| self.writer.lock().bytes_since(oldest))
+        let oldest = self.demand.laggards().first().map(|(since, _)| *since);
+        oldest.map_or(0, |oldest| self.head.bytes_since(oldest))
     }
 
     /// K-21: must be called about every second. If more is pinned than allowed, tells as many as necessary of the longest laggards to
     /// end. Spares sessions that began to lag after the last call. Returns whether any session was told.
     pub fn relieve(&self) -> bool {
-        let checked = self.checked.swap(self.generation(), Ordering::Relaxed);
-        let most = self.pinned_bytes_max.load(Ordering::Relaxed);
+        let checked = self.pressure.checked.swap(self.head.generation(), Ordering::Relaxed);
+        let most = self.pressure.most.load(Ordering::Relaxed);
         most > 0 && self.dismiss_over(most, checked)
     }
 
     /// Does the same, whatever is allowed, if more is pinned than there may be while memory is short.
     pub fn release_laggards(&self) {
-        self.dismiss_over(SHORT, self.checked.load(Ordering::Relaxed));
+        self.dismiss_over(SHORT, self.pressure.checked.load(Ordering::Relaxed));
     }
 
     /// Tells the longest laggards to end until no more than `most` bytes are pinned, but none that began to lag after the generation
     /// `checked`. Returns whether any was told.
     fn dismiss_over(&self, most: usize, checked: u64) -> bool {
-        let mut laggards = self.laggards();
+        let mut laggards = self.demand.laggards();
         laggards.retain(|(since, _)| *since <= checked);
-        let writer = self.writer.lock();
-        let over = laggards.partition_point(|(since, _)| writer.bytes_since(*since) > most);
-        drop(writer);
-        let sets = self.sets.read();
-        let slowest = laggards.iter().take(over);
-        let seated: Vec<_> = slowest.filter_map(|(_, seat)| sets.seated(*seat).cloned()).collect();
-        drop(sets);
-        seated.iter().for_each(|laggard| laggard.bell.dismiss());
-        !seated.is_empty()
-    }
-
-    /// Must be called about every second. Sessions whose wants have not changed since the last call get equal shared sets, if
-    /// there are any. Each call does a bounded amount of work and leaves the rest to later calls.
-    pub fn settle(&self) {
-        let unsettled = std::mem::take(&mut *self.unsettled.lock());
-        let (mut work, mut later) = (0, Vec::new());
-        for seat in unsettled {
-            if work >= SETTLE_AT_ONCE {
-                later.push(seat);
-                continue;
-            }
-            let Some(seated) = self.sets.read().seated(seat).cloned() else {
-                continue;
-            };
-            let mut review = seated.review.lock();
-            if std::mem::take(&mut review.changed) {
-                later.push(seat);
-                continue;
-            }
-            // While `review` is locked, nobody else changes the session's sets. But the session may have gone, and another may
-            // have its number.
-            let same = self
-                .sets
-                .read()
-                .seated(seat)
-                .is_some_and(|now| Arc::ptr_eq(now, &seated));
-            review.noted = false;
-            if same {
-                let (looked_at, left) = self.sets.settle(seat, usize::MAX);
-                work += looked_at;
-                left.iter().for_each(|set| self.dissolve(set));
-            }
-        }
-        later.shrink_to_fit();
-        self.unsettled.lock().append(&mut later);
+        let over = self.head.count_over(most, &laggards);
+        self.demand.dismiss(laggards.iter().take(over).map(|(_, seat)| *seat))
     }
 
     /// Returns the figures for people.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let (wanted, leased) = self.leases.count();
+        let (wanted, leased) = self.demand.leases().count();
         let cut = self.cut();
-        // Not inside of the expression below: what is locked there stays locked until its end, and `pinned` locks the same.
-        let sets = self.sets.read().sets();
         Summary {
             class: self.class().clone(),
-            seats: self.seats(),
+            seats: self.demand.seats(),
             wanted,
-            sets,
+            sets: self.demand.sets(),
             leased,
             pinned: self.pinned(),
             types: cut.slots().map(|(type_url, slot)| sizes(type_url, slot)).collect(),
@@ -152,7 +112,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ViewSettings;
 
     /// Whoever reads the sessions twice at once waits for ever if another thread begins to wait for writing in between.
     #[test]

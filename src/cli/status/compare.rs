@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answers::{Half, Resource, Resources, View, Views};
+use super::answers::{Resource, Resources};
 use super::table::short;
+use crate::answers::{Half, Halves, View, Views};
 use crate::xds::Version;
 
 /// What a resource is known by: its type, its name, and the class of clients that it is for.
@@ -63,7 +64,7 @@ pub(super) fn suspects(all: &[Option<Views>]) -> BTreeSet<String> {
     differ.map(|((_, type_url), _)| (*type_url).to_owned()).collect()
 }
 
-fn types(views: &Views) -> impl Iterator<Item = (&View, &String, &super::answers::Halves)> {
+fn types(views: &Views) -> impl Iterator<Item = (&View, &String, &Halves)> {
     let views = views.views.iter();
     views.flat_map(|view| {
         view.types

@@ -27,7 +27,7 @@ use screen::Screen;
 use table::Table;
 
 /// Returns how many removals a relay holds at which somebody should look.
-pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<u64> {
+pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<usize> {
     Ok(answers::views(relay)?.in_trouble())
 }
 

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answers::{self, Clusters, Health, Nacks, Resources, Server, Standings, Views};
+use super::answers::{self, Health, Nacks, Resources};
 use super::compare::{self, Difference};
 use super::fault::Fault;
 use super::table::{Tone, short};
 use super::{Report, servers};
+use crate::answers::{Clusters, Server, Standings, Views};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, Version};
 
@@ -108,6 +109,17 @@ fn unanswered(relay: &str) -> Vec<String> {
     row
 }
 
+fn standings_json(standings: &Standings) -> Value {
+    json!({
+        "streams": standings.streams,
+        "up_to_date": standings.up_to_date,
+        "rejecting": standings.rejecting,
+        "lagging": standings.lagging,
+        "waiting": standings.waiting,
+        "away": standings.away,
+    })
+}
+
 /// Returns that too many clients of a relay do not answer, or wait for what nobody answers.
 fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault> {
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
@@ -120,14 +132,14 @@ fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault>
 }
 
 /// Returns that a relay still serves removed resources.
-fn holding(relay: &str, held: u64) -> Option<Fault> {
+fn holding(relay: &str, held: usize) -> Option<Fault> {
     let words = format!("{relay}: {held} removed resources are still served; `distributary holds` shows them");
     (held > 0).then(|| Fault::new(format!("holds {relay}"), words))
 }
 
 impl Seen {
     /// Returns what is wrong with the relay as a whole.
-    fn faults(&self, relay: &str, rejected: u64, held: u64) -> Vec<Fault> {
+    fn faults(&self, relay: &str, rejected: u64, held: usize) -> Vec<Fault> {
         let Self { health, clusters, .. } = self;
         let unready = || Fault::new(format!("ready {relay}"), format!("{relay}: {}", health.state));
         let files = clusters.faults.iter();
@@ -156,7 +168,7 @@ impl Report {
         } = seen;
         let word = health.state.split(':').next().unwrap_or_default();
         let rejected = nacks.rejections.len() as u64 + nacks.left_out;
-        let held: u64 = views.views.iter().map(|view| view.held).sum();
+        let held: usize = views.views.iter().map(|view| view.held).sum();
         let faults = seen.faults(relay, rejected, views.in_trouble());
         let tone = if faults.is_empty() { Tone::Plain } else { Tone::Wrong };
         self.faults.extend(faults);
@@ -165,13 +177,13 @@ impl Report {
         let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();
         let used = || servers.values().filter(|server| server.state != "unused");
         let well = used().filter(|server| !servers::is_failing(server)).count();
-        let resources: u64 = compare::halves(views).map(|half| half.resources).sum();
+        let resources: usize = compare::halves(views).map(|half| half.resources).sum();
         let types = servers.values().flat_map(|server| server.types.values());
-        let unconfirmed: u64 = types.filter(|of| of.stale).map(|of| of.resources).sum();
+        let unconfirmed: usize = types.filter(|of| of.stale).map(|of| of.resources).sum();
         let digest: Version = compare::digest(views);
         // Of one moment, as the share of those that are up to date.
         let standings = clusters.clients.as_ref();
-        let clients = standings.map_or(health.streams, Standings::clients);
+        let clients = standings.map_or(health.streams, |of| of.clients() as u64);
         self.table.push_in(
             tone,
             [
@@ -199,7 +211,7 @@ impl Report {
             "state": health.state,
             "clients": clients,
             "connections": health.connections,
-            "standings": standings.map(Standings::json),
+            "standings": standings.map(standings_json),
             "servers": servers.values().map(|server| servers::json(server)).collect::<Vec<_>>(),
             "views": views.views.len(),
             "resources": resources,

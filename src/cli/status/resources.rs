@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::answers::{self, Resource, Resources, Views};
+use super::answers::{self, Resource, Resources};
 use super::compare::{self, Difference, Key};
 use super::table::short;
+use crate::answers::Views;
 use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 

@@ -5,9 +5,10 @@
 use serde_json::{Value, json};
 
 use super::Report;
-use super::answers::{self, Clusters, Server};
+use super::answers;
 use super::fault::Fault;
 use super::table::Tone;
+use crate::answers::{Clusters, Server};
 use crate::cli::asking::Relays;
 use crate::xds::authority_label;
 
@@ -70,7 +71,7 @@ fn row(relay: &str, authority: &str, server: &Server) -> Vec<String> {
     ]
 }
 
-fn resources(server: &Server) -> u64 {
+fn resources(server: &Server) -> usize {
     server.types.values().map(|of| of.resources).sum()
 }
 

@@ -271,7 +271,7 @@ impl Accounts {
                     };
                     self.log.nack(node, self.presence.stay.peer(), &rejected, now);
                     if *given_up > 0 {
-                        self.log.given_up(node, &receipt.type_url, *given_up);
+                        self.log.given_up(node, &receipt.type_url, *given_up, now);
                     }
                 }
             }

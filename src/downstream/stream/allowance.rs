@@ -18,11 +18,10 @@ pub(in crate::downstream) struct Allowance {
     read: u32,
     /// How many bytes of responses may be given to the transport, give or take one response.
     room: u32,
-    /// Whether nothing more may be read, or a stream had no room.
-    spent: bool,
-    /// Whether a stream had no room for a response.
+    /// Whether the polled stream had no room for a response. Ends when the connection puts that stream in its line.
     denied: bool,
-    /// Whether a stream gave the transport a response.
+    /// Whether the polled stream gave the transport a response. Ends when the connection notes that it did: its times are looked at after
+    /// the transport's turn.
     gave: bool,
 }
 
@@ -35,7 +34,6 @@ impl Allowance {
         Self {
             read: REQUEST_BYTES_IN_A_TURN,
             room: narrow(room),
-            spent: false,
             denied: false,
             gave: false,
         }
@@ -44,7 +42,6 @@ impl Allowance {
     /// A turn begins: so much may be read again.
     pub(in crate::downstream) const fn begin(&mut self) {
         self.read = REQUEST_BYTES_IN_A_TURN;
-        self.spent = false;
     }
 
     /// The connection has worked on what its client asks for, in a turn that began then.
@@ -57,18 +54,15 @@ impl Allowance {
     /// Subtracts what was read.
     pub(super) fn count(&mut self, bytes: usize, names: usize) {
         self.read = self.read.saturating_sub(narrow(bytes.max(names * NAME_BYTES)));
-        self.spent |= self.read == 0;
     }
 
     /// Nothing more may be read.
     pub(super) const fn stop(&mut self) {
         self.read = 0;
-        self.spent = true;
     }
 
     /// A stream has no room for its response.
     pub(super) const fn deny(&mut self) {
-        self.spent = true;
         self.denied = true;
     }
 
@@ -85,7 +79,6 @@ impl Allowance {
 
     /// Returns whether a stream had no room; true once each time.
     pub(in crate::downstream) const fn take_denied(&mut self) -> bool {
-        self.spent = self.read == 0;
         std::mem::replace(&mut self.denied, false)
     }
 
@@ -96,7 +89,7 @@ impl Allowance {
 
     /// Whether nothing more may be read, or a stream had no room.
     pub(in crate::downstream) const fn is_spent(&self) -> bool {
-        self.spent
+        self.read == 0 || self.denied
     }
 
     /// Returns the room for responses.

@@ -31,7 +31,7 @@ pub(in crate::downstream) struct Driver {
     stall: Stall,
     /// Most streams have none.
     times: Option<Box<Times>>,
-    /// Whether it had no room for a response, and is in the connection's line.
+    /// Whether it had no room for a response, and is in the connection's line until it comes forward: nobody is in the line twice.
     in_line: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A large request between two slices of it.
+//! A request that waits for its turn: a rejection, or a large one, before it is read and between two slices of it.
 //!
 //! Owns what is kept of a request that was not read yet, and when its next turn is. Does not know what a slice is.
 
@@ -13,7 +13,7 @@ use super::keeping::Keeping;
 use super::sliced::{ENTRY_BYTES, Sliced};
 use crate::wire::{Permit, Scan, Share, Turns};
 
-/// A large request that waits for its turn.
+/// A request that waits for its turn.
 pub(super) struct Large {
     turns: Turns,
     stage: Stage,

@@ -33,6 +33,11 @@ pub(super) struct Flight {
 const OPEN_MAX: usize = 64;
 
 impl Flight {
+    /// Returns what is new to the client; it accepted before what is only listed beside that.
+    pub(super) fn fresh(&self) -> impl Iterator<Item = &Item> {
+        self.batch.items().iter().filter(|item| item.form != Form::Repeated)
+    }
+
     /// Returns how many entries the response has.
     fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()

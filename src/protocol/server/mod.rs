@@ -5,7 +5,6 @@
 //! sent) and the lens (what it should hold). A writer turns as much of it as fits into a response, and notes in the ledger exactly
 //! what it has written. The response is a flight until the client acknowledges or rejects it.
 
-mod agenda;
 mod asked;
 mod books;
 mod caller;
@@ -29,5 +28,6 @@ pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use request::ClientRequest;
 pub use response::{Changed, Receipt, ReceiptKind, Rejected, Response};
-pub use session::{Portrait, SLICE, Stand};
+pub use session::{Portrait, Stand};
 pub use stream::{Opening, Progress, Server};
+pub use turn::SLICE;

@@ -62,12 +62,6 @@ impl Nonces {
     pub(super) const fn given(&self) -> u64 {
         self.last
     }
-
-    /// Returns the number that comes next.
-    pub(super) const fn coming(&self) -> u64 {
-        self.last + 1
-    }
-
     /// Returns the text of a nonce. It is written backwards, from the counter's last digit.
     pub(super) fn text(self, number: u64, more: bool) -> Nonce {
         let mut nonce = Nonce {

@@ -2,7 +2,7 @@
 //!
 //! Owns the groups of names that are still to be tried. What was rejected alone is a row of the ledger. Does not send anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use xds::{Name, Objection, Version};
@@ -15,8 +15,8 @@ pub(super) struct Rejections(Option<Box<Trials>>);
 struct Trials {
     /// What is still to be tried.
     waiting: BTreeMap<Name, Trial>,
-    /// The same, group after group.
-    groups: BTreeSet<(u64, Name)>,
+    /// The same, group after group. A name that is in a later group, or is not tried any more, is passed over.
+    groups: VecDeque<Group>,
     /// The number of the last group.
     last_group: u64,
     /// The response in which a group is tried, and whether that group is a second try.
@@ -37,13 +37,13 @@ struct Trial {
     group: u64,
     /// The version that was rejected.
     version: Version,
-    again: bool,
 }
 
 /// Names that are tried together.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) names: Vec<Name>,
+    number: u64,
     again: bool,
 }
 
@@ -52,23 +52,31 @@ const TRIES_MAX: u32 = 64;
 
 impl Trials {
     fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.held_back.is_empty() && self.trial.is_none()
+        self.waiting.is_empty() && self.held_back.is_empty() && self.trial.is_none()
     }
 
-    fn add(&mut self, group: BTreeMap<Name, Version>, again: bool) {
+    fn add(&mut self, group: Vec<(Name, Version)>, again: bool) {
         self.last_group += 1;
-        for (name, version) in group {
-            self.remove(&name);
-            self.groups.insert((self.last_group, name.clone()));
-            let group = self.last_group;
-            self.waiting.insert(name, Trial { group, version, again });
-        }
+        let number = self.last_group;
+        let names = group.iter().map(|(name, _)| name.clone()).collect();
+        self.groups.push_back(Group { names, number, again });
+        let trials = group
+            .into_iter()
+            .map(|(name, version)| (name, Trial { group: number, version }));
+        self.waiting.extend(trials);
     }
 
-    fn remove(&mut self, name: &Name) -> Option<Trial> {
-        let (name, trial) = self.waiting.remove_entry(name)?;
-        self.groups.remove(&(trial.group, name));
-        Some(trial)
+    /// Returns the next group of which anything is still to be tried.
+    fn first(&mut self) -> Option<&Group> {
+        while let Some(group) = self.groups.front_mut() {
+            let still = |name: &Name| self.waiting.get(name).is_some_and(|trial| trial.group == group.number);
+            group.names.retain(still);
+            if !group.names.is_empty() {
+                break;
+            }
+            self.groups.pop_front();
+        }
+        self.groups.front()
     }
 }
 
@@ -82,13 +90,13 @@ impl Rejections {
     pub(super) fn len(&self) -> usize {
         let trials = self.0.as_ref();
         trials.map_or(0, |trials| {
-            (trials.groups.len() + trials.held_back.len()).max(trials.keeps.len())
+            (trials.waiting.len() + trials.held_back.len()).max(trials.keeps.len())
         })
     }
 
     /// Whether anything is still to be tried.
     pub(super) fn tries(&self) -> bool {
-        self.0.as_ref().is_some_and(|trials| !trials.groups.is_empty())
+        self.0.as_ref().is_some_and(|trials| !trials.waiting.is_empty())
     }
 
     /// Whether a name is still to be tried: then it is sent only with its group.
@@ -99,17 +107,14 @@ impl Rejections {
     /// Returns the next group, unless one is on its way, or one of its names is.
     pub(super) fn pop(&mut self, is_on_its_way: impl Fn(&Name) -> bool) -> Option<Group> {
         let trials = self.0.as_mut().filter(|trials| trials.trial.is_none())?;
-        let (first, _) = trials.groups.first()?;
-        let names = trials.groups.iter().take_while(|(group, _)| group == first);
-        let names: Vec<Name> = names.map(|(_, name)| name.clone()).collect();
-        if names.iter().any(is_on_its_way) {
+        if trials.first()?.names.iter().any(is_on_its_way) {
             return None;
         }
-        let mut again = false;
-        for name in &names {
-            again |= trials.remove(name).is_some_and(|trial| trial.again);
+        let group = trials.groups.pop_front()?;
+        for name in &group.names {
+            trials.waiting.remove(name);
         }
-        Some(Group { names, again })
+        Some(group)
     }
 
     /// A group is tried in this response.
@@ -162,15 +167,15 @@ impl Rejections {
     /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.
     pub(super) fn add(
         &mut self,
-        groups: impl IntoIterator<Item = BTreeMap<Name, Version>>,
+        groups: impl IntoIterator<Item = Vec<(Name, Version)>>,
         objection: &Arc<Objection>,
-    ) -> BTreeMap<Name, Version> {
+    ) -> Vec<(Name, Version)> {
         let trials = self.0.get_or_insert_default();
         groups.into_iter().for_each(|group| trials.add(group, false));
         trials.last = Some(objection.clone());
         trials.rejected += 1;
         if trials.rejected < TRIES_MAX {
-            return BTreeMap::new();
+            return Vec::new();
         }
         trials.rejected = 0;
         trials.groups.clear();
@@ -181,7 +186,7 @@ impl Rejections {
     /// Adds a second try of one name.
     pub(super) fn try_again(&mut self, name: Name, version: Version) {
         let trials = self.0.get_or_insert_default();
-        trials.add(BTreeMap::from([(name, version)]), true);
+        trials.add(vec![(name, version)], true);
     }
 
     /// A name was rejected alone.
@@ -192,7 +197,7 @@ impl Rejections {
     /// A name is sent, or not wanted any more. Returns whether it was held back.
     pub(super) fn forget(&mut self, name: &Name) -> bool {
         let Some(trials) = &mut self.0 else { return false };
-        trials.remove(name);
+        trials.waiting.remove(name);
         trials.held_back.remove(name).is_some()
     }
 
@@ -220,7 +225,7 @@ impl Rejections {
         let trying = self
             .0
             .iter()
-            .filter(|trials| !trials.groups.is_empty() || trials.trial.is_some());
+            .filter(|trials| !trials.waiting.is_empty() || trials.trial.is_some());
         let last = trying.filter_map(|trials| trials.last.as_ref());
         let held_back = self.0.iter().flat_map(|trials| trials.held_back.values());
         let mut all: Vec<&Arc<Objection>> = held_back.chain(last).collect();

@@ -1,6 +1,9 @@
 //! One turn of a type on one stream: how much work is left of it, and what was found out in it.
 //!
-//! Owns the bound on the work of a turn, whatever the work is for. Does not know which names it is done on.
+//! Owns the bound on the work of a turn, whatever the work is for: names are read of a request, looked at, or let go. Four things are done
+//! at once, because half of them is of no use: a full state is one response (B-16), a wildcard ends as a whole (C-07), all rows are
+//! compared with an alias that has changed or ended (C-20), and a collection that waits for its answer looks for its first due member
+//! (C-22). Does not know which names the work is done on.
 
 use std::sync::OnceLock;
 
@@ -9,8 +12,7 @@ use crate::server::survey::Survey;
 /// The present turn, and what of the wildcard was seen in the last one.
 #[derive(Debug, Default)]
 pub(super) struct TypeTurn {
-    /// How many names were listed or passed over.
-    worked: u16,
+    work: Work,
     /// Whether the client asks for a name of which nothing is known, once that was looked for (C-20).
     dark: OnceLock<bool>,
     /// What there is to send, once that was looked for.
@@ -21,31 +23,56 @@ pub(super) struct TypeTurn {
     certain: bool,
 }
 
-/// How many names are listed and passed over at most, because others have their turn then. That many take some milliseconds.
+/// What was done before others have their turn: so many names were looked at, or let go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work(u16);
+
+/// The most work of a turn. It takes some milliseconds.
 pub(super) const WORK_MAX: u16 = 4096;
+/// A name that is read of a request is so much work: it gets a row, and the views are asked for it.
+const READ: u16 = 16;
+/// How many names of a request are read in a turn.
+pub const SLICE: usize = (WORK_MAX / READ) as usize;
+
+impl Work {
+    /// So many names were looked at, or let go.
+    pub(super) fn add(&mut self, names: usize) {
+        let names = u16::try_from(names).unwrap_or(u16::MAX);
+        self.0 = self.0.saturating_add(names);
+    }
+
+    /// A name of a request was read.
+    pub(super) const fn read(&mut self) {
+        self.0 = self.0.saturating_add(READ);
+    }
+
+    /// Returns how many names may still be looked at, or let go.
+    pub(super) const fn left(self) -> usize {
+        WORK_MAX.saturating_sub(self.0) as usize
+    }
+}
 
 impl TypeTurn {
     /// A turn begins.
     pub(super) fn begin(&mut self) {
-        self.worked = 0;
+        self.work = Work::default();
         self.dark.take();
         self.survey = None;
     }
 
-    /// So many names were listed, or passed over. Each of these is passed over once, so that the next turn gets further.
+    /// So many names were looked at in a sweep, or passed over. Each of these is passed over once, so that the next turn gets further.
     pub(super) fn work(&mut self, names: usize) {
-        let names = u16::try_from(names).unwrap_or(u16::MAX);
-        self.worked = self.worked.saturating_add(names);
+        self.work.add(names);
     }
 
     /// Whether others have their turn now.
     pub(super) const fn is_spent(&self) -> bool {
-        self.worked >= WORK_MAX
+        self.work.left() == 0
     }
 
-    /// Returns how many names may still be listed: no more than can be passed over.
+    /// Returns how many names a sweep may still look at: half of a turn is for what is known to be due.
     pub(super) const fn room(&self) -> usize {
-        (WORK_MAX / 2).saturating_sub(self.worked) as usize
+        self.work.left().saturating_sub(WORK_MAX as usize / 2)
     }
 
     /// Notes the wildcard's state. Returns whether it is another than before, and whether it has become certain.

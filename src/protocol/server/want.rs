@@ -1,4 +1,4 @@
-//! What a client asks for beside single names: the wildcard, collections, and its own spellings of names.
+//! What a client asks for beside single names: the wildcard, collections, its own spellings of names, and names that cannot be kept.
 //!
 //! Owns what the requests of the stream have said so far. The single names themselves are rows of the ledger. Knows no content.
 
@@ -24,6 +24,10 @@ struct Rare {
     meant: BTreeMap<Name, Name>,
     /// The same, by the name.
     texts: BTreeSet<(Name, Name)>,
+    /// Names over the limit that must be answered (B-32).
+    long: Vec<Name>,
+    /// The version in the first request of a full state, until the client has answered a response.
+    version: Option<Box<str>>,
 }
 
 impl Want {
@@ -110,9 +114,43 @@ impl Want {
         self.give_back();
     }
 
+    /// B-32: returns names over the limit that must be answered.
+    pub(super) fn long(&self) -> &[Name] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.long)
+    }
+
+    pub(super) fn add_long(&mut self, name: Name) {
+        self.rare.get_or_insert_default().long.push(name);
+    }
+
+    pub(super) fn take_long(&mut self) -> Vec<Name> {
+        let long = self.rare.as_mut().map(|rare| std::mem::take(&mut rare.long));
+        self.give_back();
+        long.unwrap_or_default()
+    }
+
+    /// Returns the version in the first request of a full state, until the client has answered a response.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.rare.as_ref()?.version.as_deref()
+    }
+
+    pub(super) fn set_version(&mut self, version: &str) {
+        self.rare.get_or_insert_default().version = Some(version.into());
+    }
+
+    /// The client has answered a response.
+    pub(super) fn forget_version(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.version = None;
+            self.give_back();
+        }
+    }
+
     fn give_back(&mut self) {
-        self.rare
-            .take_if(|rare| rare.collections.is_empty() && rare.meant.is_empty());
+        self.rare.take_if(|rare| {
+            let spells = !rare.collections.is_empty() || !rare.meant.is_empty();
+            !spells && rare.long.is_empty() && rare.version.is_none()
+        });
     }
 
     /// Returns the name that a text means (F-04).

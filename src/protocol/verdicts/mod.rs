@@ -14,7 +14,7 @@ use classes::ClientKind;
 use hearing::Counts;
 pub use hearing::{Hearing, Witness};
 use memory::{Charge, Memory};
-use pace::Pace;
+use pace::{Extent, Pace};
 use xds::{Condemned, Name, Objection, Resource, TypeUrl, VerdictEnd, Version};
 
 /// The verdicts of one view.
@@ -67,6 +67,7 @@ pub struct Contents<'a> {
 
 /// Those to whom a content was sent already answer within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
+const SECOND: Duration = Duration::from_secs(1);
 /// What is condemned is asked about again after so long.
 const REVIEW: Duration = Duration::from_secs(10 * 60);
 /// As many contents of a view are condemned.
@@ -104,9 +105,12 @@ impl Verdicts {
     /// Returns the next question to the clients.
     pub fn poll_question(&mut self, now: Instant) -> Option<Hearing> {
         let mut paces = self.paces.iter_mut();
-        let type_url = paces.find_map(|(type_url, pace)| pace.ask(now).then(|| type_url.clone()))?;
+        let (type_url, extent) =
+            paces.find_map(|(type_url, pace)| pace.ask(now).map(|extent| (type_url.clone(), extent)))?;
         let condemned = self.condemned.iter().filter(|one| one.type_url == type_url);
-        let names = condemned.map(|one| one.name().clone()).collect();
+        // Those to whom older ones were sent have answered, or will not.
+        let asked = condemned.filter(|one| extent == Extent::All || one.since + PATIENCE + SECOND > now);
+        let names = asked.map(|one| one.name().clone()).collect();
         Some(Hearing::new(type_url, names, self.kinds.clone()))
     }
 
@@ -157,7 +161,7 @@ impl Verdicts {
         }
         let condemns = self.condemned.iter().any(|one| one.type_url == *type_url);
         if let Some(pace) = self.paces.get_mut(type_url).filter(|_| condemns) {
-            pace.at(now + REVIEW);
+            pace.review(now + REVIEW);
         }
     }
 
@@ -257,12 +261,18 @@ impl Verdicts {
         any
     }
 
-    /// Takes over what an earlier run of the relay has condemned.
+    /// Takes over what an earlier run of the relay has condemned, or the view from which clients come. Clients are asked at once: they may
+    /// have accepted it here.
     pub fn restore(&mut self, condemned: Vec<Condemned>, now: Instant) {
-        for one in condemned.into_iter().take(CONDEMNED_MAX) {
+        for one in condemned {
+            let charge = Charge::of(&one);
+            let known = self.condemned.iter().any(|known| Charge::of(known) == charge);
+            if known || self.after == 0 || self.condemned.len() >= CONDEMNED_MAX || self.memory.is_released(&charge) {
+                continue;
+            }
             let own = one.kind.iter().filter(|kind| !self.kinds.contains(kind)).cloned();
             self.kinds.extend(own.collect::<Vec<_>>());
-            self.paces.entry(one.type_url.clone()).or_default().at(now + REVIEW);
+            self.paces.entry(one.type_url.clone()).or_default().review(now);
             self.condemned.push(Arc::new(one));
             self.changed = true;
         }

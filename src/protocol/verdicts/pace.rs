@@ -22,6 +22,17 @@ pub(super) struct Pace {
     trial: Option<Instant>,
     /// As long as this, those are whom it was sent before, if there are any.
     pending: Option<Instant>,
+    /// When everything that is condemned is asked about.
+    review: Option<Instant>,
+}
+
+/// What it is time to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// What clients have rejected, and what was condemned a moment ago.
+    News,
+    /// Everything that is condemned, too.
+    All,
 }
 
 impl Pace {
@@ -48,15 +59,27 @@ impl Pace {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// Returns whether it is time to ask; then it counts as asked.
-    pub(super) fn ask(&mut self, now: Instant) -> bool {
+    /// Everything that is condemned is asked about at this time at the latest.
+    pub(super) fn review(&mut self, at: Instant) {
+        self.review = Some(self.review.map_or(at, |review| review.min(at)));
+        self.at(at);
+    }
+
+    /// Returns what to ask, if it is time; then it counts as asked.
+    pub(super) fn ask(&mut self, now: Instant) -> Option<Extent> {
         if self.asking || self.due.is_none_or(|due| due > now) {
-            return false;
+            return None;
         }
+        let reviews = self.review.take_if(|at| *at <= now).is_some();
+        let extent = if reviews || self.trial.is_some() {
+            Extent::All
+        } else {
+            Extent::News
+        };
         let quiet = self.asked.is_none_or(|at| at + QUIET <= now);
         self.recent = if quiet { 1 } else { self.recent.saturating_add(1) };
-        (self.due, self.asked, self.asking) = (None, Some(now), true);
-        true
+        (self.due, self.asked, self.asking) = (self.review, Some(now), true);
+        Some(extent)
     }
 
     /// The answer is there. `pending`: somebody may still accept what is condemned.

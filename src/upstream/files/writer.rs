@@ -57,9 +57,10 @@ impl FileWriter {
 
     /// Works until the view is closed.
     pub async fn run(mut self) {
-        while !self.view.is_closed() {
-            self.holding.set_unready(self.bound, self.view.guard().unready);
-            let orders = self.view.take_orders();
+        while !self.view.mailbox().is_closed() {
+            self.holding
+                .set_unready(self.bound, self.view.guarded().settings().unready);
+            let orders = self.view.mailbox().take_orders();
             orders.iter().for_each(|(order, _)| self.holding.handle_order(order));
             let loaded = self.loaded.borrow_and_update().clone();
             let wants = self.view.take_wants(now());
@@ -128,7 +129,13 @@ impl FileWriter {
     async fn next(&mut self) {
         let (view, loaded, holding) = (&self.view, &mut self.loaded, &self.holding);
         let timer = async {
-            match view.poll_timeout().into_iter().chain(holding.poll_timeout()).min() {
+            match view
+                .demand()
+                .poll_timeout()
+                .into_iter()
+                .chain(holding.poll_timeout())
+                .min()
+            {
                 Some(at) => clock::sleep_until(at).await,
                 None => std::future::pending().await,
             }
@@ -140,7 +147,7 @@ impl FileWriter {
             }
         };
         tokio::select! {
-            () = view.changed() => {}
+            () = view.mailbox().changed() => {}
             () = news => {}
             () = timer => {}
         }

@@ -131,7 +131,7 @@ impl Writer<PollLeg> {
             PollLeg::new(client, server.clone(), access.clone(), polling.clone())
         };
         let (main, aside) = (leg(), leg());
-        let guard = Guard::new(polling.removal_quiet, polling.order_gate, view.guard());
+        let guard = Guard::new(polling.removal_quiet, polling.order_gate, view.guarded().settings());
         let told = (server.metrics.traces.clone(), server.metrics.holds.clone());
         Self::of(view, &server.uri, told, guard, main, aside)
     }

@@ -339,9 +339,13 @@ impl Difference {
     #[must_use]
     pub fn weight(&self) -> usize {
         let bodies: usize = self.changed.all.iter().map(|resource| resource.weight()).sum();
-        size_of::<Self>() + bodies + self.removed.all.len() * size_of::<Name>()
+        size_of::<Self>() + bodies + self.removed.all.len() * REMOVED_BYTES
     }
 }
+
+/// What a removed name takes, generously: its text, which often nobody else has any more, and its places in the response and in what the
+/// client was sent before.
+const REMOVED_BYTES: usize = 256;
 
 /// How many names one response may remove. A name costs far more than its bytes, and other clients have their turns between two
 /// responses.

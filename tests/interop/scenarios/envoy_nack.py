@@ -1,8 +1,13 @@
 """Envoy rejects bad resources; other clients and the control plane are not affected."""
 
+import socket
+import ssl
+
 from peers import resources as make
+from peers.control_plane import certificate
 from peers.envoy import AGGREGATED, EVERY
 from peers.process import Failed, eventually
+from peers.relay import VERDICTS
 from scenario import scenario
 from scenarios.envoy_http import proxy, single_cluster
 
@@ -74,7 +79,7 @@ def newcomers(world, dialect):
     world.control_plane.apply(put=[{**listener, "filter_chains": []}])
     for envoy in old:
         eventually(f"{envoy.name} rejects it", lambda envoy=envoy: envoy.stat("listener_manager.lds.update_rejected"))
-    eventually("the listener is condemned", lambda: "-lds-condemned" in world.relay.page("/holds"))
+    condemned(world, "lds")
     eventually("the control plane hears of it", world.control_plane.complaints)
     for envoy in old:
         envoy.stop()
@@ -87,6 +92,72 @@ def newcomers(world, dialect):
     eventually("the newcomer has the repaired listener", lambda: newcomer.stat("listener_manager.lds.update_success") > before)
     eventually("nothing is condemned", lambda: "condemned" not in world.relay.page("/holds"))
     traffic.reaches("a")
+
+
+@scenario("E-26", AGGREGATED, relay_only="a newcomer of the control plane itself lacks the secret")
+def one_bad_key(world, dialect):
+    """envoy gateway 9463: a key that does not belong to its certificate, one of 32 secrets. Two Envoys reject it. One
+    that starts afterwards shows all 32 certificates, that one as it was; the repaired one reaches it."""
+    world.expect_rejections()
+    source, names = dialect.source(), [f"s{number:02}.test" for number in range(32)]
+    good, other = (certificate(world.programs.go, f"{name}.test") for name in ("good", "other"))
+    listener = make.listener("web", world.port, make.rds("main", source))
+    listener["filter_chains"] = [chain_of(listener["filter_chains"][0], name, source) for name in names]
+    listener["listener_filters"] = [{"name": "inspector", "typed_config": {
+        "@type": make.PREFIX + "envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"}}]
+    world.control_plane.apply(put=[*single_cluster(world, dialect, "a")[:-1], *(make.secret(name, good) for name in names), listener])
+    world.through_relay()
+    old = [world.envoy(dialect, node=name).ready() for name in ("first", "second")]
+    for name in names:
+        eventually(f"{name} is shown", lambda name=name: shown(world.port, name) == good["certificate"].strip())
+    mixed = {"certificate": other["certificate"], "key": good["key"]}
+    world.control_plane.apply(put=[make.secret(names[7], mixed)])
+    for envoy in old:
+        eventually(f"{envoy.name} rejects it", envoy.rejected)
+    condemned(world, "sds")
+    for envoy in old:
+        envoy.stop()
+    newcomer = world.envoy(dialect, node="third").ready(5.0)
+    for name in names:
+        eventually(f"the newcomer shows {name}", lambda name=name: shown(world.port, name) == good["certificate"].strip())
+    if found := newcomer.rejected():
+        raise Failed(f"the newcomer rejected {found}")
+    world.control_plane.apply(put=[make.secret(names[7], other)])
+    eventually("the newcomer shows the repaired one", lambda: shown(world.port, names[7]) == other["certificate"].strip())
+
+
+@scenario("E-26", AGGREGATED, relay_only="a newcomer of the control plane itself has no routes")
+def mended_route(world, dialect):
+    """kgateway 14264: two Envoys reject a change of their routes and go on. One that starts meanwhile answers as they do, and a second
+    after the routes are mended, all of them have them."""
+    world.expect_rejections()
+    web = single_cluster(world, dialect, "a")
+    world.control_plane.apply(put=web)
+    world.through_relay()
+    envoys = [world.envoy(dialect, node=name).ready() for name in ("first", "second")]
+    traffic = world.traffic()
+    traffic.reaches("a")
+    broken = {"match": {"safe_regex": {"regex": "("}}, "route": {"cluster": "x"}}
+    world.control_plane.apply(put=[make.routes("main", broken)])
+    rejected, taken = (f"http.interop.rds.main.update_{what}" for what in ("rejected", "success"))
+    for envoy in envoys:
+        eventually(f"{envoy.name} rejects it", lambda envoy=envoy: envoy.stat(rejected))
+    condemned(world, "rds")
+    newcomer = world.envoy(dialect, node="third").ready(5.0)
+    eventually("the newcomer has the listener", lambda: newcomer.stat("listener_manager.total_listeners_active"))
+    traffic.reaches("a")
+    times(0, newcomer, rejected)
+    envoys.append(newcomer)
+    before = [envoy.stat(taken) for envoy in envoys]
+    source = dialect.source()
+    world.control_plane.apply(put=[make.cluster("y", source), make.endpoints("y", world.backends.http["b"])])
+    for envoy in envoys:
+        eventually(f"{envoy.name} has cluster y", lambda envoy=envoy: "y" in envoy.clusters())
+    world.control_plane.apply(put=[make.routes("main", make.to("y"))])
+    eventually("all have the mended routes", lambda: all(
+        envoy.stat(taken) > count for envoy, count in zip(envoys, before, strict=True)), 1.0)
+    traffic.reaches("b")
+    eventually("nothing is condemned", lambda: "condemned" not in world.relay.page("/holds"))
 
 
 @scenario("C-25, L-26", AGGREGATED, relay_only=f"{LOOPS}, or forgets what else it held")
@@ -141,9 +212,33 @@ def one_of_two_rejects(world, dialect):
     times(0, first, rejected)
 
 
+def condemned(world, kind):
+    """Waits for the verdict on a content of this type. Without verdicts, the newcomer shows what it is for."""
+    if VERDICTS != "off":
+        eventually("the verdict", lambda: f"-{kind}-condemned" in world.relay.page("/holds"))
+
+
 def times(count, envoy, stat):
     if (found := envoy.stat(stat)) != count:
         raise Failed(f"{envoy.name} rejected {found} updates instead of {count} ({stat})")
+
+
+def chain_of(chain, name, source):
+    """The filter chain for one name, which shows the certificate of that name."""
+    tls = {"@type": make.PREFIX + "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+           "common_tls_context": {"tls_certificate_sds_secret_configs": [{"name": name, "sds_config": source}]}}
+    return {**chain, "filter_chain_match": {"server_names": [name]}, "transport_socket": {"name": "tls", "typed_config": tls}}
+
+
+def shown(port, name):
+    """The certificate that a listener shows for a name."""
+    context = ssl._create_unverified_context()
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as plain:
+            with context.wrap_socket(plain, server_hostname=name) as secured:
+                return ssl.DER_cert_to_PEM_cert(secured.getpeercert(binary_form=True)).strip()
+    except OSError:
+        return None
 
 
 def settled(count):

@@ -21,6 +21,11 @@ def stale_types(relay):
     return sum(int(line.rsplit(" ", 1)[1]) for line in shown) if shown else None
 
 
+def connected(relay):
+    """Whether the control plane counts as one that answers."""
+    return any(line.startswith("distributary_upstream_connected{") and line.endswith(" 1") for line in relay.page("/metrics").splitlines())
+
+
 @scenario("G-19, E-04, K-22", AGGREGATED, relay_only=RELAY)
 def control_plane_restarts(world, dialect):
     """Nothing is deleted while it is away, and later changes reach all clients."""
@@ -32,6 +37,19 @@ def control_plane_restarts(world, dialect):
     traffic.reaches("b")
     if envoy.stat("cluster_manager.cds.update_success") != before:
         raise Failed("clusters that did not change were sent again")
+
+
+@scenario("E-04, G-02, G-08", caches=("linear", "snapshot"), relay_only=RELAY)
+def control_plane_has_nothing_new(world):
+    """A control plane that comes back with what it had is silent to a relay that brings the versions: that is no failure."""
+    shop = service("shop", world.backends.grpc["a"])
+    world.control_plane.apply(put=shop)
+    go = world.through_relay().grpc_go("xds:///shop")
+    world.watch(go.records["xds:///shop"]).reaches("a")
+    world.control_plane.stop()
+    eventually("the relay has noticed", lambda: not connected(world.relay), within=10)
+    successor(world).apply(put=shop)
+    eventually("the control plane counts as connected, and nothing as stale", lambda: connected(world.relay) and not stale_types(world.relay), within=10)
 
 
 @scenario("K-09, K-13, K-26, L-12, L-18, G-20", AGGREGATED, relay_only=RELAY)

@@ -51,6 +51,39 @@ def relays_are_replaced(world):
             raise Failed(f"{envoy.name} had no traffic")
 
 
+@scenario("G-19, K-26, G-20", caches=("linear",), relay_only="it is about the relay")
+def relays_are_replaced_in_an_outage(world):
+    """The same while the control plane is away, with relays that have no disk: each new one begins with what its neighbours know. The
+    Envoys that were there have no failed request, and each that starts at the new relay has everything at once."""
+    world.control_plane.apply(put=single_cluster(world, AGGREGATED[0], "a"))
+    text = (f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"
+            f"timers: {{ drain_announce: 1s, drain: 5s }}\n")
+    relays = [world.start_relay(None, text=text) for _ in range(RELAYS)]
+    for relay in relays:
+        # Each has been asked by somebody, and so knows everything.
+        world.xds = relay.address
+        world.envoy(AGGREGATED[1], node=f"at-{relay.name}").ready().stop()
+    world.xds = [relay.address for relay in relays]
+    for dialect in AGGREGATED:
+        world.envoy(dialect, node=dialect.name).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    world.control_plane.stop()
+    for at, relay in enumerate(relays):
+        neighbours = ", ".join(f"'http://{other.admin}'" for other in relays if other is not relay)
+        relay.drain()
+        new = relays[at] = world.start_relay(None, address=relay.address, text=f"{text}snapshot: {{ from: [{neighbours}] }}\n")
+        for dialect in AGGREGATED:
+            envoy = world.envoy(dialect, node=f"{dialect.name}-{at}").ready()
+            for what in ("cluster_manager.cds", "listener_manager.lds", "cluster.x", "http.interop.rds.main"):
+                if envoy.stat(f"{what}.init_fetch_timeout") or not envoy.stat(f"{what}.update_success"):
+                    raise Failed(f"{envoy.name} has waited for {what} in vain")
+        if waiting := [line for line in new.page("/metrics").splitlines() if line.startswith("distributary_unanswered_total") and not line.endswith(" 0")]:
+            raise Failed(f"{new.name} has kept clients waiting: {waiting}")
+    traffic.reaches("a")
+    world.unbroken()
+
+
 def resent(clients):
     """Fails if a client that came to another relay was sent more than it must get."""
     moved = {place: lines for place, lines in clients.streams().items() if place[1] > 1}

@@ -41,7 +41,7 @@ impl Holds {
             && zone.upper.is_none()
             && !matches!(zone.source, Some(Source::Folder(_)))
             && !zone.writer.forced;
-        if !guarded || zone.writer.view.guard().references != ReferenceHold::UntilFree {
+        if !guarded || zone.writer.view.guarded().settings().references != ReferenceHold::UntilFree {
             return Ok(());
         }
         for cluster in lost(zone, &before, &cut) {
@@ -117,7 +117,7 @@ fn is_unconfirmed(cut: &Cut, type_url: &TypeUrl, name: &Name) -> bool {
 
 /// Whether an earlier run of the relay had a resource that nobody has asked for yet, or held it.
 pub(super) fn is_kept(zone: &Zone, type_url: &TypeUrl, name: &Name) -> bool {
-    let kept = zone.writer.view.restored();
+    let kept = zone.writer.view.head().restored();
     kept.is_some_and(|kept| has(&kept, type_url, name)) || zone.writer.remembers(type_url, name)
 }
 
@@ -147,7 +147,9 @@ fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
     let silent = |name: &&Name| timed_out(cut, Type::Cds, name.as_str());
     // All who ask for it read another server, which has removed it: it is not brought back.
     let view = &zone.writer.view;
-    let elsewhere = view.served_elsewhere().filter(|_| view.readers_of(None).0 == 0);
+    let elsewhere = view
+        .served_elsewhere()
+        .filter(|_| view.demand().readers_of(None).0 == 0);
     let gone_there = |name: &Name| {
         elsewhere
             .as_ref()

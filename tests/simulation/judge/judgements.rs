@@ -132,7 +132,7 @@ fn is_over(zone: &Zone, before: &Cut, hold: &Hold, (name, removal): (&Name, &Hel
         // Content that an earlier run had is no news when the control plane says it.
         || writer.remembers(&hold.type_url, name)
         || writer.words.orders(hold, name, now)
-        || writer.view.guard().mass.within == Within::Never
+        || writer.view.guarded().settings().mass.within == Within::Never
         || !wanted
         || zone.wire.as_ref().is_some_and(|wire| wire.sotw()) && !removal.wildcard && is_covered
         || mortal()

@@ -281,7 +281,7 @@ impl Origins {
                     }
                 }
             }
-            let called = pin!(view.changed())
+            let called = pin!(view.mailbox().changed())
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_ready();
             if called && self.zones[server].writer.attached {

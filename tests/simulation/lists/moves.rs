@@ -161,7 +161,9 @@ impl World {
         let expected: usize = sessions.map(authorities).sum();
         let zones = self.origins.iter().enumerate().filter(|(_, zone)| zone.below.is_none());
         let views = zones.filter(|(_, zone)| zone.writer.attached);
-        let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.writer.view.readers().0)).collect();
+        let readers: BTreeMap<usize, usize> = views
+            .map(|(at, zone)| (at, zone.writer.view.demand().readers().0))
+            .collect();
         if readers.values().sum::<usize>() != expected {
             return broken!(F11, "{expected} authorities of sessions are read at {readers:?}");
         }

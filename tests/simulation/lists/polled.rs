@@ -208,7 +208,7 @@ impl Zone {
             return Ok(());
         }
         self.writer.hold(&mut changes, now);
-        let superseded = self.writer.view.take_superseded();
+        let superseded = self.writer.view.mailbox().take_superseded();
         let wants = self.writer.view.take_wants(now);
         let Some(polled) = self.polled() else {
             return Ok(());

@@ -226,7 +226,7 @@ impl Origins {
         let (origin, created) = (upper.origin, upper.scopes.take_created());
         for view in created {
             let node = view.class().presented().over(&relay_node());
-            let node = come_through(node, view.take_relays().unwrap_or_default());
+            let node = come_through(node, view.mailbox().take_relays().unwrap_or_default());
             course.log(|| format!("upstream {origin}: a view of the relay above begins"));
             self.zones[origin].attach(view, node);
         }

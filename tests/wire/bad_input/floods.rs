@@ -34,7 +34,7 @@ async fn a_million_names() {
     );
     drop(call);
     world.is_unharmed().await;
-    assert_eq!(world.relay.view().seats(), 2);
+    assert_eq!(world.relay.view().demand().seats(), 2);
 }
 
 #[tokio::test]

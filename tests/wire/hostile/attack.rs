@@ -68,13 +68,32 @@ pub(super) const USUAL: Attack = Attack {
     reads: true,
 };
 
-/// The attackers switch from one attack to the next: all of them come in this time, but none lasts longer than a second.
+/// From how many addresses of this machine those come who hide behind several.
+pub(super) const ADDRESSES: u8 = 100;
+
+/// Connects from one of so many addresses of this machine, each in turn.
+pub(super) async fn connect_from(addresses: u8, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    if addresses > 1 {
+        let nth = another() % u32::from(addresses);
+        socket.bind(SocketAddr::from(([127, 0, 0, u8::try_from(2 + nth).unwrap()], 0)))?;
+    }
+    socket.connect(to).await
+}
+
+/// The attackers switch from one attack to the next, and come from many addresses: all attacks come in this time, but none lasts longer
+/// than a second.
 pub(super) async fn switching(attacks: &'static [Attack], listeners: Listeners, all: Duration) {
     let of_each = (all / u32::try_from(attacks.len()).unwrap()).min(Duration::from_secs(1));
     for attack in attacks.iter().cycle() {
         let mut fleet = JoinSet::new();
         for _ in 0..attack.connections {
-            fleet.spawn(attack.run(listeners.clone()));
+            let listeners = listeners.clone();
+            let attack = Attack {
+                addresses: ADDRESSES,
+                ..*attack
+            };
+            fleet.spawn(async move { attack.run(listeners).await });
         }
         tokio::time::sleep(of_each).await;
     }
@@ -92,7 +111,7 @@ impl Attack {
 
     async fn connection(&self, listeners: &Listeners) -> std::io::Result<()> {
         match self.place {
-            Place::Plain => return self.speak(self.plain(listeners.plain).await?).await,
+            Place::Plain => return self.speak(connect_from(self.addresses, listeners.plain).await?).await,
             Place::Admin => return self.speak(TcpStream::connect(listeners.admin).await?).await,
             Place::Secure => {}
         }
@@ -101,15 +120,6 @@ impl Attack {
             Hello::Http2 => self.speak(agree(&listeners.trust, socket).await?).await,
             Hello::Nothing => self.speak(socket).await,
         }
-    }
-
-    async fn plain(&self, address: SocketAddr) -> std::io::Result<TcpStream> {
-        let socket = TcpSocket::new_v4()?;
-        if self.addresses > 1 {
-            let nth = another() % u32::from(self.addresses);
-            socket.bind(SocketAddr::from(([127, 0, 0, u8::try_from(2 + nth).unwrap()], 0)))?;
-        }
-        socket.connect(address).await
     }
 
     async fn speak(&self, socket: impl AsyncRead + AsyncWrite) -> std::io::Result<()> {

@@ -7,7 +7,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::wire::message;
 use prost::Message as _;
 
-use super::attack::{Attack, Hello, Place, USUAL};
+use super::attack::{ADDRESSES, Attack, Hello, Place, USUAL};
 use super::words::*;
 use crate::support::messages::node;
 use crate::support::raw::{DATA, HEADERS, RESET, SETTINGS, WINDOW_UPDATE, call, frame};
@@ -285,7 +285,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         turn: asks_for_all,
         turns: 1,
         pause: Duration::from_millis(5),
-        addresses: 100,
+        addresses: ADDRESSES,
         ..USUAL
     },
     Attack {

@@ -1,17 +1,19 @@
-//! Attackers that follow HTTP/2 and the protocol, as a client library does.
+//! Attackers that follow HTTP/2 and the protocol, as a client library does, and come from many addresses.
 //!
 //! Owns what they ask. Knows nothing of who is hurt.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use distributary::xds::Dialect;
 use tokio::task::JoinSet;
 
+use super::attack::{ADDRESSES, connect_from};
 use super::planes;
 use super::words::{FORBIDDEN, LDS, another, delta, names, sotw, versions, versions_of};
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::{Address, CDS, EDS};
+use crate::support::{CDS, EDS};
 
 /// What the callers of one kind do.
 #[derive(Clone, Copy)]
@@ -43,12 +45,12 @@ pub(super) const CALLERS: &[(&str, Callers)] = &[
 const VERY_MANY: u32 = 190_000;
 
 /// The callers switch from one kind to the next: all of them come in this time, but none lasts longer than a second.
-pub(super) async fn mixing(address: Address, all: Duration) {
+pub(super) async fn mixing(address: SocketAddr, all: Duration) {
     let of_each = (all / u32::try_from(CALLERS.len()).unwrap()).min(Duration::from_secs(1));
     for (_, callers) in CALLERS.iter().cycle() {
         let mut fleet = JoinSet::new();
         for nth in 0..callers.count() {
-            fleet.spawn(callers.run(address.clone(), nth));
+            fleet.spawn(callers.run(address, nth));
         }
         tokio::time::sleep(of_each).await;
     }
@@ -64,11 +66,18 @@ impl Callers {
     }
 
     /// Calls again and again, until it is dropped.
-    pub(super) async fn run(self, address: Address, nth: usize) {
+    pub(super) async fn run(self, address: SocketAddr, nth: usize) {
         loop {
-            let address = address.clone();
             let mut called = JoinSet::new();
-            called.spawn(async move { self.call(&Client::connect(&address).await, nth).await });
+            called.spawn(async move {
+                let socket = connect_from(ADDRESSES, address).await.unwrap();
+                let mut http2 = h2::client::Builder::new();
+                http2
+                    .initial_window_size(16 << 20)
+                    .initial_connection_window_size(64 << 20);
+                let (client, _) = Client::over(socket, &http2).await;
+                self.call(&client, nth).await;
+            });
             // The relay may refuse the connection, for which a client panics.
             drop(called.join_next().await);
             tokio::time::sleep(Duration::from_millis(200)).await;

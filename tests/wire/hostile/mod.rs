@@ -6,6 +6,7 @@ mod callers;
 mod content;
 mod crowd;
 mod planes;
+mod who;
 mod words;
 
 use std::sync::Arc;
@@ -18,12 +19,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::{AbortHandle, JoinHandle};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use self::attack::{Attack, Listeners, switching};
+use self::attack::Listeners;
 use self::attacks::ATTACKS;
-use self::callers::{CALLERS, Callers, mixing};
+use self::callers::CALLERS;
 use self::content::Content;
 use self::crowd::Crowd;
 use self::planes::{PLANES, Running};
+use self::who::{PROBES, Who, everybody};
 use self::words::FORBIDDEN;
 pub(crate) use self::words::{versions, wrong_token};
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
@@ -228,58 +230,39 @@ impl World {
         begun.elapsed()
     }
 
-    /// A kubelet asks whether the relay is ready. Returns how long the answer took.
-    async fn probe(&self) -> Duration {
+    /// A kubelet asks whether the relay is ready, or an operator something else. Returns how long the answer took.
+    async fn visit(&self, path: &str) -> Duration {
         let begun = now();
         let asked = async {
             let mut socket = raw::socket(self.listeners.admin).await;
-            socket.write_all(b"GET /ready HTTP/1.0\r\n\r\n").await.unwrap();
+            let request = format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n");
+            socket.write_all(request.as_bytes()).await.unwrap();
             let mut answer = String::new();
             socket.read_to_string(&mut answer).await.unwrap();
             answer
         };
         let answer = tokio::time::timeout(PATIENCE, asked)
             .await
-            .expect("no answer to a probe");
+            .expect("no answer to a visitor");
         assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
         begun.elapsed()
     }
 
-    /// Honest clients go on while somebody attacks. Returns all times of changes, and the longest of an arrival.
-    async fn endures(&mut self, of_each: Duration) -> (Vec<Duration>, Duration) {
+    /// Honest clients go on while somebody attacks, and somebody visits these paths. Returns all times of changes, and the longest of
+    /// an arrival or a visit.
+    async fn endures(&mut self, of_each: Duration, paths: &[&str]) -> (Vec<Duration>, Duration) {
         let begun = now();
         let (mut took, mut arrived) = (Vec::new(), Duration::ZERO);
         while begun.elapsed() < of_each {
             took.extend(self.change().await);
             arrived = arrived.max(self.arrival(false).await).max(self.arrival(true).await);
-            arrived = arrived.max(self.probe().await);
+            for path in paths {
+                arrived = arrived.max(self.visit(path).await);
+            }
             tokio::time::sleep(PAUSE).await;
         }
         took.sort_unstable();
         (took, arrived)
-    }
-
-    /// Begins an attack.
-    async fn attackers(&self, who: &Who, of_each: Duration) -> Vec<AbortHandle> {
-        let attack = match *who {
-            Who::Clients(attack) => attack,
-            Who::Callers(callers) => {
-                let address = Address::Tcp(self.listeners.plain);
-                let run = |nth| self.crowd.spawn(callers.run(address.clone(), nth)).abort_handle();
-                return (0..callers.count()).map(run).collect();
-            }
-            Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
-            Who::Switching => {
-                let attacks = switching(ATTACKS, self.listeners.clone(), of_each);
-                return vec![self.crowd.spawn(attacks).abort_handle()];
-            }
-            Who::Mixing => {
-                let callers = mixing(Address::Tcp(self.listeners.plain), of_each);
-                return vec![self.crowd.spawn(callers).abort_handle()];
-            }
-        };
-        let run = |_| self.crowd.spawn(attack.run(self.listeners.clone())).abort_handle();
-        (0..attack.connections).map(run).collect()
     }
 
     /// A client asks for a name under this authority, and stays.
@@ -315,18 +298,6 @@ impl World {
     }
 }
 
-/// Who attacks.
-enum Who {
-    Clients(&'static Attack),
-    Callers(Callers),
-    /// A control plane, for whose authority a client asks.
-    Plane(usize),
-    /// Clients that switch from one attack to the next.
-    Switching,
-    /// The same for callers.
-    Mixing,
-}
-
 /// The 99th of a hundred of these sorted times.
 fn p99(sorted: &[Duration]) -> Duration {
     sorted[(sorted.len() - 1) * 99 / 100]
@@ -339,25 +310,13 @@ async fn a_hostile_fleet() {
     let scale = Scale::new();
     let mut world = World::new(&scale).await;
     world.change().await;
-    let (quiet, _) = world.endures(scale.of_each).await;
+    let (quiet, _) = world.endures(scale.of_each, PROBES).await;
     let (memory, descriptors) = (world.relay.resident(), world.relay.descriptors());
     let bound = (2 * p99(&quiet)).max(LEAST_BOUND);
     println!("quiet: p99 of a change {:.1?}; {} MiB", p99(&quiet), memory >> 20);
-    let attacks = ATTACKS.iter().map(|attack| (attack.name, Who::Clients(attack)));
-    let planes = PLANES.iter().enumerate();
-    let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
-    let callers = CALLERS.iter().map(|(name, callers)| (*name, Who::Callers(*callers)));
-    // Others still feel some of these: they are played only by name.
-    let callers = callers
-        .chain([("callers in turn", Who::Mixing)])
-        .filter(|_| !only.is_empty());
-    let all = attacks
-        .chain(callers)
-        .chain([("all attacks in turn", Who::Switching)])
-        .chain(planes);
     let mut slow = Vec::new();
-    for (name, who) in all.filter(|(name, _)| name.contains(&only)) {
+    for (name, who) in everybody().filter(|(name, _)| name.contains(&only)) {
         if let Who::Clients(attack) = who {
             // What is always the same is made before anybody measures.
             drop((attack.turn)(0));
@@ -366,7 +325,7 @@ async fn a_hostile_fleet() {
         let attackers = world.attackers(&who, scale.of_each).await;
         let begun = now();
         let used = [world.relay.processor(), processor("self")];
-        let (took, arrived) = world.endures(scale.of_each).await;
+        let (took, arrived) = world.endures(scale.of_each, who.visited()).await;
         attackers.iter().for_each(AbortHandle::abort);
         if let Who::Plane(nth) = who {
             assert!(

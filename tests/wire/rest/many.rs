@@ -38,8 +38,8 @@ async fn five_thousand_wait() {
         pollers.push(poller);
     }
     until(
-        || relay.view().seats() == POLLERS + 1,
-        || format!("{} poll", relay.view().seats()),
+        || relay.view().demand().seats() == POLLERS + 1,
+        || format!("{} poll", relay.view().demand().seats()),
     )
     .await;
     let each = (resident().saturating_sub(before)) / POLLERS;

@@ -138,7 +138,7 @@ async fn a_drain_answers_who_waits() {
     poller
         .send(CLUSTERS, &[("content-type", "application/json")], body.as_bytes())
         .await;
-    until(|| relay.view().seats() == 2, || "nobody polls".to_owned()).await;
+    until(|| relay.view().demand().seats() == 2, || "nobody polls".to_owned()).await;
     relay.begin_drain(LONG);
     assert_eq!(poller.answer().await.status, 304);
     until(|| relay.open() == (0, 0), || "connections stay".to_owned()).await;
@@ -151,7 +151,7 @@ async fn a_client_that_goes_away() {
     let mut poller = Poller::connect(relay.port()).await;
     let json = [("content-type", "application/json")];
     poller.send(CLUSTERS, &json, request("", &[]).as_bytes()).await;
-    until(|| relay.view().seats() == 2, || "nobody polls".to_owned()).await;
+    until(|| relay.view().demand().seats() == 2, || "nobody polls".to_owned()).await;
     drop(poller);
     relay.settles_at(0).await;
 }

@@ -62,6 +62,8 @@ pub(crate) struct Plan {
     pub(crate) views: usize,
     /// How many clients of a kind must reject a content.
     pub(crate) verdict_after: usize,
+    /// How many servers there are, by priority: clients leave one that fails.
+    pub(crate) servers: usize,
     pub(crate) names_per_view: usize,
     pub(crate) pinned_bytes_per_view: usize,
     /// How many bytes of unused answers the library keeps.
@@ -99,6 +101,7 @@ impl Plan {
             protocol,
             views: 256,
             verdict_after: 0,
+            servers: 1,
             names_per_view: 1_000_000,
             pinned_bytes_per_view: 256 << 20,
             library: 64 << 20,
@@ -132,7 +135,7 @@ impl Relay {
         let budget = Arc::new(Budget::new(4 * planned.settings.limits.request));
         let scopes = Arc::new(Scopes::new(
             classes.clone(),
-            cache::Routes::default(),
+            routes(planned.servers),
             of_views,
             planned.views,
         ));
@@ -249,16 +252,26 @@ impl Relay {
 
     /// Waits until this number of streams is open, and no other seat at the view is left.
     pub(crate) async fn settles_at(&self, streams: i64) {
-        let settled = || self.open().0 == streams && self.view().seats() == usize::try_from(streams).unwrap() + 1;
+        let settled =
+            || self.open().0 == streams && self.view().demand().seats() == usize::try_from(streams).unwrap() + 1;
         until(settled, || {
             format!(
                 "{streams} streams wanted: {:?} open, {} seats",
                 self.open(),
-                self.view().seats()
+                self.view().demand().seats()
             )
         })
         .await;
     }
+}
+
+fn routes(servers: usize) -> cache::Routes {
+    let route = cache::Route {
+        servers: (0..servers).collect(),
+        reachability_only: servers > 1,
+        shared: false,
+    };
+    cache::Routes::new(route, std::collections::BTreeMap::new())
 }
 
 /// Waits for a condition without a notification, by looking again and again.

@@ -34,7 +34,11 @@ async fn accepts(agent: &Agent, contents: &[String]) {
 }
 
 async fn condemns(relay: &Relay, count: usize) {
-    until(|| relay.view().condemned().len() == count, || format!("{count} wanted")).await;
+    until(
+        || relay.view().head().condemned().len() == count,
+        || format!("{count} wanted"),
+    )
+    .await;
 }
 
 /// envoy gateway #9463: one bad key among 32 secrets. Envoy stops at the first watch that fails, and the others are lost, on new pods

@@ -1,5 +1,6 @@
 //! Worlds of clients of two versions, of which one rejects what the other takes: contents cross their rejections, answers come late,
-//! clients and the relay restart, and people release verdicts. A seed decides what happens, a naive model judges it:
+//! clients and the relay restart, control planes fail and return, and people release verdicts. A seed decides what happens, a naive model
+//! judges it:
 //!
 //! - what is condemned was rejected, and not accepted, by clients of the kind;
 //! - a newcomer of the kind is not sent what is condemned when it comes and when it is answered;
@@ -14,9 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use distributary::xds::{Condemned, Dialect, TypeUrl, Update, Version};
+use distributary::cache::View;
+use distributary::xds::{Condemned, Dialect, ServerState, TypeUrl, Update, Version};
 
 use super::agent::{Agent, Software, is_bad};
+use super::chance::Chance;
 use crate::support::{CDS, Relay, resource, spawn, until};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
@@ -25,10 +28,10 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const CLIENTS_MAX: usize = 8;
 const SEEDS: u64 = 12;
 /// Seeds that have found something once.
-const KEPT: [u64; 1] = [44];
+const KEPT: [u64; 3] = [23, 44, 54];
 const STEPS: u64 = 40;
 
-/// A relay, clients, and what has happened to them.
+/// A relay of two control planes that say the same, clients, and what has happened to them.
 struct World {
     chance: Chance,
     relay: Relay,
@@ -43,23 +46,17 @@ struct World {
     rejected: BTreeSet<(String, &'static str)>,
     number: u64,
     verdicts: u64,
-}
-
-/// SplitMix64.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
+    /// What people have released.
+    released: BTreeSet<Version>,
+    /// Whether the first control plane has failed, and clients read the second one.
+    fails: bool,
 }
 
 fn start() -> Relay {
-    Relay::with(|plan| plan.verdict_after = 2)
+    Relay::with(|plan| {
+        plan.verdict_after = 2;
+        plan.servers = 2;
+    })
 }
 
 impl World {
@@ -90,6 +87,8 @@ impl World {
             rejected: BTreeSet::new(),
             number: 0,
             verdicts: 0,
+            released: BTreeSet::new(),
+            fails: false,
         };
         NAMES.iter().for_each(|name| world.say(name, ""));
         world
@@ -107,7 +106,71 @@ impl World {
         let new = resource(&of, name, content.as_bytes());
         self.said.insert(new.version(), content.clone());
         self.current.insert(name, content);
-        self.relay.publish(&of, vec![Update::Put(new, None)]);
+        if let Some(view) = self.read() {
+            Relay::publish_in(&view, &of, vec![Update::Put(new, None)]);
+        }
+    }
+
+    /// The view that clients read, if it is there.
+    fn read(&self) -> Option<Arc<View>> {
+        let views = self.relay.shared.scopes.all();
+        views.into_iter().find(|view| view.server() == usize::from(self.fails))
+    }
+
+    /// The control plane says all that it has.
+    fn say_all(&self) {
+        let of = TypeUrl::new(self.software.type_url);
+        let contents = self.current.iter();
+        let updates = contents.map(|(name, content)| Update::Put(resource(&of, name, content.as_bytes()), None));
+        if let Some(view) = self.read() {
+            Relay::publish_in(&view, &of, updates.collect());
+        }
+    }
+
+    /// The first control plane fails, or returns: what clients reject has not changed, and what is condemned neither.
+    async fn turn_over(&mut self) {
+        let before: Vec<_> = VERSIONS
+            .iter()
+            .flat_map(|version| self.condemned_for(version))
+            .collect();
+        self.verdicts += before.len() as u64;
+        let state = if self.fails {
+            ServerState::Up
+        } else {
+            ServerState::Failing
+        };
+        self.relay.view().publish_server_state(state);
+        self.fails = !self.fails;
+        until(
+            || self.read().is_some(),
+            || "nobody reads the second control plane".to_owned(),
+        )
+        .await;
+        if let Some(view) = self.read().filter(|_| self.fails) {
+            view.publish_server_state(ServerState::Up);
+        }
+        self.say_all();
+        let stays = |one: &Condemned| {
+            self.current.values().any(|now| *now == self.said[&one.version]) && !self.released.contains(&one.version)
+        };
+        let moved = || {
+            let after: Vec<_> = VERSIONS
+                .iter()
+                .flat_map(|version| self.condemned_for(version))
+                .collect();
+            let mut stay = before.iter().filter(|one| stays(one));
+            stay.all(|one| after.iter().any(|other| same(one, other)))
+        };
+        until(moved, || {
+            format!(
+                "condemned before: {before:?}, now {:?}",
+                VERSIONS
+                    .iter()
+                    .flat_map(|version| self.condemned_for(version))
+                    .collect::<Vec<_>>()
+            )
+        })
+        .await;
     }
 
     async fn step(&mut self) {
@@ -121,7 +184,7 @@ impl World {
                 };
                 self.say(name, &bad);
             }
-            40..65 if self.agents.len() < CLIENTS_MAX => self.come().await,
+            40..63 if self.agents.len() < CLIENTS_MAX => self.come().await,
             65..75 if !self.agents.is_empty() => {
                 let at = self.chance.below(self.agents.len() as u64) as usize;
                 let gone = self.agents.swap_remove(at);
@@ -130,12 +193,15 @@ impl World {
             75..85 => self.some(Agent::wait),
             85..92 => self.some(Agent::answer),
             92..95 => {
-                let view = self.relay.view();
-                if let Some(one) = view.condemned().first() {
+                if let Some(view) = self.read()
+                    && let Some(one) = view.head().condemned().first()
+                {
                     view.release_condemned(one.clone());
+                    self.released.insert(one.version);
                 }
             }
             95..97 => self.restart(),
+            63..65 if !self.agents.is_empty() => self.turn_over().await,
             _ => self.rest().await,
         }
         tokio::time::sleep(Duration::from_millis(self.chance.below(4))).await;
@@ -181,7 +247,9 @@ impl World {
     }
 
     fn condemned_for(&self, version: &str) -> Vec<Arc<Condemned>> {
-        let all = self.relay.view().condemned();
+        let Some(all) = self.read().map(|view| view.head().condemned()) else {
+            return Vec::new();
+        };
         let of_kind = |one: &&Arc<Condemned>| one.kind() == format!("envoy {version}");
         all.iter().filter(of_kind).cloned().collect()
     }
@@ -196,8 +264,12 @@ impl World {
     fn restart(&mut self) {
         let gone: Vec<Agent> = std::mem::take(&mut self.agents);
         gone.iter().for_each(|agent| self.remember(agent));
-        let known = self.relay.view().knowledge().whole();
+        let known = self
+            .read()
+            .map(|view| view.head().knowledge().whole())
+            .unwrap_or_default();
         self.relay = start();
+        self.fails = false;
         self.relay.view().set_restored((*known).clone());
         for (name, content) in self.current.clone() {
             self.publish(name, content);
@@ -206,7 +278,8 @@ impl World {
 
     /// What is condemned was rejected by clients of the kind, and suits none of them.
     fn judge(&self) {
-        for one in &*self.relay.view().condemned() {
+        let condemned = self.read().map(|view| view.head().condemned()).unwrap_or_default();
+        for one in &*condemned {
             let content = &self.said[&one.version];
             let version = VERSIONS
                 .into_iter()
@@ -230,7 +303,8 @@ impl World {
             )
             .await;
         }
-        self.verdicts += self.relay.view().condemned().len() as u64;
+        let condemned = VERSIONS.iter().map(|version| self.condemned_for(version).len() as u64);
+        self.verdicts += condemned.sum::<u64>();
         self.judge();
         for agent in &self.agents {
             assert_eq!(agent.held.lock().repeated, [""; 0], "{}", agent.id);
@@ -288,7 +362,7 @@ fn same(one: &Condemned, other: &Condemned) -> bool {
     one.kind == other.kind && one.is(&other.type_url, other.name(), other.version)
 }
 
-/// Returns how many contents were condemned at rest.
+/// Returns how many contents were condemned at rest, and when a control plane failed or returned.
 async fn play(seed: u64) -> u64 {
     let counted = Arc::new(AtomicU64::new(0));
     let count = counted.clone();
@@ -315,5 +389,5 @@ async fn worlds_of_two_versions() {
     for seed in (0..number("DISTRIBUTARY_SEEDS").unwrap_or(SEEDS)).chain(KEPT) {
         verdicts += play(seed).await;
     }
-    assert!(verdicts > SEEDS / 2, "{verdicts} contents were condemned at rest");
+    assert!(verdicts > SEEDS / 2, "{verdicts} contents were condemned");
 }

@@ -113,14 +113,19 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Returns the topic of a type, also of one without resources: whoever asks for all of it is told that there are none.
     fn topic(&mut self, type_url: &str) -> Option<&mut Topic> {
         // on a stream for one type, requests may omit the type.
         if type_url.is_empty() && self.topics.len() == 1 {
             return self.topics.first_mut();
         }
-        self.topics
-            .iter_mut()
-            .find(|topic| topic.ledger.kind().type_url() == type_url)
+        let kind = Kind::of(type_url.as_bytes())?;
+        let known = self.topics.iter().position(|topic| topic.ledger.kind() == kind);
+        let at = known.unwrap_or(self.topics.len());
+        if known.is_none() {
+            self.topics.push(Topic::new(&Arc::new(Ledger::empty(kind))));
+        }
+        self.topics.get_mut(at)
     }
 
     fn count(&self, nonce: &str, rejection: Option<String>) {

@@ -146,6 +146,19 @@ impl Ledger {
         Self::of(&spec, world::Counts::default(), Arc::default(), now)
     }
 
+    /// Creates the ledger of a type of which there is nothing.
+    pub(crate) fn empty(kind: Kind) -> Self {
+        let spec = Spec {
+            kind,
+            resources: 0,
+            extras: 0,
+            bytes: 0,
+            authority: None,
+        };
+        #[expect(clippy::disallowed_methods, reason = "there is no content that is timed from it")]
+        Self::alone(spec, Instant::now())
+    }
+
     /// Creates the ledger of one of several types, which have `counts` resources.
     pub(crate) fn of(spec: &Spec, counts: world::Counts, bell: Arc<Bell>, now: Instant) -> Self {
         let (kind, all) = (spec.kind, spec.resources + spec.extras);

@@ -124,7 +124,7 @@ impl Seats {
         }
         self.node = node.clone();
         let seats = self.bindings.iter().flat_map(|binding| &binding.seats);
-        seats.for_each(|seat| seat.view().come_through(&node.relays));
+        seats.for_each(|seat| seat.view().mailbox().come_through(&node.relays));
     }
 
     /// Returns what has rung since the last call; the next ring wakes the task. `tell` gets the changes in the views that the
@@ -307,13 +307,13 @@ impl Binding {
 
     /// Whether the session may still come to read another server: one is not tried yet, or has not failed.
     fn has_others(&self) -> bool {
-        let fails = |seat: &Seat| seat.view().server_state() == ServerState::Failing;
+        let fails = |seat: &Seat| seat.view().head().server_state() == ServerState::Failing;
         self.servers.len() > 1 && !(self.seats.len() == self.servers.len() && self.seats.iter().all(fails))
     }
 
     fn settle(&mut self, places: &Places<'_>, server: &Server, now: Instant) -> bool {
         let before = self.fallback.bound();
-        let server_state = self.seat().map(|seat| seat.view().server_state());
+        let server_state = self.seat().map(|seat| seat.view().head().server_state());
         if self.fallback.at_rest() && server_state != Some(ServerState::Failing) {
             return false;
         }
@@ -329,7 +329,7 @@ impl Binding {
             match step {
                 Step::Bind(to) => {
                     for seat in self.seats.iter().take(to) {
-                        seat.view().supersede();
+                        seat.view().mailbox().supersede();
                     }
                 }
                 Step::Watch(watched) if watched <= self.seats.len() => self.seats.truncate(watched),
@@ -353,7 +353,7 @@ impl Binding {
             // of its earlier resources, it might send nothing, and no session would return to it.
             let gone = !seat.view().cut().server_state().reachable();
             if at < bound && gone {
-                seat.view().supersede();
+                seat.view().mailbox().supersede();
             }
         }
         moved

@@ -52,14 +52,7 @@ impl Session {
 
     fn types(&self, sight: &Sight, depth: &Depth) -> Vec<ClientType> {
         let condemned: Vec<Arc<Condemned>> = self.seats.iter().flat_map(Seats::condemned).collect();
-        let portraits = self.server.portraits(sight);
-        let looked_at = portraits.filter(|portrait| match depth {
-            Depth::Types | Depth::Resources | Depth::Rejections => true,
-            Depth::Resource(type_url, _) | Depth::RejectionsAt(type_url) | Depth::Among(type_url, _) => {
-                portrait.type_url() == type_url
-            }
-        });
-        let types = looked_at.map(|portrait| {
+        let types = self.server.portraits(sight, depth.type_url()).map(|portrait| {
             let accepted = self.accounts.accepted(portrait.type_url());
             let seats = self.seats.as_ref();
             ClientType {
@@ -87,7 +80,7 @@ impl Session {
     pub(super) fn note_unanswered(&self) {
         let Some(node) = self.server.node() else { return };
         let sight = self.sight();
-        let portraits = self.server.portraits(&sight);
+        let portraits = self.server.portraits(&sight, None);
         let waits = portraits.filter_map(|portrait| Some((portrait.type_url(), self.waits_since(portrait)?)));
         if let Some(longest) = waits.min_by_key(|(_, since)| *since) {
             self.accounts

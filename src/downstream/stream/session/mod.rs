@@ -51,13 +51,15 @@ pub(in crate::downstream) struct Session {
     end: Option<Status>,
     /// The number of responses so far.
     written: u32,
-    /// Whether changes that had rung were still unhandled when `note_looked` was last called.
+    /// Whether changes that had rung were still unhandled when `note_looked` was last called. Then an acknowledgement after which nothing is
+    /// left to send is a reason to look again; any other is not.
     lags: bool,
     /// Whether versions are kept that the client brought.
     brings: bool,
     /// When the task's present turn began.
     now: Instant,
-    /// Whether anything has happened since there was last nothing to send. Only then is it worth asking the machine again.
+    /// Whether anything has happened since there was last nothing to send. Only then is it worth asking the machine again. What the machine
+    /// says of itself (`is_short`, `is_done`) is about its last poll; this is about all that has come since: bells, timers, rules.
     stirred: bool,
 }
 

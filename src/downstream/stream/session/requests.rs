@@ -57,10 +57,11 @@ impl Session {
         self.rest.as_ref().and_then(|rest| rest.resumes())
     }
 
-    /// Decodes and handles a request. Returns how many names were handled.
+    /// Decodes and handles a request, or lets it wait for its turn. Returns how many names were handled.
     pub(super) fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
         let scan = bounded(message, self.method.dialect, &self.shared, self.settings())?;
-        if scan.entries > SLICE {
+        // A rejection is followed by a try, and very many clients may reject a change at the same time.
+        if scan.entries > SLICE || scan.rejects {
             self.rest = Some(Box::new(Large::unread(message, scan, share)?));
             return Ok(0);
         }

@@ -11,6 +11,9 @@ use crate::client::silence::TOLD_MAX;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::{Name, Target, Want};
 
+/// What stands for a version in the first request where an answer is needed.
+const UNKNOWN: &str = "unknown";
+
 impl Feed {
     /// Returns the next request in delta: answers first, then changes of the subscription.
     pub(in crate::client) fn delta_request(&mut self, legacy: bool, now: Instant) -> Option<DeltaDiscoveryRequest> {
@@ -25,8 +28,9 @@ impl Feed {
         let whole = |names: &BTreeSet<Name>| names.iter().filter(|name| collections.whole(name)).cloned().collect();
         let held = |names: &BTreeSet<Name>| declared(kept, wildcard, completeness.complete(), names, whole(names));
         let first = !self.outbound.opened;
-        let (request, joined) = self.outbound.delta_change(&self.type_url, legacy, held)?;
+        let (mut request, joined) = self.outbound.delta_change(&self.type_url, legacy, held)?;
         if first {
+            self.ask_for_a_sign(&mut request.initial_resource_versions);
             self.doubt_undeclared(&request, &joined, now);
         }
         self.asked(joined, now);
@@ -51,6 +55,16 @@ impl Feed {
         }
         self.asked(joined, now);
         Some(request)
+    }
+
+    /// E-04: a server has nothing to say where nothing is new, and one that says nothing cannot be told from one that is not there. So
+    /// one named resource is brought with a version that no server gave it: it is sent again, or reported as removed.
+    fn ask_for_a_sign(&self, versions: &mut BTreeMap<String, String>) {
+        // What is sent again of a wildcard or a collection tells whether the server reads versions at all.
+        let named = |(text, _): &(&String, &mut String)| !self.wildcard && self.names.contains(text);
+        if let Some((_, version)) = versions.iter_mut().find(named) {
+            UNKNOWN.clone_into(version);
+        }
     }
 
     /// The first request was sent with these versions. E-08: where a version is missing, for the resource of an alias or for any

@@ -3,15 +3,20 @@
 //! Owns the rows: nobody else writes them, so whoever changes a row also changes what must be looked at, and what of its rejections is
 //! over. Does not know what is current.
 
-use std::collections::BTreeMap;
+mod agenda;
+mod answers;
+mod base;
+mod marks;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::server::agenda::{Agenda, Walk};
-use crate::server::flights::{Flight, Flights};
-use crate::server::ledger::{Ledger, Row};
-use crate::server::notes::Notes;
-use crate::server::rejections::{Group, Rejections};
-use xds::{Difference, Form, Item, Name, Objection, Resource, State, Version};
+use crate::server::flights::Flights;
+use crate::server::ledger::{Entry, Ledger, Row};
+use crate::server::rejections::Rejections;
+pub(super) use agenda::{Agenda, Walk};
+use marks::Marks;
+use xds::{Name, Resource, ResourceError, TypeUrl, Version};
 
 /// The books on one type of one stream.
 ///
@@ -22,9 +27,34 @@ pub(super) struct Books {
     agenda: Agenda,
     rejections: Rejections,
     flights: Flights,
-    notes: Notes,
+    marks: Marks,
     /// Whether all responses list everything: then what is rejected may be held back as one (B-18).
     lists_all: bool,
+}
+
+/// What becomes of a name that was looked at, if nothing is sent of it now.
+#[derive(Debug)]
+pub(super) enum Settled {
+    /// Nothing is due of it until something changes.
+    Quiet,
+    /// The same, and its row is this from now on.
+    As(Row),
+    /// The same until more is known of an alias (C-20).
+    Hidden,
+    /// A removal is due, which goes with others.
+    Gone,
+}
+
+/// The next part of the names that must all be looked at.
+#[derive(Debug)]
+pub(super) struct Swept {
+    /// The collection whose members they are; `None`: they are rows.
+    pub(super) of: Option<Name>,
+    pub(super) names: Vec<Name>,
+    /// Whether the client must be told again of what it may hold.
+    pub(super) asks: bool,
+    /// Whether none is left.
+    pub(super) ends: bool,
 }
 
 impl Books {
@@ -34,7 +64,7 @@ impl Books {
             agenda: Agenda::default(),
             rejections: Rejections::default(),
             flights: Flights::default(),
-            notes: Notes::default(),
+            marks: Marks::default(),
             lists_all,
         }
     }
@@ -47,6 +77,11 @@ impl Books {
         &self.agenda
     }
 
+    /// Returns the same, to which names can be added.
+    pub(super) const fn agenda_mut(&mut self) -> &mut Agenda {
+        &mut self.agenda
+    }
+
     pub(super) const fn rejections(&self) -> &Rejections {
         &self.rejections
     }
@@ -55,22 +90,8 @@ impl Books {
         &self.flights
     }
 
-    pub(super) const fn notes(&self) -> &Notes {
-        &self.notes
-    }
-
-    pub(super) const fn notes_mut(&mut self) -> &mut Notes {
-        &mut self.notes
-    }
-
-    /// These names must be looked at.
-    pub(super) fn look(&mut self, names: impl IntoIterator<Item = Name>) {
-        names.into_iter().for_each(|name| self.agenda.look(name));
-    }
-
-    /// All members of a collection must be looked at. `asks`: the client must be told again of what it may hold.
-    pub(super) fn look_at_members(&mut self, of: Name, asks: bool) {
-        self.agenda.sweep(Some(of), asks);
+    pub(super) const fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// All rows must be looked at. `asks`: the client must be told again of what it may hold.
@@ -80,9 +101,39 @@ impl Books {
         }
     }
 
-    /// More is known of an alias.
-    pub(super) fn wake(&mut self) {
-        self.agenda.wake();
+    /// Returns the next `max` names of which all must be looked at, if there are any: rows, or members of a collection. `members` returns
+    /// so many known members of a collection, from the first one that is not less than a text.
+    pub(super) fn sweep(&mut self, max: usize, members: impl FnOnce(&Name, &str, usize) -> Vec<Name>) -> Option<Swept> {
+        let (of, sweep) = self.agenda.next_sweep()?;
+        let from = sweep.from.as_ref().map_or("", Name::as_str);
+        let mut names: Vec<Name> = match &of {
+            None => self.ledger.rows(from).map(Entry::name).take(max + 1).cloned().collect(),
+            Some(all) => {
+                let held = self.ledger.within(all, from).map(Entry::name).take(max + 1).cloned();
+                let names: BTreeSet<Name> = held.chain(members(all, from, max + 1)).collect();
+                names.into_iter().take(max + 1).collect()
+            }
+        };
+        let next = if names.len() > max { names.pop() } else { None };
+        let ends = self.agenda.swept(&of, next);
+        Some(Swept {
+            of,
+            names,
+            asks: sweep.asks,
+            ends,
+        })
+    }
+
+    /// The client asks for a name itself from now on, and wants to be told of it.
+    pub(super) fn begin(&mut self, name: &Name) {
+        self.ledger.mark(name, true);
+        self.ask(name);
+    }
+
+    /// The client does not ask for a name itself any more.
+    pub(super) fn end(&mut self, name: &Name) {
+        self.ledger.mark(name, false);
+        self.marks.forget_error(name);
     }
 
     /// B-14, C-08, C-11: the client wants to be told of a name (again).
@@ -93,7 +144,7 @@ impl Books {
         }
         self.ledger.put(name, row);
         self.absolve(name);
-        self.agenda.look(name.clone());
+        self.agenda.look([name.clone()]);
     }
 
     /// The client has given up a name and forgets it, unless it `keeps` it. What is on its way it may still take.
@@ -101,9 +152,9 @@ impl Books {
         let stays = keeps || self.flights.brings(name);
         self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
         self.absolve(name);
-        self.notes.forget(name);
+        self.marks.forget(name);
         if stays {
-            self.agenda.look(name.clone());
+            self.agenda.look([name.clone()]);
         } else {
             self.agenda.pass(name);
         }
@@ -113,27 +164,55 @@ impl Books {
     pub(super) fn wait_again(&mut self, name: Name) {
         let row = self.ledger.get(&name).again();
         self.ledger.put(&name, row);
-        self.agenda.look(name);
+        self.agenda.look([name]);
     }
 
     /// The client may hold anything under a name.
     pub(super) fn doubt(&mut self, name: &Name) {
         self.ledger.put(name, Row::Perhaps);
-        self.agenda.look(name.clone());
+        self.agenda.look([name.clone()]);
     }
 
-    /// The client says that it holds this version of a name.
-    pub(super) fn bring(&mut self, name: Name, version: Version) {
-        self.ledger.put(&name, Row::Brought(version.into()));
-        self.agenda.look(name);
+    /// C-12, C-13: the client says that it holds this version of a name; none: any version. `unasked`: it does not ask for the name.
+    pub(super) fn bring(&mut self, name: Name, version: Version, unasked: bool) {
+        if unasked {
+            self.marks.note_version_row();
+        }
+        let row = match version {
+            Version::EMPTY => Row::Perhaps,
+            version => Row::Brought(version.into()),
+        };
+        self.ledger.put(&name, row);
+        self.agenda.look([name]);
     }
 
-    /// A resource is sent under a name.
-    pub(super) fn sent(&mut self, name: &Name, resource: &Arc<Resource>) {
+    /// The same of what only its wildcard covers: this is noted until all of it was read.
+    pub(super) fn bring_covered(&mut self, name: Name, version: Version, type_url: &TypeUrl) {
+        self.marks.note_version(name, version, type_url);
+    }
+
+    /// A resource is sent under a name, with this heartbeat if it has a time to live that the client reads (K-17).
+    pub(super) fn sent(&mut self, name: &Name, resource: &Arc<Resource>, beat: Option<u32>) {
+        if self.lists_all
+            && let Some(accepted) = self.ledger.get(name).whole()
+        {
+            self.marks.note_accepted(name, accepted);
+        }
         self.ledger.put(name, Row::Sent(resource.clone()));
         // Until it has accepted that, it holds what it had when it rejected something.
         self.hold_back_no_more(name);
-        self.notes.forget_error(name);
+        self.marks.forget_error(name);
+        self.marks.note_beat(resource.name(), beat);
+    }
+
+    /// A heartbeat is sent of what the client holds; `None`: it has no time to live any more (E-11).
+    pub(super) fn beat(&mut self, resource: &Resource, beat: Option<u32>) {
+        self.marks.note_beat(resource.name(), beat);
+    }
+
+    /// The error of a name is sent (B-31).
+    pub(super) fn told(&mut self, name: &Name, error: Arc<ResourceError>) {
+        self.marks.note_error(name.clone(), error);
     }
 
     /// What a name stands for is sent under another one: the resource of an alias, a member of a collection.
@@ -146,117 +225,27 @@ impl Books {
         self.ledger.put(name, Row::Nothing);
         self.agenda.pass(name);
         self.absolve(name);
-        self.notes.note_beat(name, None);
+        self.marks.note_beat(name, None);
     }
 
-    /// Nothing is due of a name, and its row is this from now on. Returns whether the name was listed.
-    pub(super) fn settle(&mut self, name: &Name, row: Row) -> bool {
-        self.ledger.put(name, row);
-        self.absolve(name);
-        self.notes.note_beat(name, None);
-        self.agenda.pass(name)
-    }
-
-    /// The client has rejected this version of a name when it came alone. `again`: that was a second try.
-    pub(super) fn refuse(&mut self, name: Name, version: Version, again: bool, objection: Arc<Objection>) {
-        self.ledger.put(&name, Row::Refused(version, again));
-        self.rejections.hold_back(name, objection);
-    }
-
-    /// What stood in the way of rejected resources may be gone: each is tried once more, once for each content.
-    pub(super) fn try_again(&mut self) {
-        let held_back: Vec<Name> = self.rejections.held_back().cloned().collect();
-        for name in held_back {
-            if let Row::Refused(version, false) = self.ledger.get(&name) {
-                self.rejections.forget(&name);
-                self.ledger.put(&name, Row::Perhaps);
-                self.rejections.try_again(name.clone(), version);
-                self.agenda.look(name);
+    /// A name was looked at. Returns whether it was listed.
+    pub(super) fn settle(&mut self, name: &Name, settled: Settled) -> bool {
+        match settled {
+            Settled::Quiet => self.agenda.pass(name),
+            Settled::As(row) => {
+                self.ledger.put(name, row);
+                self.absolve(name);
+                self.marks.note_beat(name, None);
+                self.agenda.pass(name)
             }
+            Settled::Hidden => self.agenda.wait(name),
+            Settled::Gone => self.agenda.leave(name),
         }
-    }
-
-    /// Nothing is due of any listed name.
-    pub(super) fn clear(&mut self) {
-        self.agenda.clear();
-    }
-
-    /// Nothing is due of this name until something changes. Returns whether it was listed.
-    pub(super) fn pass(&mut self, name: &Name) -> bool {
-        self.agenda.pass(name)
-    }
-
-    /// The same, until more is known of an alias.
-    pub(super) fn hide(&mut self, name: &Name) -> bool {
-        self.agenda.wait(name)
-    }
-
-    /// A removal is due of this name. Returns whether it was listed to be looked at.
-    pub(super) fn leave(&mut self, name: &Name) -> bool {
-        self.agenda.leave(name)
-    }
-
-    /// A walk has stopped: the next one begins there.
-    pub(super) fn stop(&mut self, walk: &Walk) {
-        self.agenda.stop(walk);
-    }
-
-    /// A turn begins.
-    pub(super) fn begin(&mut self) {
-        self.agenda.begin();
-    }
-
-    /// Names were listed, and later those from `next` on must be. Returns whether it is over.
-    pub(super) fn swept(&mut self, of: &Option<Name>, next: Option<Name>) -> bool {
-        self.agenda.swept(of, next)
-    }
-
-    /// A response is sent, in which a group is tried, or none.
-    pub(super) fn send(&mut self, flight: Flight) {
-        self.flights.send(flight);
-    }
-
-    /// This group is tried in the response with this nonce.
-    pub(super) fn begin_try(&mut self, nonce: u64, group: &Group) {
-        self.rejections.begin(nonce, group);
-    }
-
-    /// The client answers the response with this nonce, if that is on its way. Returns the response, and whether a group was tried in it
-    /// for the second time.
-    #[inline]
-    pub(super) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
-        let flight = self.flights.settle(nonce)?;
-        if accepts {
-            // What is only listed beside the news, it accepted before.
-            let news = flight.batch.items().iter().filter(|item| item.form != Form::Repeated);
-            self.rejections.note_settled(news.map(Item::name));
-        }
-        let again = self.rejections.end(nonce, accepts);
-        Some((flight, again.unwrap_or_default()))
-    }
-
-    /// The client has rejected something of these names; `news`: it holds what it had of them before.
-    pub(super) fn note_rejected<'a>(&mut self, names: impl Iterator<Item = &'a Name>, news: bool) {
-        self.rejections.note_rejected(names, news);
-    }
-
-    /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.
-    pub(super) fn try_parts(
-        &mut self,
-        groups: Vec<BTreeMap<Name, Version>>,
-        objection: &Arc<Objection>,
-    ) -> BTreeMap<Name, Version> {
-        self.rejections.add(groups, objection)
-    }
-
-    /// Returns the next names that are tried together, if none of them is on its way.
-    pub(super) fn next_group(&mut self) -> Option<Group> {
-        self.rejections.pop(|name| self.flights.has(name))
     }
 
     /// Whether what is rejected is held back as one: the client takes no response that leaves anything out (B-18).
     pub(super) fn holds_back_as_one(&self) -> bool {
-        self.lists_all && !self.notes.omits()
+        self.lists_all && !self.marks.omits()
     }
 
     /// Nothing of a name is rejected any more.
@@ -274,73 +263,6 @@ impl Books {
                 self.agenda.look_again(other);
             }
         }
-    }
-
-    /// The client asks for a name itself, or does not any more.
-    pub(super) fn mark(&mut self, name: &Name, asked: bool) {
-        self.ledger.mark(name, asked);
-    }
-
-    /// C-12: the client says that it held this table before its stream.
-    pub(super) fn bring_table(&mut self, table: Arc<State>) {
-        // B-34: a table that another client has as well takes nothing more.
-        if Arc::strong_count(&table) == 1 {
-            self.notes.note_version_table(table.entries().len());
-        }
-        self.ledger.doubt(table);
-    }
-
-    /// The client may hold any version of all that it was sent by a wildcard.
-    pub(super) fn doubt_shared(&mut self, doubted: Arc<State>) {
-        self.ledger.doubt(doubted);
-        self.agenda.set_cursor(None);
-        self.agenda.set_rest(None);
-    }
-
-    /// The client has forgotten its wildcard. If it `keeps` what that brought, this is in rows of its own from now on.
-    pub(super) fn forget_shared(&mut self, keeps: bool) {
-        let base = self.ledger.forget_shared().filter(|_| keeps);
-        self.notes.forget_version_table();
-        self.agenda.set_cursor(None);
-        self.agenda.set_rest(None);
-        for (name, known) in base.iter().flat_map(|base| base.entries()) {
-            let row = Row::from(known);
-            if row.perhaps() && !self.ledger.get(name).perhaps() {
-                self.ledger.put(name, row);
-            }
-        }
-    }
-
-    /// The client was sent all of this, and nothing else. `rest` is what the state has beside that, behind the `cursor`.
-    #[inline]
-    pub(super) fn share(&mut self, state: Arc<State>, cursor: Option<Name>, rest: Option<Arc<Difference>>) {
-        self.ledger.share(Some(state));
-        self.agenda.set_cursor(cursor);
-        self.agenda.set_rest(rest);
-    }
-
-    /// The client was sent all of the state.
-    #[inline]
-    pub(super) fn arrive(&mut self, state: Arc<State>) {
-        self.share(state, None, None);
-        self.notes.forget_version_table();
-    }
-
-    /// What is left of a difference is this, or must be found anew.
-    pub(super) fn set_rest(&mut self, rest: Option<Arc<Difference>>) {
-        self.agenda.set_rest(rest);
-    }
-
-    /// The next response begins behind this name.
-    pub(super) fn set_cursor(&mut self, cursor: Option<Name>) {
-        self.agenda.set_cursor(cursor);
-    }
-
-    /// At rest, the client shares the state's own map.
-    pub(super) fn meet(&mut self, state: &Arc<State>, difference: &Difference) {
-        let masked = self.ledger.meet(state, difference);
-        self.notes.note_table_as_rows(masked.len());
-        masked.into_iter().for_each(|name| self.agenda.look(name));
     }
 }
 

@@ -1,15 +1,15 @@
 //! What must change together.
 
 use super::*;
-use xds::{ResourceParts, TypeUrl};
+use xds::{Objection, ResourceParts, Version};
 
 fn books(lists_all: bool, names: &[&Name]) -> Books {
     let mut books = Books::new(lists_all);
     let objection = Arc::new(Objection::new(13, "bad", now()));
     for name in names {
-        books.mark(name, true);
+        books.begin(name);
         books.refuse((*name).clone(), Version::EMPTY, false, objection.clone());
-        books.pass(name);
+        books.settle(name, Settled::Quiet);
     }
     books
 }
@@ -38,11 +38,16 @@ fn a_row_changes_with_all_that_belongs_to_it() {
         ("ask", |books, name, _| books.ask(name), false, true),
         ("drop", |books, name, _| books.drop(name, false), false, false),
         ("keep", |books, name, _| books.drop(name, true), false, true),
-        ("sent", |books, name, resource| books.sent(name, resource), false, false),
+        (
+            "sent",
+            |books, name, resource| books.sent(name, resource, None),
+            false,
+            false,
+        ),
         ("gone", |books, name, _| books.gone(name), false, false),
         (
             "settle",
-            |books, name, _| _ = books.settle(name, Row::Nothing),
+            |books, name, _| _ = books.settle(name, Settled::As(Row::Nothing)),
             false,
             false,
         ),

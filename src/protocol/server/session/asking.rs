@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
+use crate::server::turn::Work;
 use xds::{Answers, Dialect, Name, Target, Version};
 
 impl Subscription {
@@ -52,10 +53,9 @@ impl Subscription {
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             self.want.add_collection(all.clone());
-            self.books.look_at_members(all, true);
+            self.books.agenda_mut().sweep_members(all, true);
         }
-        self.books.mark(name, true);
-        self.books.ask(name);
+        self.books.begin(name);
     }
 
     /// The client asks for everything.
@@ -74,27 +74,30 @@ impl Subscription {
         self.books.look_at_rows(again);
     }
 
-    /// The client does not ask for a name or a collection any more. Returns whether it did. Then `unsubscribed` must be called after
-    /// the last one.
-    pub(super) fn unsubscribe(&mut self, name: &Name) -> bool {
+    /// The client does not ask for a name or a collection any more. Returns the collection if nothing asks for it now: what it covers must
+    /// be let go. Then `unsubscribed` must be called after the last one.
+    pub(super) fn unsubscribe(&mut self, name: &Name) -> Option<Name> {
         if !self.books.ledger().asks(name) {
-            return false;
+            return None;
         }
         self.end_want(name);
-        self.books.mark(name, false);
-        self.books.notes_mut().forget_error(name);
+        self.books.end(name);
+        let mut ends = None;
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             self.drop(name);
             if !self.want.texts(&all).any(|text| self.books.ledger().asks(text)) {
                 self.want.remove_collection(&all);
-                let within = self.books.ledger().within(&all, "").map(Entry::name);
-                let covers = all.coverage();
-                let flying = self.books.flights().names().filter(|flying| covers(flying));
-                self.let_go(within.chain(flying).cloned().collect());
+                let flying: Vec<Name> = {
+                    let covers = all.coverage();
+                    let flying = self.books.flights().names();
+                    flying.filter(|name| covers(name)).cloned().collect()
+                };
+                self.let_go(flying);
+                ends = Some(all);
             }
         } else {
-            self.books.look([name.clone()]);
+            self.books.agenda_mut().look([name.clone()]);
             let idle = self.reader.dialect() == Dialect::Sotw && !self.books.ledger().get(name).perhaps();
             if !self.is_wanted(name) || idle {
                 self.drop(name);
@@ -104,17 +107,28 @@ impl Subscription {
             }
         }
         self.want.unspell(name);
-        true
+        ends
+    }
+
+    /// Lets go of the next rows that a collection has covered, from the first name that is not less than a text. Returns the first name of
+    /// those that are left.
+    pub(super) fn let_go_within(&mut self, collection: &Name, text: &str, work: &mut Work) -> Option<Name> {
+        let rows = self.books.ledger().within(collection, text).map(Entry::name);
+        let mut names: Vec<Name> = rows.take(work.left() + 1).cloned().collect();
+        let next = if names.len() > work.left() { names.pop() } else { None };
+        work.add(names.len());
+        self.let_go(names);
+        next
     }
 
     /// The client has given up some names. C-20, A-09: these may have meant resources of other names.
     pub(super) fn unsubscribed(&mut self) {
         // B-22: what is left of a full state that the client has rejected is another one.
-        if self.books.notes().refused().is_some() && !self.wants_nothing() {
+        if self.notes.refused().is_some() && !self.wants_nothing() {
             self.want.set_hello(true);
         }
         if self.reader.has_aliases() || self.reader.has_nameless() {
-            self.books.wake();
+            self.books.agenda_mut().wake();
             let others = self
                 .books
                 .ledger()
@@ -146,7 +160,7 @@ impl Subscription {
     fn let_go(&mut self, names: Vec<Name>) {
         for name in names {
             if self.is_wanted(&name) {
-                self.books.look([name]);
+                self.books.agenda_mut().look([name]);
             } else {
                 self.drop(&name);
             }
@@ -156,71 +170,16 @@ impl Subscription {
     /// C-12, C-13: the client says that it holds this version of a name; none: any version. They are what it holds, not what it asks
     /// for. What only the wildcard covers is noted until all of it was read.
     pub(super) fn remember(&mut self, name: Name, version: Version) {
-        let (all, asked) = (self.want.wildcard(), self.books.ledger().asks(&name));
-        if all && !asked && !name.is_new_style() {
-            let type_url = self.reader.type_url();
-            self.books.notes_mut().note_version(name, version, type_url);
-            return;
-        }
-        if all && !asked {
-            self.books.notes_mut().note_version_row();
-        }
-        if version == Version::EMPTY {
-            self.books.doubt(&name);
+        let unasked = self.want.wildcard() && !self.books.ledger().asks(&name);
+        if unasked && !name.is_new_style() {
+            self.books.bring_covered(name, version, self.reader.type_url());
         } else {
-            self.books.bring(name, version);
+            self.books.bring(name, version, unasked);
         }
     }
 
     /// The client has said all that it holds of what its wildcard covers.
     pub(super) fn remember_all(&mut self, answers: &impl Answers) {
-        let Some(held) = self.books.notes_mut().take_versions() else {
-            return;
-        };
-        self.books.bring_table(answers.remembered(*held));
-    }
-
-    /// The views must be asked for a name, as the client wrote it (F-07).
-    fn begin_want(&mut self, text: &Name) {
-        let name = self.want.meaning(text).clone();
-        let written = name.written(text.as_str());
-        self.want_target(Target::Name(name), written, true);
-    }
-
-    /// The same name may be wanted in another spelling.
-    fn end_want(&mut self, text: &Name) {
-        let name = self.want.meaning(text).clone();
-        let is_asked = |other: &Name| other != text && self.books.ledger().asks(other);
-        if !self.want.texts(&name).any(is_asked) {
-            self.want_target(Target::Name(name), None, false);
-        }
-    }
-
-    fn want_target(&mut self, target: Target, written: Option<Name>, wanted: bool) {
-        let denied = matches!(&target, Target::Name(name) if !self.reader.is_served(name));
-        if !denied && !self.reader.has_nothing() {
-            let said = self.said(target, written, wanted);
-            self.add_wants([said]);
-        }
-    }
-
-    pub(super) fn said(&self, target: Target, written: Option<Name>, wanted: bool) -> xds::Want {
-        xds::Want {
-            type_url: self.reader.type_url().clone(),
-            target,
-            wanted,
-            written,
-        }
-    }
-
-    pub(super) fn add_wants(&mut self, wants: impl IntoIterator<Item = xds::Want>) {
-        self.wants.get_or_insert_default().extend(wants);
-    }
-
-    /// Returns the next thing that the views must be told.
-    pub(in crate::server) fn poll_want(&mut self) -> Option<xds::Want> {
-        let want = self.wants.as_mut()?.pop_front();
-        self.wants.take_if(|wants| wants.is_empty());
-        want
+        self.books.bring_table(|held| answers.remembered(held));
     }
 }

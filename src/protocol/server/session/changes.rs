@@ -27,10 +27,10 @@ impl Subscription {
         let collections = names.iter().filter_map(|name| self.want.covering(name));
         for all in collections.collect::<BTreeSet<Name>>() {
             let open: Vec<Name> = self.open_texts(&all).cloned().collect();
-            self.books.look(open);
+            self.books.agenda_mut().look(open);
         }
         if self.reader.has_aliases() && self.books.ledger().asks_any() {
-            self.books.wake();
+            self.books.agenda_mut().wake();
             self.look_at_called(names);
         }
     }
@@ -48,12 +48,12 @@ impl Subscription {
             .rows("")
             .filter(|entry| entry.row().sent().is_some_and(has));
         let called: Vec<Name> = called.map(|entry| entry.name().clone()).collect();
-        self.books.look(called);
+        self.books.agenda_mut().look(called);
     }
 
     fn look_at_all(&mut self) {
         self.books.look_at_rows(false);
-        self.books.wake();
+        self.books.agenda_mut().wake();
     }
 
     /// C-22: returns the texts by which the client asks for a collection and that are not answered yet. A member answers them when it
@@ -65,26 +65,28 @@ impl Subscription {
 
     fn touch(&mut self, name: &Name) {
         let others = self.want.texts(name).filter(|text| *text != name);
-        self.books.look(others.cloned());
+        self.books.agenda_mut().look(others.cloned());
         let own = self.books.ledger().own(name.as_str()).is_some();
         if own || self.want.covering(name).is_some() {
-            self.books.look([name.clone()]);
+            self.books.agenda_mut().look([name.clone()]);
         }
         if self.want.has_collection(name) {
-            self.books.look_at_members(self.want.meaning(name).clone(), false);
+            self.books
+                .agenda_mut()
+                .sweep_members(self.want.meaning(name).clone(), false);
         }
         if self.reader.has_aliases() && self.books.ledger().asks_any() {
-            self.books.look([name.clone()]);
+            self.books.agenda_mut().look([name.clone()]);
         }
         if self.reader.has_nameless() {
-            self.books.look([Name::from("")]);
+            self.books.agenda_mut().look([Name::from("")]);
         }
     }
 
     /// G-08, G-11: the names of an authority are read from another view. What differs there counts as a change, and nothing else does.
     pub(in crate::server) fn handle_moved(&mut self, now: Instant) {
         self.asked.interrupted(now);
-        self.books.set_rest(None);
+        self.books.agenda_mut().forget_rest();
         self.look_at_all();
     }
 

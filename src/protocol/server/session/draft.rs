@@ -1,17 +1,13 @@
 //! The content of one response, composed for one client or for all at the same point.
 //!
-//! Owns the rules for what is in it: since when it is new, which endpoints wait for it (K-13), which listeners hand on addresses, and that
-//! exactly this counts as sent. Does not choose the names.
+//! Owns the rules for what is in it: since when it is new, which endpoints wait for it (K-13), and which listeners hand on addresses. Does
+//! not choose the names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::lens::Say;
-use super::{Attempt, Subscription};
-use xds::{
-    Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, Spots, TypeSight, takers,
-};
+use xds::{Batch, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, ResourceError, Room, Spots, takers};
 
 /// A response that is being written.
 #[derive(Debug)]
@@ -23,7 +19,7 @@ pub(super) struct Draft {
     errors: Errors,
     /// When the oldest content in it that is new to the client was received.
     since: Option<Instant>,
-    /// The last name that was added.
+    /// The last new or changed name that was added.
     last: Option<Name>,
     /// The endpoints that its new or changed clusters wait for (K-13).
     endpoints: Vec<Name>,
@@ -31,6 +27,30 @@ pub(super) struct Draft {
     covers: bool,
     /// The new or changed listeners in it, each with what it was before.
     listeners: Vec<(Option<Arc<Resource>>, Arc<Resource>)>,
+}
+
+/// What a response has in it.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) batch: Arc<Batch>,
+    /// When the oldest content in it that is new to the client was received.
+    pub(super) since: Option<Instant>,
+    /// Whether more follows.
+    pub(super) more: bool,
+    /// The endpoints that clusters in it wait for.
+    pub(super) endpoints: Vec<Name>,
+}
+
+impl From<Arc<Batch>> for Content {
+    /// What the client held before: nothing in it is new.
+    fn from(batch: Arc<Batch>) -> Self {
+        Self {
+            batch,
+            since: None,
+            more: false,
+            endpoints: Vec::new(),
+        }
+    }
 }
 
 impl Draft {
@@ -98,9 +118,25 @@ impl Draft {
         true
     }
 
-    /// Adds a resource that was counted.
+    /// Adds a resource that was counted, or that the client holds.
     pub(super) fn put(&mut self, name: &Name, item: Item) {
         self.items.insert(name.clone(), item);
+    }
+
+    /// Notes that this name is new or changed, and whether it was asked for by the wildcard alone. Returns the one before it.
+    pub(super) fn follow(&mut self, name: &Name, covered: bool) -> Option<Name> {
+        self.covers |= covered;
+        self.last.replace(name.clone())
+    }
+
+    /// Whether there is room for something of so many bytes. Takes the room.
+    pub(super) const fn takes(&mut self, bytes: usize) -> bool {
+        self.room.takes(bytes)
+    }
+
+    /// Adds the error of a name.
+    pub(super) fn fail(&mut self, name: &Name, error: Arc<ResourceError>) {
+        self.errors.insert(name.clone(), error);
     }
 
     /// Adds that a name does not exist.
@@ -131,9 +167,8 @@ impl Draft {
         )
     }
 
-    /// Returns what is sent to one client, since when that is new, whether more follows, and the endpoints that clusters in it wait for. A
-    /// full state leaves out what is gone, and does not name it.
-    pub(super) fn finish(mut self, kind: Kind, full: bool) -> (Arc<Batch>, Option<Instant>, bool, Vec<Name>) {
+    /// Returns what is sent to one client. A full state leaves out what is gone, and does not name it.
+    pub(super) fn finish(mut self, kind: Kind, full: bool) -> Content {
         let more = self.room.is_full() && self.adds();
         let last = match full {
             true => self.takers(self.items.values().map(|item| &item.resource)),
@@ -147,7 +182,12 @@ impl Draft {
         let since = self.since;
         let batch = self.batch(full).alone().with_last(last);
         let batch = batch.with_missing(missing, kind == Kind::Vhds).with_errors(errors);
-        (Arc::new(batch), since, more, endpoints)
+        Content {
+            batch: Arc::new(batch),
+            since,
+            more,
+            endpoints,
+        }
     }
 
     /// Returns its resources, and what it takes away.
@@ -162,127 +202,5 @@ impl Draft {
             item.form = Form::Repeated;
         }
         self.items.insert(name.clone(), item);
-    }
-}
-
-impl Subscription {
-    /// Adds what is due of a name to a response, and notes that it was sent. Returns whether there was room.
-    pub(super) fn write(
-        &mut self,
-        name: &Name,
-        say: Say<'_>,
-        draft: &mut Draft,
-        attempt: &Attempt<'_, impl Answers>,
-    ) -> bool {
-        match say {
-            Say::Put(resource) => self.write_resource(name, resource, draft, attempt),
-            Say::Other(resource) => {
-                let own = resource.name();
-                let written = draft.items.contains_key(own) || self.write_resource(own, resource, draft, attempt);
-                if written {
-                    self.books.answered(name);
-                }
-                written
-            }
-            Say::Beat(resource) => {
-                let fits = draft.room.takes(resource.weight());
-                if fits {
-                    self.write_beat(name, resource, draft, attempt);
-                }
-                fits
-            }
-            // A full state names nothing that is gone.
-            Say::Remove => self.write_gone(name, false, self.reader.full_state(), draft, attempt.slot),
-            Say::Missing => self.write_gone(name, true, self.reader.full_state(), draft, attempt.slot),
-            Say::Error => {
-                self.write_error(name, draft, attempt.slot);
-                true
-            }
-        }
-    }
-
-    /// Adds that a name is gone, if there is room or it `must` be in this response. `missing`: the client held nothing.
-    pub(super) fn write_gone(
-        &mut self,
-        name: &Name,
-        missing: bool,
-        must: bool,
-        draft: &mut Draft,
-        slot: TypeSight<'_>,
-    ) -> bool {
-        let fits = draft.remove(name, missing, must);
-        if fits {
-            self.write_error(name, draft, slot);
-            self.books.gone(name);
-        }
-        fits
-    }
-
-    fn write_resource(
-        &mut self,
-        name: &Name,
-        resource: &Arc<Resource>,
-        draft: &mut Draft,
-        attempt: &Attempt<'_, impl Answers>,
-    ) -> bool {
-        let row = self.books.ledger().get(name);
-        if !draft.count(self.reader.traits().kind, resource, row.sent()) {
-            return false;
-        }
-        if let Some(accepted) = row.whole().filter(|_| self.reader.lists_all()) {
-            self.books.notes_mut().note_accepted(name, accepted);
-        }
-        draft.put(name, self.reader.item(name, resource, attempt.slot, attempt.now));
-        draft.covers |= !self.books.ledger().asks(name);
-        self.books.sent(name, resource);
-        let before = draft.last.replace(name.clone());
-        self.answer_collection(name, before.as_ref());
-        if self.reader.reads_ttl() {
-            self.books
-                .notes_mut()
-                .note_beat(resource.name(), attempt.slot.beat(resource));
-        }
-        true
-    }
-
-    /// C-22: the first member that is sent of a collection answers it. `before` is what was sent before it.
-    fn answer_collection(&mut self, member: &Name, before: Option<&Name>) {
-        let Some(all) = self.want.covering(member) else {
-            return;
-        };
-        if before.and_then(Name::collection).as_ref() == Some(&all) {
-            return;
-        }
-        let open: Vec<Name> = self.open_texts(&all).cloned().collect();
-        open.iter().for_each(|text| self.books.answered(text));
-    }
-
-    /// K-17: C-21: a virtual host is sent again whole. E-11: if the resource has no time to live any more, only the resource itself can
-    /// say so.
-    fn write_beat(
-        &mut self,
-        name: &Name,
-        resource: &Arc<Resource>,
-        draft: &mut Draft,
-        attempt: &Attempt<'_, impl Answers>,
-    ) {
-        let beat = attempt.slot.beat(resource);
-        let heartbeat = beat.is_some() && self.reader.traits().kind != Kind::Vhds;
-        let item = self.reader.item(name, resource, attempt.slot, attempt.now);
-        let form = match self.reader.dialect() {
-            Dialect::Delta if heartbeat => Form::Heartbeat,
-            Dialect::Delta => Form::Repeated,
-            Dialect::Sotw => item.form,
-        };
-        draft.items.insert(name.clone(), Item { form, ..item });
-        self.books.notes_mut().note_beat(resource.name(), beat);
-    }
-
-    /// B-31: adds the error of a name, unless the client was sent it.
-    fn write_error(&mut self, name: &Name, draft: &mut Draft, slot: TypeSight<'_>) {
-        if let Some(error) = self.lens(slot).due_error(name) {
-            self.books.notes_mut().note_error(name.clone(), error.clone());
-            draft.errors.insert(name.clone(), error);
-        }
     }
 }

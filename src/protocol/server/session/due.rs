@@ -2,13 +2,11 @@
 //!
 //! Owns which names are looked at, and how many in one turn. Does not know what is due of a name, and when it is sent.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Subscription;
 use super::lens::{Say, Verdict};
-use crate::server::agenda::Walk;
-use crate::server::ledger::Entry;
+use crate::server::books::{Settled, Swept, Walk};
 use crate::server::survey::Survey;
 use crate::server::turn::WORK_MAX;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
@@ -25,19 +23,29 @@ impl Subscription {
         while !self.turn.is_spent()
             && let Some(name) = walk.next(self.books.agenda(), difference)
         {
-            let listed = match self.lens(slot).judge(&name) {
-                Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.books.leave(&name),
-                Verdict::Due(say) => return Some((name, say)),
-                Verdict::Hidden => self.books.hide(&name),
-                Verdict::Nothing => self.books.pass(&name),
-                Verdict::Settled(row) => self.books.settle(&name, row),
-            };
-            if listed {
-                self.turn.work(1);
+            // B-22: it is sent with its group alone, and there may be very many of these after each try.
+            if self.books.rejections().awaits(&name) {
+                continue;
+            }
+            if let Some(say) = self.look_at(&name, slot) {
+                return Some((name, say));
             }
         }
         if self.turn.is_spent() {
-            self.books.stop(walk);
+            self.books.agenda_mut().stop(walk);
+        }
+        None
+    }
+
+    /// Looks at a name. Returns what must be sent of it; if that is nothing, it is passed over from now on.
+    fn look_at<'a>(&mut self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
+        let settled = match self.lens(slot).judge(name) {
+            Verdict::Due(Say::Remove) if !self.is_busy(name) => Settled::Gone,
+            Verdict::Due(say) => return Some(say),
+            Verdict::Settled(settled) => settled,
+        };
+        if self.books.settle(name, settled) {
+            self.turn.work(1);
         }
         None
     }
@@ -74,16 +82,26 @@ impl Subscription {
             if self.turn.is_spent() || matches!(self.lens(slot).say(&name), Some(Say::Remove)) {
                 return true;
             }
-            self.books.look([name]);
+            self.books.agenda_mut().look([name]);
             self.turn.work(1);
         }
     }
 
-    /// Begins a turn, and lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become
-    /// certain, or errors need not wait any more (`holds_errors`); and the next members of collections that may be new.
+    /// Whether a removal is due, as far as names were looked at.
+    pub(in crate::server) fn loses(&self, sight: &Sight, answers: &impl Answers) -> bool {
+        let (slot, agenda) = (self.type_sight(sight), self.books.agenda());
+        let lens = self.lens(slot);
+        let mut listed = agenda.gone().chain(agenda.names());
+        let difference = self.difference(slot, answers);
+        let removes = difference.is_some_and(|difference| difference.removes());
+        removes || listed.any(|name| matches!(lens.say(name), Some(Say::Remove)))
+    }
+
+    /// Begins a turn, and looks at the next rows, if all must be looked at, as when an incomplete wildcard has become certain, or errors need
+    /// not wait any more (`holds_errors`); and at the next members of collections that may be new.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {
         self.turn.begin();
-        self.books.begin();
+        self.books.agenda_mut().begin();
         if self.reader.hold_errors(holds_errors) {
             self.books.look_at_rows(false);
         }
@@ -101,46 +119,33 @@ impl Subscription {
             }
         }
         while self.turn.room() > 0
-            && let Some((of, sweep)) = self.books.agenda().next_sweep()
+            && let Some(swept) = self
+                .books
+                .sweep(self.turn.room(), |all, text, max| members(all, text, max, slot))
         {
-            let from = sweep.from.as_ref().map_or("", Name::as_str);
-            let left = self.turn.room();
-            let mut names = self.swept(of.as_ref(), from, left + 1, slot);
-            let next = if names.len() > left { names.pop() } else { None };
+            let Swept { of, names, asks, ends } = swept;
             self.turn.work(names.len().max(1));
             names
                 .iter()
-                .for_each(|name| self.look_at(name, of.as_ref(), sweep.asks));
-            if self.books.swept(&of, next) {
+                .for_each(|name| self.come_to(name, of.as_ref(), asks, slot));
+            if ends {
                 let texts = of.iter().flat_map(|all| self.want.texts(all));
                 let asked = texts.filter(|text| self.books.ledger().asks(text));
                 let asked: Vec<Name> = asked.cloned().collect();
-                self.books.look(asked);
+                self.books.agenda_mut().look(asked);
             }
         }
     }
 
-    /// Returns so many of all rows, or of the members of a collection, from the first name that is not less than a text.
-    fn swept(&self, of: Option<&Name>, text: &str, max: usize, slot: TypeSight<'_>) -> Vec<Name> {
-        let Some(all) = of else {
-            let rows = self.books.ledger().rows(text).map(Entry::name);
-            return rows.take(max).cloned().collect();
-        };
-        let held = self.books.ledger().within(all, text).map(Entry::name).take(max);
-        let members = slot.members(all).map(|member| member.name());
-        let members = members.skip_while(|member| member.as_str() < text).take(max);
-        let names: BTreeSet<&Name> = held.chain(members).collect();
-        names.into_iter().take(max).cloned().collect()
-    }
-
-    /// A sweep has come to this name. The wildcard covers only names of old style.
-    fn look_at(&mut self, name: &Name, of: Option<&Name>, asks: bool) {
+    /// A sweep has come to this name. It lists the name only if something is due of it. The wildcard covers only names of old style.
+    fn come_to(&mut self, name: &Name, of: Option<&Name>, asks: bool, slot: TypeSight<'_>) {
         if name.is_collection() {
-            self.books.look_at_members(self.want.meaning(name).clone(), false);
+            let all = self.want.meaning(name).clone();
+            self.books.agenda_mut().sweep_members(all, false);
         } else if asks && (of.is_some() || !name.is_new_style()) && self.books.ledger().get(name).perhaps() {
             self.books.ask(name);
-        } else {
-            self.books.look([name.clone()]);
+        } else if self.look_at(name, slot).is_some() {
+            self.books.agenda_mut().look([name.clone()]);
         }
     }
 
@@ -190,6 +195,9 @@ impl Subscription {
             let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
             return (difference.is_some_and(Difference::adds), gone);
         }
+        if self.books.rejections().tries() {
+            return (true, false);
+        }
         let mut beats = false;
         let mut walk = self.books.agenda().walk();
         while let Some((_, say)) = self.next_due(&mut walk, difference, slot) {
@@ -210,7 +218,7 @@ impl Subscription {
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty() || self.reader.holds_errors();
-        if waits || !self.books.agenda().is_empty() || self.books.notes().refused().is_some() {
+        if waits || !self.books.agenda().is_empty() || self.notes.refused().is_some() {
             return false;
         }
         let state = self
@@ -226,7 +234,17 @@ impl Subscription {
         let alike =
             self.books.ledger().is_shared() && self.books.rejections().is_empty() && !self.want.has_collections();
         let certain = state.certain() || self.reader.viewer().rights().is_none();
-        let mortal = self.books.notes().has_beats() || !self.reader.is_like_others(state);
+        let mortal = self.books.marks().has_beats() || !self.reader.is_like_others(state);
         self.want.wildcard() && alike && certain && !mortal
     }
+}
+
+/// Returns so many members of a collection, from the first one whose name is not less than a text.
+fn members(all: &Name, text: &str, max: usize, slot: TypeSight<'_>) -> Vec<Name> {
+    let members = slot.members(all).map(|member| member.name());
+    members
+        .skip_while(|member| member.as_str() < text)
+        .take(max)
+        .cloned()
+        .collect()
 }

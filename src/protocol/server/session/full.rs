@@ -25,7 +25,7 @@ impl Subscription {
             return Some(Step::held(waits));
         }
         if let Some(batch) = self.second_try() {
-            return Some(self.send(batch, None, false, Vec::new(), attempt));
+            return Some(self.send(batch.into(), None, attempt));
         }
         if plain {
             return None;
@@ -48,7 +48,7 @@ impl Subscription {
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.
     fn brought_other(&self, state: &State) -> bool {
-        let brought = self.books.notes().brought().filter(|_| self.want.hello());
+        let brought = self.want.version().filter(|_| self.want.hello());
         brought.is_some_and(|brought| *brought != *state.sum().to_string())
     }
 
@@ -70,12 +70,12 @@ impl Subscription {
     /// hold any more.
     pub(super) fn list_held(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
         let full = self.reader.full_state();
-        let repeats = full || !trial && !self.books.notes().omits();
+        let repeats = full || !trial && !self.books.marks().omits();
         let listed = |name: &Name| draft.brings(name) || !full && !self.is_wanted(name);
         let held = self.books.ledger().held().filter(|(name, _)| !listed(name));
         let held: Vec<(Name, Row)> = held.map(|(name, row)| (name.clone(), row)).collect();
         for (name, row) in held {
-            let kept = row.whole().or_else(|| self.books.notes().accepted(&name)).cloned();
+            let kept = row.whole().or_else(|| self.books.marks().accepted(&name)).cloned();
             match (kept, self.lens(attempt.slot).look(&name, &row)) {
                 (Some(kept), _) if self.reader.cannot_read(&kept) => {}
                 (Some(kept), _) => draft.repeat(&name, self.reader.item(&name, &kept, attempt.slot, attempt.now)),

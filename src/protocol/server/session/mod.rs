@@ -1,7 +1,8 @@
 //! One type on one client stream: the heart of the relay, the same for both dialects.
 //!
 //! `want` is what the client asks for, `books` what it was sent; the lens says what it should hold. What differs is due, and a
-//! writer turns as much of that as fits into the next response. Owns these parts; knows nothing of other types and other clients.
+//! writer turns as much of that as fits into the next response. `notes` has what the client said of whole responses, and what waits.
+//! Owns these parts; knows nothing of other types and other clients.
 
 mod answer;
 mod asking;
@@ -15,9 +16,13 @@ mod naming;
 mod portrait;
 mod reader;
 mod refused;
+mod removals;
 mod requests;
 mod settling;
 mod shared;
+mod timers;
+mod wants;
+mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +31,7 @@ use std::time::{Duration, Instant};
 use crate::server::asked::Asked;
 use crate::server::books::Books;
 use crate::server::nonce::Nonces;
+use crate::server::notes::Notes;
 use crate::server::response::Response;
 use crate::server::turn::TypeTurn;
 use crate::server::want::Want;
@@ -34,7 +40,6 @@ use classes::Features;
 pub use portrait::{Portrait, Stand};
 use reader::Reader;
 pub(super) use requests::Entries;
-pub use requests::SLICE;
 use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
@@ -46,6 +51,7 @@ pub(super) struct Subscription {
     reader: Reader,
     want: Want,
     books: Books,
+    notes: Notes,
     turn: TypeTurn,
     asked: Asked,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
@@ -133,10 +139,15 @@ impl Subscription {
             books: Books::new(reader.lists_all()),
             reader,
             want: Want::default(),
+            notes: Notes::default(),
             turn: TypeTurn::default(),
             asked: Asked::new(now),
             wants: None,
         }
+    }
+
+    pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
+        self.reader.type_url()
     }
 }
 

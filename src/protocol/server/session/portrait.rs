@@ -84,7 +84,7 @@ impl<'a> Portrait<'a> {
     /// Returns what the client says that its own clients reject, if it is a relay.
     #[must_use]
     pub fn relayed(self) -> Option<&'a Arc<Objection>> {
-        self.subscription.books.notes().relayed()
+        self.subscription.notes.relayed()
     }
 
     /// Returns each resource that the client asks for, by name and by the wildcard.
@@ -121,7 +121,7 @@ impl<'a> Portrait<'a> {
 
     /// Returns each resource whose current content the client has rejected.
     pub fn rejections(self) -> impl Iterator<Item = Stand<'a>> {
-        let whole = self.subscription.books.notes().refused().map(|_| self.stands());
+        let whole = self.subscription.notes.refused().map(|_| self.stands());
         let single = self
             .subscription
             .books
@@ -135,7 +135,7 @@ impl<'a> Portrait<'a> {
     /// Returns why the client has rejected all that it was sent, if it has rejected a full state.
     #[must_use]
     pub fn rejects_all(self) -> Option<&'a Arc<Objection>> {
-        self.subscription.books.notes().refused()
+        self.subscription.notes.refused()
     }
 
     /// Whether this was rejected together with others, and is still to be tried alone.
@@ -187,7 +187,7 @@ impl<'a> Portrait<'a> {
             .then(|| subscription.books.rejections().objection(name))
             .flatten();
         let sent = row.is(version) && !subscription.books.flights().brings_news(resource);
-        let whole = subscription.books.notes().refused().filter(|_| sent);
+        let whole = subscription.notes.refused().filter(|_| sent);
         let objection = whole.or(refused).map(|objection| &**objection);
         let standing = if objection.is_some() || row.refuses(version) {
             Standing::Rejected

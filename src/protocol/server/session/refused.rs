@@ -17,7 +17,7 @@ const FREE_AFTER: Duration = Duration::from_secs(1);
 impl Subscription {
     /// The client has rejected a full state. The rows stay, so that the next one goes when something is due.
     pub(super) fn refuse(&mut self, flight: &Flight, objection: &Arc<Objection>, now: Instant) {
-        let notes = self.books.notes_mut();
+        let notes = &mut self.notes;
         notes.note_refused(objection.clone());
         let tried = matches!(notes.again(), Some(Again::Tried(id)) if *id == flight.batch.id());
         if !flight.batch.last().is_empty() && !tried {
@@ -27,7 +27,7 @@ impl Subscription {
 
     /// Returns a rejected full state whose time has come, if it is still all that the client should have been sent.
     pub(super) fn second_try(&mut self) -> Option<Arc<Batch>> {
-        let Some(Again::Due(batch)) = self.books.notes().again() else {
+        let Some(Again::Due(batch)) = self.notes.again() else {
             return None;
         };
         let (batch, ledger) = (batch.clone(), self.books.ledger());
@@ -35,17 +35,17 @@ impl Subscription {
         let same = items.filter(|item| ledger.get(item.name()).is(item.resource.version()));
         let all = batch.items().len();
         let same = same.count() == all && ledger.held().count() == all;
-        self.books.notes_mut().note_again(Again::Tried(batch.id()));
+        self.notes.note_again(Again::Tried(batch.id()));
         same.then_some(batch)
     }
 
     /// Notes that the time of a second try has come.
     pub(super) fn ripen_second_try(&mut self, now: Instant) {
-        if let Some(Again::At(at, batch)) = self.books.notes().again()
+        if let Some(Again::At(at, batch)) = self.notes.again()
             && *at <= now
         {
             let due = Again::Due(batch.clone());
-            self.books.notes_mut().note_again(due);
+            self.notes.note_again(due);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::nonce::Nonces;
 use crate::server::request::{ClientRequest, Lists};
 use crate::server::response::ReceiptKind;
+use crate::server::turn::Work;
 use xds::xdstp::canonical;
 use xds::{Answers, Dialect, Kind, Name, Version};
 
@@ -30,6 +31,8 @@ pub(in crate::server) struct Entries {
     before: usize,
     /// Whether the client has given up a name.
     gave_up: bool,
+    /// A collection that has ended, and the first of its rows that were not let go.
+    leaves: Option<(Name, Name)>,
     /// Whether the wildcard ends.
     ends_all: bool,
     /// Whether it is the first request of its type.
@@ -42,8 +45,6 @@ pub(in crate::server) struct Entries {
 
 /// More names over the limit than this are not answered: they are not bounded by anything else.
 const LONG_MAX: usize = 64;
-/// How many names are a slice: some milliseconds of work at the most.
-pub const SLICE: usize = 256;
 
 impl Entries {
     fn new(lists: Lists, first: bool) -> Self {
@@ -55,6 +56,7 @@ impl Entries {
             last_row: None,
             before: 0,
             gave_up: false,
+            leaves: None,
             ends_all: false,
             first,
             adopts: false,
@@ -98,7 +100,7 @@ impl Subscription {
             // B-25: the first request is always answered.
             self.want.set_hello(true);
             if !lists.version.is_empty() {
-                self.books.notes_mut().note_brought(&lists.version);
+                self.want.set_version(&lists.version);
             }
         }
         // B-10, B-13: until a request names something, an empty list means everything, if the type allows that.
@@ -178,22 +180,25 @@ impl Subscription {
         answers: &impl Answers,
         now: Instant,
     ) -> bool {
-        for _ in 0..SLICE {
+        let mut work = Work::default();
+        while work.left() > 0 {
+            if let Some((all, from)) = entries.leaves.take() {
+                let next = self.let_go_within(&all, from.as_str(), &mut work);
+                entries.leaves = next.map(|next| (all, next));
+                continue;
+            }
+            work.read();
             if let Some(text) = entries.begun.next() {
                 self.read(&text, entries, bound, faults, answers, now);
             // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
             } else if let Some(text) = entries.ended.next() {
                 if text != Name::WILDCARD && bound.admits(&text) {
                     let name = self.name(&text, answers);
-                    entries.gave_up |= self.unsubscribe(&name);
-                    // With all of its members it takes as long as a slice.
-                    if name.is_collection() {
-                        return true;
-                    }
+                    self.end_name(&name, entries);
                 }
             } else if let Some(name) = self.next_row(entries) {
                 if !entries.listed.contains(&name) {
-                    entries.gave_up |= self.unsubscribe(&name);
+                    self.end_name(&name, entries);
                 }
             } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
                 // C-12: the versions that the client declares count in its first request only.
@@ -215,6 +220,12 @@ impl Subscription {
             }
         }
         true
+    }
+
+    /// The client does not ask for a name any more.
+    fn end_name(&mut self, name: &Name, entries: &mut Entries) {
+        entries.gave_up |= self.books.ledger().asks(name);
+        entries.leaves = self.unsubscribe(name).map(|all| (all, Name::from("")));
     }
 
     fn end_request(&mut self, entries: &mut Entries, answers: &impl Answers) {
@@ -248,8 +259,8 @@ impl Subscription {
         }
         if !bound.admits(text) {
             // B-32: a name that is too long is not kept, but it is a name.
-            if delta && self.books.notes().long().len() < LONG_MAX {
-                self.books.notes_mut().note_long(Name::from(text));
+            if delta && self.want.long().len() < LONG_MAX {
+                self.want.add_long(Name::from(text));
             }
             return;
         }

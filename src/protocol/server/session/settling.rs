@@ -2,7 +2,7 @@
 //!
 //! Owns what becomes of the rows of that response. Does not send anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind, Rejected};
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Form, Item, Kind, Name, Objection, Version, words_of};
+use xds::{Answers, Item, Kind, Name, Objection, Version, words_of};
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
@@ -51,20 +51,20 @@ impl Subscription {
                 }
             }
         };
-        self.books.notes_mut().forget_brought();
+        self.want.forget_version();
         kind
     }
 
     /// Whether the client has accepted every response and rejects nothing.
     fn accepts_all(&self) -> bool {
         let books = &self.books;
-        books.flights().is_empty() && books.rejections().is_empty() && books.notes().refused().is_none()
+        books.flights().is_empty() && books.rejections().is_empty() && self.notes.refused().is_none()
     }
 
     /// E-24: the client is a relay, holds the last response, and says that its own clients reject something of it.
     fn hear_of_clients(&mut self, detail: &Detail, answers: &impl Answers, now: Instant) -> ReceiptKind {
         let objection = answers.objection(Objection::new(detail.code, &detail.message, now));
-        self.books.notes_mut().note_relayed(objection);
+        self.notes.note_relayed(objection);
         ReceiptKind::Nack {
             response: Rejected(None),
             given_up: 0,
@@ -80,13 +80,10 @@ impl Subscription {
 
     /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
-        self.books.notes_mut().forget_relayed();
+        self.notes.forget_relayed();
         self.settle_dropped(flight);
         if self.reader.full_state() {
-            self.books.notes_mut().forget_refused();
-        }
-        if self.reader.lists_all() {
-            self.accept_secrets(flight);
+            self.notes.forget_refused();
         }
         let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
         if !self.books.rejections().is_empty() && (removes || self.reader.has_aliases()) {
@@ -111,18 +108,6 @@ impl Subscription {
         }
     }
 
-    fn accept_secrets(&mut self, flight: &Flight) {
-        let listed = flight.batch.items();
-        for item in listed {
-            if self.books.ledger().get(item.name()).is(item.resource.version()) {
-                self.books.notes_mut().forget_accepted(item.name());
-            }
-        }
-        if listed.len() < self.books.ledger().asked_len() {
-            self.books.notes_mut().note_omission();
-        }
-    }
-
     /// The client has rejected a response, in which something was tried `again`: it may hold any part of it. Returns how many names are given up.
     fn reject(
         &mut self,
@@ -135,76 +120,49 @@ impl Subscription {
             self.refuse(flight, objection, now);
             return 0;
         }
-        let adds = !flight.batch.items().is_empty();
-        let removed = flight.batch.removed().iter().filter(|_| adds);
-        for name in removed.filter(|name| !flight.batch.is_missing(name)) {
-            if !self.books.ledger().get(name).perhaps() {
-                self.books.doubt(name);
-            }
-        }
-        let mut members = BTreeMap::new();
-        // What was only listed beside the news, the client accepted before.
-        let news = flight.batch.items().iter().filter(|item| item.form != Form::Repeated);
-        let alone = news.clone().count() == 1;
-        for item in news {
-            let (name, version) = (item.name(), item.resource.version());
-            if self.books.ledger().get(name).is(version) {
-                self.books.doubt(name);
-                // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
-                if item.form != Form::Heartbeat {
-                    members.insert(name.clone(), version);
-                }
-            }
-        }
-        self.books.note_rejected(members.keys(), flight.news);
+        let members = self.books.reject(flight);
         self.settle_dropped(flight);
-        self.divide(members, alone, message, again, objection)
+        self.divide(members, flight.fresh().count() == 1, message, again, objection)
     }
 
     /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
     /// What was rejected `alone` is held back; what is left of several, because the others have changed or gone meanwhile, was not.
     fn divide(
         &mut self,
-        mut members: BTreeMap<Name, Version>,
+        mut members: Vec<(Name, Version)>,
         alone: bool,
         message: &str,
         again: bool,
         objection: &Arc<Objection>,
     ) -> usize {
-        members.retain(|name, _| self.is_wanted(name));
+        members.retain(|(name, _)| self.is_wanted(name));
         if members.is_empty() {
             return 0;
         }
-        let words = words_of(message).filter(|word| members.contains_key(*word));
-        let words: BTreeSet<&str> = words.collect();
-        let (mut named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            members.into_iter().partition(|(name, _)| words.contains(name.as_str()));
+        // They have the order of the response, which is that of the names.
+        let place = |word: &str| members.binary_search_by(|(name, _)| name.as_str().cmp(word)).ok();
+        let named: BTreeSet<usize> = words_of(message).filter_map(place).collect();
         // B-18: secrets that it has never accepted cannot be left out, and nothing can be listed in their place.
-        let mut all = named.keys().chain(others.keys());
-        let as_one = self.books.holds_back_as_one() && !all.all(|name| self.books.notes().accepted(name).is_some());
+        let accepted = |(name, _): &(Name, Version)| self.books.marks().accepted(name).is_some();
+        let as_one = self.books.holds_back_as_one() && !members.iter().all(accepted);
         let mut groups = Vec::new();
-        let mut held_back = BTreeMap::new();
-        if named.is_empty() || others.is_empty() {
-            others.append(&mut named);
-            if alone || as_one {
-                held_back.append(&mut others);
+        let mut held_back = Vec::new();
+        if !named.is_empty() && named.len() < members.len() {
+            let mut others = Vec::new();
+            for (at, member) in members.into_iter().enumerate() {
+                if named.contains(&at) {
+                    groups.push(vec![member]);
+                } else {
+                    others.push(member);
+                }
             }
-            if let Some(middle) = others.keys().nth(others.len() / 2).cloned() {
-                named = others.split_off(&middle);
-                groups.extend([others, named]);
-            }
+            groups.insert(0, others);
+        } else if alone || as_one {
+            held_back = members;
         } else {
-            groups.push(others);
-            groups.extend(named.into_iter().map(|one| BTreeMap::from([one])));
+            let half = members.split_off(members.len() / 2);
+            groups.extend([members, half]);
         }
-        let given_up = self.books.try_parts(groups, objection);
-        let count = given_up.len();
-        held_back.extend(given_up);
-        for (name, version) in held_back {
-            if matches!(self.books.ledger().get(&name), Row::Perhaps) {
-                self.books.refuse(name, version, again, objection.clone());
-            }
-        }
-        count
+        self.books.try_parts(groups, held_back, again, objection)
     }
 }

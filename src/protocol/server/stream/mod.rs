@@ -6,9 +6,10 @@ mod loss;
 mod naming;
 mod order;
 mod requests;
+mod timers;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use identity::Identity;
 
@@ -44,10 +45,20 @@ pub struct Server {
     removals: Gate,
     /// How often a gate opened by itself.
     expired_gates: u32,
-    /// Whether nothing is left to send until there is input other than an acknowledgement.
-    done: bool,
+    rest: Rest,
     /// What ends the stream, if that is not its client.
     fate: Option<Box<Fate>>,
+}
+
+/// What a stream has left to send, as far as that was seen when it was last polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// There may be more when others had their turn.
+    More,
+    /// There may be more when there is input.
+    Waits,
+    /// There is nothing until there is input other than an acknowledgement.
+    Nothing,
 }
 
 /// How a stream begins.
@@ -78,7 +89,7 @@ impl Server {
             additions: Gate::default(),
             removals: Gate::default(),
             expired_gates: 0,
-            done: false,
+            rest: Rest::Waits,
             fate: None,
         }
     }
@@ -131,9 +142,11 @@ impl Server {
         self.nonces.given()
     }
 
-    /// Returns each type as an operator sees it.
-    pub fn portraits<'a>(&'a self, sight: &'a Sight) -> impl Iterator<Item = Portrait<'a>> {
-        self.types.iter().map(|one| Portrait::new(one, one.type_sight(sight)))
+    /// Returns each type as an operator sees it, or only the given one.
+    pub fn portraits<'a>(&'a self, sight: &'a Sight, only: Option<&'a TypeUrl>) -> impl Iterator<Item = Portrait<'a>> {
+        let chosen = move |one: &&Subscription| only.is_none_or(|only| one.type_url() == only);
+        let chosen = self.types.iter().filter(chosen);
+        chosen.map(|one| Portrait::new(one, one.type_sight(sight)))
     }
 
     /// Returns what is known of a type, as the client sees it.
@@ -149,36 +162,12 @@ impl Server {
 
     /// The content of these names may have changed.
     pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
-        self.done = false;
+        self.rest = Rest::Waits;
         if let Ok(at) = self.position(type_url)
             && let Some(one) = self.types.get_mut(at)
         {
             one.handle_dirty(dirty);
         }
-    }
-
-    /// The time of `poll_timeout` has come. Returns the end of the stream, if it must end.
-    pub fn handle_timeout(&mut self, sight: &Sight, now: Instant) -> Option<End> {
-        self.done = false;
-        let bound = self.settings.timers.unanswered;
-        for gate in [&mut self.additions, &mut self.removals] {
-            gate.handle_timeout(self.settings.timers.order_gate, now);
-        }
-        for one in &mut self.types {
-            if !one.handle_timeout(bound, now) {
-                continue;
-            }
-            // G-18: a client that was sent nothing may find another server; one that was sent something stays. Clients of gRPC
-            // leave all the same if that server is lost (`handle_loss`).
-            let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
-            if let Some(name) = hopeless {
-                let slot = one.type_sight(sight);
-                let error = name.map_or_else(|| slot.refusal(), |name| slot.error(name));
-                let end = End::unanswered(one.type_url(), bound, slot.reason(name));
-                return Some(end.explained(error.map(|error| &*error.message)));
-            }
-        }
-        self.handle_loss(sight, now)
     }
 
     /// Returns everything that is wanted of an owner; `None`: of the servers at the top.
@@ -223,7 +212,7 @@ impl Server {
     /// From now on, the names of an owner are read from another view. What differs there counts as a change, and nothing else
     /// does (G-11).
     pub fn handle_moved(&mut self, now: Instant) {
-        self.done = false;
+        self.rest = Rest::Waits;
         self.types.iter_mut().for_each(|one| one.handle_moved(now));
     }
 
@@ -256,7 +245,7 @@ impl Server {
         now: Instant,
     ) -> Result<(), End> {
         if self.caller.handle_access(access, identity, answers)? {
-            self.done = false;
+            self.rest = Rest::Waits;
             for one in &mut self.types {
                 let rights = self.caller.rights_of(one.type_url(), answers)?;
                 one.handle_rights(rights, now);
@@ -285,7 +274,17 @@ impl Server {
     /// their way are acknowledged. It then need not be polled before there is other input.
     #[must_use]
     pub const fn is_done(&self) -> bool {
-        self.done
+        matches!(self.rest, Rest::Nothing)
+    }
+
+    /// Whether names are left that the last poll did not look at: poll again when others had their turn.
+    #[must_use]
+    pub const fn is_short(&self) -> bool {
+        matches!(self.rest, Rest::More)
+    }
+
+    pub(super) fn bound(&self) -> Duration {
+        self.settings.timers.order_gate
     }
 
     fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
@@ -293,7 +292,7 @@ impl Server {
     }
 
     fn subscription(&mut self, text: &str, answers: &impl Answers, now: Instant) -> Result<&mut Subscription, End> {
-        self.done = false;
+        self.rest = Rest::Waits;
         // Nearly every request has a type that the stream has, spelled as the relay spells it.
         let known = self.types.iter().position(|one| one.type_url().url() == text);
         let at = known.map_or_else(|| self.place(text, answers, now), Ok)?;

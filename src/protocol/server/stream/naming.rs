@@ -56,10 +56,14 @@ impl Server {
         self.types.iter().any(by_name) && self.types.iter().any(|one| kind(one).gated())
     }
 
-    /// Returns until when such a client may be about to ask for what its last answer leads to, or to use what it now has.
+    /// Returns until when such a client may be about to ask for what its last answer leads to, or to use what it now has. Envoy
+    /// answers requests by a listener that it has replaced until all of its threads have the new one.
     pub(super) fn pause(&self, now: Instant) -> Option<Instant> {
         if !self.by_steps() {
-            return None;
+            // Nearly always no removal waits.
+            let until = self.removals.paused(self.settings.timers.removal_quiet, now)?;
+            let sent = self.types.iter().filter_map(Subscription::named_at).max()?;
+            return (now < until && now < sent + self.bound()).then_some(until);
         }
         let kind = |one: &Subscription| one.type_url().kind();
         let orders = self.types.iter().filter(|one| kind(one).gated() || kind(one).gates());

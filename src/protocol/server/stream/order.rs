@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::Server;
 use super::naming::Missing;
+use super::{Rest, Server};
 use crate::end::End;
 use crate::server::response::Response;
 use crate::server::session::{Attempt, Step, Subscription};
@@ -16,18 +16,18 @@ impl Server {
     /// [`is_short`](Self::is_short).
     pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         if self.note_loss(sight, now) {
-            self.done = false;
+            self.rest = Rest::Waits;
             return None;
         }
         let response = self.next_response(sight, answers, now);
-        self.done = !self.is_short() && self.is_sated(sight);
+        self.rest = if self.types.iter().any(Subscription::is_short) {
+            Rest::More
+        } else if self.is_sated(sight) {
+            Rest::Nothing
+        } else {
+            Rest::Waits
+        };
         response
-    }
-
-    /// Whether names are left that the last poll did not look at: poll again when others had their turn.
-    #[must_use]
-    pub fn is_short(&self) -> bool {
-        self.types.iter().any(Subscription::is_short)
     }
 
     fn next_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
@@ -229,22 +229,6 @@ impl Server {
     pub fn reason<'a>(&'a self, sight: &'a Sight) -> Option<&'a str> {
         let mut types = self.types.iter();
         types.find_map(|one| one.type_sight(sight).reason(one.hopeless(sight)?))
-    }
-
-    /// Returns when `handle_timeout` and `poll_response` must be called again at the latest.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let timers = &self.settings.timers;
-        let of_types = self.types.iter().filter_map(|one| one.poll_timeout(timers.unanswered));
-        let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
-        of_types
-            .chain(gates.into_iter().flatten())
-            .chain(self.loss_timeout())
-            .min()
-    }
-
-    pub(super) fn bound(&self) -> Duration {
-        self.settings.timers.order_gate
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::{Extent, Lens, Look};
+use crate::server::books::Settled;
 use crate::server::ledger::Row;
 use xds::{Dialect, Known, Name, Reason, Resource, ResourceError};
 
@@ -37,12 +38,16 @@ impl Say<'_> {
 pub(in crate::server::session) enum Verdict<'a> {
     /// Something is due.
     Due(Say<'a>),
-    /// Nothing is due, and its row is this from now on.
-    Settled(Row),
-    /// Nothing is due until more is known of an alias (C-20).
-    Hidden,
     /// Nothing is due.
-    Nothing,
+    Settled(Settled),
+}
+
+impl Verdict<'_> {
+    const QUIET: Self = Self::Settled(Settled::Quiet);
+
+    const fn of_row(row: Row) -> Self {
+        Self::Settled(Settled::As(row))
+    }
 }
 
 impl<'a> Lens<'_, 'a> {
@@ -50,7 +55,7 @@ impl<'a> Lens<'_, 'a> {
     pub(in crate::server::session) fn say(&self, name: &Name) -> Option<Say<'a>> {
         match self.judge(name) {
             Verdict::Due(say) => Some(say),
-            Verdict::Settled(_) | Verdict::Hidden | Verdict::Nothing => None,
+            Verdict::Settled(_) => None,
         }
     }
 
@@ -71,12 +76,12 @@ impl<'a> Lens<'_, 'a> {
 
     fn judge_single(&self, name: &Name, row: &Row) -> Verdict<'a> {
         match self.look(name, row) {
-            Look::Unknown if row.perhaps() && self.reader.has_aliases() => Verdict::Hidden,
-            Look::Unknown => Verdict::Nothing,
+            Look::Unknown if row.perhaps() && self.reader.has_aliases() => Verdict::Settled(Settled::Hidden),
+            Look::Unknown => Verdict::QUIET,
             Look::Put(found) if self.reader.cannot_read(found) && matches!(row, Row::Asked) => {
-                Verdict::Settled(Row::Nothing)
+                Verdict::of_row(Row::Nothing)
             }
-            Look::Put(found) if self.reader.cannot_read(found) => Verdict::Nothing,
+            Look::Put(found) if self.reader.cannot_read(found) => Verdict::QUIET,
             Look::Put(found) if found.name() != self.want.meaning(name) => {
                 // C-20: the resource goes as the client should hold it under its own name.
                 let held = self.books.ledger().get(found.name());
@@ -85,27 +90,27 @@ impl<'a> Lens<'_, 'a> {
                     Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => {
                         Verdict::Due(Say::Other(own))
                     }
-                    Look::Put(_) | Look::Gone | Look::Unknown => Verdict::Nothing,
+                    Look::Put(_) | Look::Gone | Look::Unknown => Verdict::QUIET,
                 }
             }
-            Look::Put(found) if row.refuses(found.version()) => Verdict::Nothing,
+            Look::Put(found) if row.refuses(found.version()) => Verdict::QUIET,
             Look::Put(found) if !row.is(found.version()) => Verdict::Due(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
-            Look::Put(found) if self.books.notes().error(name).is_some() && self.error(name).is_none() => {
+            Look::Put(found) if self.books.marks().error(name).is_some() && self.error(name).is_none() => {
                 Verdict::Due(Say::Put(found))
             }
             Look::Put(found) if self.beats(found) => Verdict::Due(Say::Beat(found)),
             // A pointer takes less memory than a version.
-            Look::Put(found) if row.sent().is_none() => Verdict::Settled(Row::Sent(found.clone())),
-            Look::Put(_) => Verdict::Nothing,
+            Look::Put(found) if row.sent().is_none() => Verdict::of_row(Row::Sent(found.clone())),
+            Look::Put(_) => Verdict::QUIET,
             Look::Gone => match row {
-                Row::Nothing => Verdict::Nothing,
+                Row::Nothing => Verdict::QUIET,
                 Row::Asked if self.reader.dialect() == Dialect::Sotw || self.reader.waits_for_routes() => {
-                    Verdict::Settled(Row::Nothing)
+                    Verdict::of_row(Row::Nothing)
                 }
                 Row::Asked => Verdict::Due(Say::Missing),
                 // B-18: it may be listed as it was accepted.
-                Row::Refused(..) if self.reader.lists_all() => Verdict::Settled(Row::Perhaps),
+                Row::Refused(..) if self.reader.lists_all() => Verdict::of_row(Row::Perhaps),
                 Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
                     self.judge_gone(name)
                 }
@@ -121,11 +126,11 @@ impl<'a> Lens<'_, 'a> {
             return Verdict::Due(Say::Remove);
         }
         let told = self.reader.reads_errors() && self.error(name).is_some();
-        let mortal = self.books.notes().beat(name).is_some();
+        let mortal = self.books.marks().beat(name).is_some();
         if self.reader.lists_all() && self.books.ledger().asks(name) && !mortal && !told {
-            Verdict::Nothing
+            Verdict::QUIET
         } else {
-            Verdict::Settled(Row::Nothing)
+            Verdict::of_row(Row::Nothing)
         }
     }
 
@@ -135,7 +140,7 @@ impl<'a> Lens<'_, 'a> {
         let waits = matches!(row, Row::Asked | Row::Perhaps);
         let full = self.reader.full_state();
         match extent {
-            Extent::Unknown => Verdict::Nothing,
+            Extent::Unknown => Verdict::QUIET,
             // B-14: a full state answers it, even if the client held all of it, or it is empty.
             Extent::Empty | Extent::Some if full && waits => Verdict::Due(Say::Missing),
             Extent::Empty if self.reader.dialect() == Dialect::Delta => {
@@ -146,12 +151,12 @@ impl<'a> Lens<'_, 'a> {
                 if waits && !holds {
                     Verdict::Due(Say::Missing)
                 } else {
-                    Verdict::Nothing
+                    Verdict::QUIET
                 }
             }
             // A member answers it when it is sent, and may go before that.
-            Extent::Some if waits && self.has_due_member(name) => Verdict::Nothing,
-            Extent::Empty | Extent::Some => Verdict::Settled(Row::Nothing),
+            Extent::Some if waits && self.has_due_member(name) => Verdict::QUIET,
+            Extent::Empty | Extent::Some => Verdict::of_row(Row::Nothing),
         }
     }
 
@@ -166,7 +171,7 @@ impl<'a> Lens<'_, 'a> {
         if !self.reader.reads_ttl() {
             return false;
         }
-        self.books.notes().beat(resource.name()) != self.slot.beat(resource)
+        self.books.marks().beat(resource.name()) != self.slot.beat(resource)
     }
 
     /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
@@ -187,6 +192,6 @@ impl<'a> Lens<'_, 'a> {
             return None;
         }
         self.error(name)
-            .filter(|error| self.books.notes().error(name) != Some(error))
+            .filter(|error| self.books.marks().error(name) != Some(error))
     }
 }

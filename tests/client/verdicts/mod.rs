@@ -1,5 +1,7 @@
 //! E-26: what is condemned, for whom, and until when.
 
+mod many;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -328,18 +330,6 @@ fn what_is_condemned_is_looked_at_again() {
     court.verdicts.handle_trial(court.now);
     court.pass(1);
     assert!(court.verdicts.poll_question(court.now).is_some());
-}
-
-/// Beyond a number of kinds the rest are one: any of them may accept for all.
-#[test]
-fn very_many_kinds() {
-    let versions: Vec<String> = (0..200).map(|number| number.to_string()).collect();
-    let mut court = Court::new();
-    let clients: Vec<Client<'_>> = versions.iter().map(|version| ("a", &**version, 0, Rejected)).collect();
-    court.hears(&clients);
-    let served = court.served();
-    assert_eq!(served.len(), 65);
-    assert_eq!(served[64].0, "other software");
 }
 
 /// A machine that has nothing to remember is idle.

@@ -2,9 +2,9 @@
 //!
 //! Owns the way of a question to the writer, who alone knows the answer. Keeps no words.
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-use super::View;
 use xds::{Name, ServerWords, TypeUrl};
 
 /// A question about some names of a type.
@@ -27,18 +27,22 @@ impl WordsQuestion {
     }
 }
 
-impl View {
+/// The way of questions to the writer, if it takes any.
+#[derive(Default)]
+pub(super) struct Words(Mutex<Option<mpsc::Sender<WordsQuestion>>>);
+
+impl Words {
     /// Returns the questions for the writer, from now on. A view whose writer does not call this answers none.
-    pub fn questions(&self) -> mpsc::Receiver<WordsQuestion> {
+    pub(super) fn questions(&self) -> mpsc::Receiver<WordsQuestion> {
         let (sender, questions) = mpsc::channel(QUESTIONS_MAX);
-        *self.words.lock() = Some(sender);
+        *self.0.lock() = Some(sender);
         questions
     }
 
     /// Asks the writer what the control plane says about these names of a type. None: it has said nothing about the name.
-    pub async fn words(&self, type_url: &TypeUrl, names: Vec<Name>) -> Vec<Option<ServerWords>> {
+    pub(super) async fn ask(&self, type_url: &TypeUrl, names: Vec<Name>) -> Vec<Option<ServerWords>> {
         let nothing = vec![None; names.len()];
-        let Some(writer) = self.words.lock().clone() else {
+        let Some(writer) = self.0.lock().clone() else {
             return nothing;
         };
         let (answer, answered) = oneshot::channel();

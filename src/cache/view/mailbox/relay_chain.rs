@@ -6,8 +6,6 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-use super::View;
-
 /// The ids of relays, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct RelayChain(Mutex<Marks>);
@@ -46,21 +44,6 @@ impl RelayChain {
     pub(super) fn take(&self) -> Option<Vec<String>> {
         let mut marks = self.0.lock();
         std::mem::take(&mut marks.news).then(|| marks.relays.iter().cloned().collect())
-    }
-}
-
-impl View {
-    /// Notes that a client has come through these relays.
-    pub fn come_through(&self, relays: &[String]) {
-        if self.relay_chain.add(relays) {
-            self.interest.notify_one();
-        }
-    }
-
-    /// Returns all relays that are known, if there are new ones since the last call.
-    #[must_use]
-    pub fn take_relays(&self) -> Option<Vec<String>> {
-        self.relay_chain.take()
     }
 }
 

@@ -4,11 +4,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
-use super::View;
-use super::earlier::{Earlier, EarlierContent};
-use xds::{Changes, Cut, Known, Name, Resource, TypeUrl, Update, VerdictSettings, Version};
+use super::earlier::Earlier;
+use xds::{Changes, Cut, Known, Resource, Update, VerdictSettings};
 
 /// Replaced content, oldest first. Counts only the bodies: the maps around them share their structure.
 #[derive(Default)]
@@ -77,29 +75,14 @@ impl Replaced {
             .filter(|gone| gone.resource.strong_count() > 0);
         alive.map(|gone| gone.bytes).sum()
     }
-}
 
-impl View {
-    /// Returns the content that was replaced, as far as it is kept: each by the name and the version of what replaced it.
-    #[must_use]
-    pub fn replaced(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
-        self.writer.lock().earlier.of(type_url)
+    /// The part of it that is held.
+    pub(super) const fn earlier(&self) -> &Earlier {
+        &self.earlier
     }
 
-    /// Returns what this content has replaced, and when, if it is kept.
-    #[must_use]
-    pub fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<(Arc<Resource>, Instant)> {
-        self.writer.lock().earlier.before(type_url, name, version)
-    }
-
-    /// Forgets the secrets that were replaced: verdicts are off, and secrets are kept for nothing else.
-    pub fn forget_secrets(&self) {
-        self.writer.lock().earlier.forget_secrets();
-    }
-
-    /// Returns the names of which content was replaced last, so many at most.
-    #[must_use]
-    pub fn replaced_names(&self, type_url: &TypeUrl, most: usize) -> Vec<Name> {
-        self.writer.lock().earlier.names(type_url, most)
+    /// Forgets the secrets that are held.
+    pub(super) fn forget_secrets(&mut self) {
+        self.earlier.forget_secrets();
     }
 }

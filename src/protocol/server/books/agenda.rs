@@ -1,6 +1,7 @@
 //! Which names must be looked at for the next response, and in which order.
 //!
-//! Owns the list and the place at which the last response ended. Does not know what is due of a name.
+//! Owns the list and the place at which the last response ended. Only the books take names from the list: whoever else has it can only
+//! add to it. Does not know what is due of a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -13,8 +14,14 @@ use xds::{Difference, Name, State};
 ///
 /// Invariant: a name is listed, or differs between what the client was sent and the state, or nothing is due of it.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(in crate::server) struct Agenda {
     lists: Option<Box<Lists>>,
+    reached: Option<Box<Reached>>,
+}
+
+/// How far a client has come that was sent a part of what is due. Others have none.
+#[derive(Debug)]
+struct Reached {
     /// Where the last response ended. Names that change all the time would otherwise hold up those behind them.
     cursor: Option<Name>,
     /// What is left of the difference of which a part was sent.
@@ -47,7 +54,7 @@ pub(super) struct Sweep {
 
 /// A walk over all names that must be looked at, once around from the cursor.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(in crate::server) struct Walk {
     start: Option<Name>,
     at: Option<Name>,
     around: bool,
@@ -60,11 +67,13 @@ impl Lists {
 }
 
 impl Agenda {
-    /// This name must be looked at.
-    pub(super) fn look(&mut self, name: Name) {
-        let lists = self.lists.get_or_insert_default();
-        lists.gone.remove(name.as_str());
-        lists.look.insert(name);
+    /// These names must be looked at.
+    pub(in crate::server) fn look(&mut self, names: impl IntoIterator<Item = Name>) {
+        for name in names {
+            let lists = self.lists.get_or_insert_default();
+            lists.gone.remove(name.as_str());
+            lists.look.insert(name);
+        }
     }
 
     /// Nothing is due of this name until something changes. Returns whether it was listed.
@@ -83,7 +92,7 @@ impl Agenda {
     }
 
     /// Returns the names of which a removal was due when they were last looked at.
-    pub(super) fn gone(&self) -> impl Iterator<Item = &Name> {
+    pub(in crate::server) fn gone(&self) -> impl Iterator<Item = &Name> {
         self.lists.iter().flat_map(|lists| lists.gone.iter())
     }
 
@@ -95,14 +104,19 @@ impl Agenda {
     }
 
     /// More is known of an alias.
-    pub(super) fn wake(&mut self) {
+    pub(in crate::server) fn wake(&mut self) {
         if let Some(lists) = &mut self.lists {
             let waits = std::mem::take(&mut lists.waits);
             lists.look.extend(waits);
         }
     }
 
-    /// All members of a collection must be looked at, or all rows. `asks`: the client must be told again of what it may hold.
+    /// All members of a collection must be looked at. `asks`: the client must be told again of what it may hold.
+    pub(in crate::server) fn sweep_members(&mut self, of: Name, asks: bool) {
+        self.sweep(Some(of), asks);
+    }
+
+    /// The same, or all rows.
     pub(super) fn sweep(&mut self, of: Option<Name>, asks: bool) {
         let sweep = self.lists.get_or_insert_default().sweeps.entry(of).or_default();
         if sweep.from.is_some() {
@@ -149,7 +163,7 @@ impl Agenda {
     }
 
     /// Returns the listed names.
-    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+    pub(in crate::server) fn names(&self) -> impl Iterator<Item = &Name> {
         self.lists.iter().flat_map(|lists| lists.look.iter())
     }
 
@@ -158,48 +172,59 @@ impl Agenda {
     }
 
     /// Whether nothing is due or must be looked at.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::server) fn is_empty(&self) -> bool {
         self.lists.as_ref().is_none_or(|lists| lists.is_idle())
     }
 
     /// Returns how many names are listed; takes longer the more there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::server) fn len(&self) -> usize {
         self.lists
             .as_ref()
             .map_or(0, |lists| lists.look.len() + lists.gone.len() + lists.waits.len())
     }
 
-    pub(super) const fn cursor(&self) -> Option<&Name> {
-        self.cursor.as_ref()
+    pub(in crate::server) fn cursor(&self) -> Option<&Name> {
+        self.reached.as_ref()?.cursor.as_ref()
     }
 
-    pub(super) fn set_cursor(&mut self, cursor: Option<Name>) {
-        self.cursor = cursor;
+    /// The next walk begins behind this name.
+    pub(in crate::server) fn set_cursor(&mut self, cursor: Option<Name>) {
+        let rest = self.reached.take().and_then(|reached| reached.rest);
+        self.put(cursor, rest);
     }
 
     /// Returns what is left of the difference that leads to this state.
-    pub(super) fn rest(&self, to: &State) -> Option<&Arc<Difference>> {
-        self.rest.as_ref().filter(|rest| rest.leads_to(to))
+    pub(in crate::server) fn rest(&self, to: &State) -> Option<&Arc<Difference>> {
+        let rest = self.reached.as_ref()?.rest.as_ref();
+        rest.filter(|rest| rest.leads_to(to))
     }
 
-    pub(super) fn set_rest(&mut self, rest: Option<Arc<Difference>>) {
-        self.rest = rest;
+    /// The client has come this far.
+    pub(super) fn put(&mut self, cursor: Option<Name>, rest: Option<Arc<Difference>>) {
+        let any = cursor.is_some() || rest.is_some();
+        self.reached = any.then(|| Box::new(Reached { cursor, rest }));
+    }
+
+    /// What is left of the difference must be found anew.
+    pub(in crate::server) fn forget_rest(&mut self) {
+        let cursor = self.reached.take().and_then(|reached| reached.cursor);
+        self.put(cursor, None);
     }
 
     /// Whether names are still to be listed, or are listed too late for this turn.
-    pub(super) fn is_late(&self) -> bool {
+    pub(in crate::server) fn is_late(&self) -> bool {
         let lists = self.lists.as_ref();
         lists.is_some_and(|lists| lists.late || !lists.sweeps.is_empty())
     }
 
     /// Whether names are still to be listed that one answer has: all members of a collection, or all that the client asks for again.
-    pub(super) fn gathers(&self) -> bool {
+    pub(in crate::server) fn gathers(&self) -> bool {
         let last = self.lists.as_ref().and_then(|lists| lists.sweeps.last_key_value());
         last.is_some_and(|(of, sweep)| of.is_some() || sweep.asks)
     }
 
     /// A turn begins.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::server) fn begin(&mut self) {
         if let Some(lists) = &mut self.lists {
             lists.late = false;
         }
@@ -207,20 +232,20 @@ impl Agenda {
 
     /// This name must be looked at, although a walk may have come past it.
     pub(super) fn look_again(&mut self, name: Name) {
-        self.look(name);
+        self.look([name]);
         self.lists.get_or_insert_default().late = true;
     }
 
     /// A walk has stopped: the next one begins there.
-    pub(super) fn stop(&mut self, walk: &Walk) {
-        self.cursor.clone_from(&walk.at);
+    pub(in crate::server) fn stop(&mut self, walk: &Walk) {
+        self.set_cursor(walk.at.clone());
     }
 
     /// Begins a walk.
-    pub(super) fn walk(&self) -> Walk {
+    pub(in crate::server) fn walk(&self) -> Walk {
         Walk {
-            start: self.cursor.clone(),
-            at: self.cursor.clone(),
+            start: self.cursor().cloned(),
+            at: self.cursor().cloned(),
             around: false,
         }
     }
@@ -238,7 +263,7 @@ impl Agenda {
 
 impl Walk {
     /// Returns the next name that is listed or differs.
-    pub(super) fn next(&mut self, agenda: &Agenda, difference: Option<&Difference>) -> Option<Name> {
+    pub(in crate::server) fn next(&mut self, agenda: &Agenda, difference: Option<&Difference>) -> Option<Name> {
         let after = |at: &Option<Name>| {
             let bound = at.as_ref().map_or(Bound::Unbounded, |at| Bound::Excluded(at.as_str()));
             agenda.after(bound, difference).cloned()

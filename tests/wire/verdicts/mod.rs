@@ -1,5 +1,7 @@
 //! Content that clients of one kind reject: newcomers of the kind are served what the kind accepted before, and nobody else notices.
 
+mod apart;
+
 use std::time::Duration;
 
 use distributary::inquiry::{Depth, Question, Whom};
@@ -147,8 +149,8 @@ impl Case {
     async fn holds(&self, count: usize) {
         let view = self.relay.view();
         until(
-            || view.condemned().len() == count,
-            || format!("{count} wanted: {:?}", view.condemned()),
+            || view.head().condemned().len() == count,
+            || format!("{count} wanted: {:?}", view.head().condemned()),
         )
         .await;
     }
@@ -165,7 +167,7 @@ async fn gets(client: &mut Subscriber, content: &str) {
 async fn newcomers_are_served_what_their_kind_accepted() {
     for case in Case::all().map(Case::new) {
         let (mut old, mut new) = case.condemned("bad").await;
-        let condemned = case.relay.view().condemned()[0].clone();
+        let condemned = case.relay.view().head().condemned()[0].clone();
         assert_eq!((condemned.kind().as_str(), condemned.clients), ("envoy 1.37.0", 2));
         assert!(condemned.objection.words().contains("no such filter"));
         gets(&mut case.client("four", OLD).await, "good").await;
@@ -261,7 +263,7 @@ async fn a_new_kind_is_served_what_there_is() {
         client.nack("cluster a: no");
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(case.relay.view().condemned().is_empty());
+    assert!(case.relay.view().head().condemned().is_empty());
     let mut late = case.client("three", OLD).await;
     assert_eq!(late.next().await.unwrap().bodies, ["bad"]);
 }
@@ -281,7 +283,7 @@ async fn one_acceptance_is_enough() {
             client.nack("a: no");
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(case.relay.view().condemned().is_empty());
+        assert!(case.relay.view().head().condemned().is_empty());
         gets(&mut case.client("four", OLD).await, "new").await;
     }
 }
@@ -315,7 +317,7 @@ async fn a_person_releases_it() {
     let case = Case::new((Dialect::Delta, CDS, &["*"]));
     let (mut old, _new) = case.condemned("bad").await;
     let view = case.relay.view();
-    view.release_condemned(view.condemned()[0].clone());
+    view.release_condemned(view.head().condemned()[0].clone());
     case.holds(0).await;
     gets(&mut case.client("four", OLD).await, "bad").await;
     drop(old.pop());
@@ -326,7 +328,7 @@ async fn a_person_releases_it() {
 async fn verdicts_outlive_a_restart() {
     let before = Case::new((Dialect::Delta, CDS, &["a"]));
     drop(before.condemned("bad").await);
-    let known = before.relay.view().knowledge().whole();
+    let known = before.relay.view().head().knowledge().whole();
     assert_eq!(known.condemned().len(), 1);
     let after = Case::new((Dialect::Delta, CDS, &["a"]));
     after.relay.view().set_restored((*known).clone());
@@ -349,10 +351,11 @@ async fn endpoints_are_not_condemned() {
         client.nack("a: no");
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(case.relay.view().condemned().is_empty());
+    assert!(case.relay.view().head().condemned().is_empty());
     assert!(
         case.relay
             .view()
+            .head()
             .before(&TypeUrl::new(EDS), &"a".into(), Version::EMPTY)
             .is_none()
     );

@@ -1,0 +1,151 @@
+//! What the admin address answers about views and control planes, as the commands read it.
+//!
+//! Owns the fields and their names. Neither fills nor shows them. What an earlier version does not say has a default.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// `/clusters`
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Clusters {
+    pub(crate) authorities: Vec<Authority>,
+    /// What is wrong with the relay's own files.
+    #[serde(default)]
+    pub(crate) faults: Vec<String>,
+    /// How its client streams stand.
+    pub(crate) clients: Option<Standings>,
+}
+
+/// How the client streams of a relay stand.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Standings {
+    pub(crate) streams: usize,
+    pub(crate) up_to_date: usize,
+    pub(crate) rejecting: usize,
+    pub(crate) lagging: usize,
+    pub(crate) waiting: usize,
+    /// Clients that wait and have no stream at present.
+    #[serde(default)]
+    pub(crate) away: usize,
+    /// The counts in a sentence.
+    pub(crate) why: String,
+}
+
+impl Standings {
+    /// Returns how many clients there are.
+    pub(crate) const fn clients(&self) -> usize {
+        self.streams.saturating_add(self.away)
+    }
+}
+
+/// The control planes of one authority, by priority.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Authority {
+    pub(crate) name: String,
+    pub(crate) servers: Vec<Server>,
+}
+
+/// One control plane.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Server {
+    pub(crate) server: String,
+    pub(crate) state: String,
+    pub(crate) since: Option<String>,
+    pub(crate) last_error: Option<String>,
+    pub(crate) next_attempt: Option<String>,
+    pub(crate) last_success: Option<String>,
+    pub(crate) streams: usize,
+    #[serde(default)]
+    pub(crate) refused: usize,
+    #[serde(default)]
+    pub(crate) dialects: BTreeMap<String, Spoken>,
+    /// The types for which it ends streams, with its error texts.
+    #[serde(default)]
+    pub(crate) suspected: BTreeMap<String, String>,
+    /// The types that are not requested from it, with the reasons.
+    #[serde(default)]
+    pub(crate) unserved: BTreeMap<String, String>,
+    pub(crate) sessions: usize,
+    pub(crate) watching: usize,
+    pub(crate) types: BTreeMap<String, OfType>,
+    pub(crate) lacking: Lacking,
+    /// The state and its reasons, in a sentence.
+    pub(crate) why: String,
+}
+
+/// A dialect in use.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Spoken {
+    pub(crate) streams: usize,
+    pub(crate) reason: String,
+}
+
+/// What there is of a type.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct OfType {
+    pub(crate) resources: usize,
+    pub(crate) stale: bool,
+}
+
+/// What is wanted and was not sent.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Lacking {
+    #[serde(default)]
+    pub(crate) sessions: usize,
+    pub(crate) count: usize,
+    #[serde(default)]
+    pub(crate) some: Vec<String>,
+}
+
+/// `/views`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Views {
+    #[serde(default)]
+    pub(crate) left_out: usize,
+    pub(crate) views: Vec<View>,
+}
+
+impl Views {
+    /// Returns how many removals are held at which somebody should look. An older relay does not tell them apart.
+    pub(crate) fn in_trouble(&self) -> usize {
+        let views = self.views.iter();
+        views.map(|view| view.held_in_trouble.unwrap_or(view.held)).sum()
+    }
+}
+
+/// One view.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct View {
+    pub(crate) class: String,
+    pub(crate) server: Option<String>,
+    #[serde(default)]
+    pub(crate) reading: usize,
+    #[serde(default)]
+    pub(crate) watching: usize,
+    /// How many removed resources are still served.
+    #[serde(default)]
+    pub(crate) held: usize,
+    /// How many of them somebody should look at.
+    pub(crate) held_in_trouble: Option<usize>,
+    pub(crate) types: BTreeMap<String, Halves>,
+}
+
+/// What the wildcard covers, and what was asked for by name.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Halves {
+    pub(crate) wildcard: Option<Half>,
+    pub(crate) named: Half,
+}
+
+/// One of the two. The digests of equal contents are equal.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Half {
+    pub(crate) resources: usize,
+    #[serde(default)]
+    pub(crate) bytes: usize,
+    pub(crate) complete: bool,
+    #[serde(default)]
+    pub(crate) stale: bool,
+    pub(crate) digest: String,
+}

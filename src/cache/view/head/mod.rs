@@ -1,0 +1,179 @@
+//! What is known in a view now, what was known before it, and what an earlier run of the relay knew.
+//!
+//! Owns that there is one current cut with a generation, and what is kept of older content. Does not know who reads it.
+
+mod earlier;
+mod knowledge;
+mod replaced;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::{Mutex, MutexGuard};
+
+pub use earlier::EarlierContent;
+pub use knowledge::Knowledge;
+use replaced::Replaced;
+
+use xds::{Changes, Condemned, Cut, Hold, Name, Resource, ServerState, TypeUrl, VerdictSettings, Version};
+
+/// The current cut of a view, and its past.
+///
+/// Invariant: only who has the [`Pen`] replaces the cut.
+#[derive(Default)]
+pub struct Head {
+    cut: ArcSwap<Cut>,
+    generation: AtomicU64,
+    replaced: Mutex<Replaced>,
+    /// What an earlier run of the relay knew, as long as it may be needed.
+    restored: ArcSwapOption<Cut>,
+}
+
+/// The right to replace the cut, which one at a time has.
+pub(super) struct Pen<'a> {
+    head: &'a Head,
+    replaced: MutexGuard<'a, Replaced>,
+}
+
+impl Pen<'_> {
+    /// Notes what the changes are about to replace in the cut.
+    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, settings: VerdictSettings) {
+        let generation = self.head.generation() + 1;
+        self.replaced.note(cut, changes, generation, settings);
+    }
+
+    /// Replaces the cut by one with other content.
+    pub(super) fn advance(&self, cut: Cut) -> Arc<Cut> {
+        let generation = self.head.generation() + 1;
+        let cut = self.put(cut);
+        self.head.generation.store(generation, Ordering::Relaxed);
+        cut
+    }
+
+    /// Replaces the cut by one with the same content.
+    pub(super) fn put(&self, cut: Cut) -> Arc<Cut> {
+        let cut = Arc::new(cut);
+        self.head.cut.store(cut.clone());
+        cut
+    }
+}
+
+impl Head {
+    /// Waits until nobody else replaces the cut.
+    pub(super) fn take_pen(&self) -> Pen<'_> {
+        Pen {
+            head: self,
+            replaced: self.replaced.lock(),
+        }
+    }
+
+    /// Returns what is known now.
+    #[must_use]
+    pub fn cut(&self) -> Arc<Cut> {
+        self.cut.load_full()
+    }
+
+    /// The state of the server now.
+    #[must_use]
+    pub fn server_state(&self) -> ServerState {
+        self.cut.load().server_state()
+    }
+
+    /// How many times something was published.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Returns the holds.
+    #[must_use]
+    pub fn holds(&self) -> Arc<Vec<Hold>> {
+        self.cut.load().holds().clone()
+    }
+
+    /// Returns all that is condemned.
+    #[must_use]
+    pub fn condemned(&self) -> Arc<Vec<Arc<Condemned>>> {
+        self.cut.load().condemned().clone()
+    }
+
+    /// The writer publishes why the server has not answered on its present stream. Wakes nobody: a session that waits for an
+    /// answer reads it when its time is over.
+    pub fn publish_reason(&self, reason: Option<&str>) {
+        let pen = self.take_pen();
+        let cut = self.cut();
+        if cut.reason() != reason {
+            pen.put(cut.with_reason(reason));
+        }
+    }
+
+    /// Returns the content that was replaced, as far as it is kept: each by the name and the version of what replaced it.
+    #[must_use]
+    pub fn replaced(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
+        self.replaced.lock().earlier().of(type_url)
+    }
+
+    /// Returns what this content has replaced, and when, if it is kept.
+    #[must_use]
+    pub fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<(Arc<Resource>, Instant)> {
+        self.replaced.lock().earlier().before(type_url, name, version)
+    }
+
+    /// Forgets the secrets that were replaced: verdicts are off, and secrets are kept for nothing else.
+    pub fn forget_secrets(&self) {
+        self.replaced.lock().forget_secrets();
+    }
+
+    /// Returns the names of which content was replaced last, so many at most.
+    #[must_use]
+    pub fn replaced_names(&self, type_url: &TypeUrl, most: usize) -> Vec<Name> {
+        self.replaced.lock().earlier().names(type_url, most)
+    }
+
+    /// How many bytes of content that was replaced in this generation or later are still in memory.
+    pub(super) fn bytes_since(&self, generation: u64) -> usize {
+        self.replaced.lock().bytes_since(generation)
+    }
+
+    /// Returns how many of these generations, the oldest first, have more than `most` bytes of later content in memory.
+    pub(super) fn count_over(&self, most: usize, generations: &[(u64, u32)]) -> usize {
+        let replaced = self.replaced.lock();
+        generations.partition_point(|(since, _)| replaced.bytes_since(*since) > most)
+    }
+
+    /// Keeps what an earlier run knew.
+    pub(super) fn set_restored(&self, restored: Cut) {
+        self.restored.store(Some(Arc::new(restored)));
+    }
+
+    /// Returns what an earlier run knew, until the server can provide all of it.
+    #[must_use]
+    pub fn restored(&self) -> Option<Arc<Cut>> {
+        self.restored.load_full()
+    }
+
+    /// Drops what an earlier run knew: the server can provide all of it. Returns whether there was anything.
+    pub fn forget_restored(&self) -> bool {
+        self.restored.load().is_some() && self.restored.swap(None).is_some()
+    }
+
+    /// Returns the types that are served without the server's word: those with content of an earlier run, for which the server has
+    /// not answered since, and those with any content while the server is away.
+    #[must_use]
+    pub fn stale(&self) -> Vec<TypeUrl> {
+        let cut = self.cut();
+        let away = cut.server_state() == ServerState::Failing;
+        let stale = cut
+            .slots()
+            .filter(|(_, slot)| slot.stale() || away && slot.present() > 0);
+        stale.map(|(type_url, _)| type_url.clone()).collect()
+    }
+
+    /// Returns all that a later run may begin with.
+    #[must_use]
+    pub fn knowledge(&self) -> Knowledge {
+        Knowledge::new(self.cut(), self.restored())
+    }
+}

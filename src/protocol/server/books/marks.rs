@@ -1,0 +1,178 @@
+//! What few names of few streams need beside their rows.
+//!
+//! Owns its storage, so that it takes no memory where it is not needed. Does not know what follows from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use xds::{Errors, Name, Resource, ResourceError, State, TypeUrl, Version};
+
+/// The marks on the names of a type. Most types have none, and then nothing is allocated.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Marks(Option<Box<Written>>);
+
+#[derive(Debug, Default)]
+struct Written {
+    /// The errors that the client was sent (B-31).
+    errors: Errors,
+    /// The last heartbeat that was passed on of each resource (K-17).
+    beats: BTreeMap<Name, u32>,
+    /// B-18: each secret as the client last accepted it, where it has not accepted what was sent since.
+    accepted: BTreeMap<Name, Arc<Resource>>,
+    /// Whether the client has accepted a response that left out a secret which it asks for.
+    omits: bool,
+    /// C-12: the versions of a request, of what only the wildcard covers, until all of it was read.
+    unread: Option<Box<State>>,
+    /// B-34: how many versions are in the table that the ledger is relative to, until the client was sent all that differs.
+    table: usize,
+    /// How many are in rows that the client does not ask for; at the most, because rows go one by one.
+    rows: usize,
+}
+
+impl Written {
+    fn is_empty(&self) -> bool {
+        let Self {
+            errors,
+            beats,
+            accepted,
+            omits,
+            unread,
+            table,
+            rows,
+        } = self;
+        let secrets = accepted.is_empty() && !omits;
+        errors.is_empty() && beats.is_empty() && secrets && unread.is_none() && *table == 0 && *rows == 0
+    }
+}
+
+impl Marks {
+    fn add(&mut self) -> &mut Written {
+        self.0.get_or_insert_default()
+    }
+
+    /// Takes something away, if there is anything. Frees the storage if nothing is left in it.
+    fn take<R: Default>(&mut self, take: impl FnOnce(&mut Written) -> R) -> R {
+        let Some(written) = &mut self.0 else {
+            return R::default();
+        };
+        let taken = take(written);
+        self.0.take_if(|written| written.is_empty());
+        taken
+    }
+
+    /// Returns how many entries are kept.
+    pub(in crate::server) fn len(&self) -> usize {
+        let count = |written: &Written| written.errors.len() + written.beats.len() + written.accepted.len();
+        self.0.as_deref().map_or(0, count)
+    }
+
+    /// The client has forgotten a name.
+    pub(super) fn forget(&mut self, name: &Name) {
+        self.take(|written| {
+            written.errors.remove(name);
+            written.beats.remove(name);
+            written.accepted.remove(name);
+        });
+    }
+
+    /// B-31: returns the error of a name that the client was sent.
+    pub(in crate::server) fn error(&self, name: &Name) -> Option<&Arc<ResourceError>> {
+        self.0.as_ref()?.errors.get(name)
+    }
+
+    pub(super) fn note_error(&mut self, name: Name, error: Arc<ResourceError>) {
+        self.add().errors.insert(name, error);
+    }
+
+    pub(super) fn forget_error(&mut self, name: &Name) {
+        self.take(|written| drop(written.errors.remove(name)));
+    }
+
+    /// K-17: returns the heartbeat of a resource that was passed on.
+    pub(in crate::server) fn beat(&self, name: &Name) -> Option<u32> {
+        self.0.as_ref()?.beats.get(name).copied()
+    }
+
+    /// Whether the client was sent anything with a time to live.
+    pub(in crate::server) fn has_beats(&self) -> bool {
+        self.0.as_ref().is_some_and(|written| !written.beats.is_empty())
+    }
+
+    /// Notes the heartbeat that was passed on; `None`: the resource has no time to live.
+    pub(super) fn note_beat(&mut self, name: &Name, beat: Option<u32>) {
+        match beat {
+            Some(beat) => _ = self.add().beats.insert(name.clone(), beat),
+            None => self.take(|written| _ = written.beats.remove(name)),
+        }
+    }
+
+    /// B-18: returns a secret as the client last accepted it, if it has not accepted what was sent since.
+    pub(in crate::server) fn accepted(&self, name: &Name) -> Option<&Arc<Resource>> {
+        self.0.as_ref()?.accepted.get(name)
+    }
+
+    /// Another content of a secret is sent than this one, which the client has accepted.
+    pub(super) fn note_accepted(&mut self, name: &Name, resource: &Arc<Resource>) {
+        let accepted = &mut self.add().accepted;
+        accepted.entry(name.clone()).or_insert_with(|| resource.clone());
+    }
+
+    pub(super) fn forget_accepted(&mut self, name: &Name) {
+        self.take(|written| drop(written.accepted.remove(name)));
+    }
+
+    /// Whether the client has accepted a response that left out a secret which it asks for.
+    pub(in crate::server) fn omits(&self) -> bool {
+        self.0.as_ref().is_some_and(|written| written.omits)
+    }
+
+    pub(super) fn note_omission(&mut self) {
+        self.add().omits = true;
+    }
+
+    /// C-12: the client holds this version of what only its wildcard covers.
+    pub(super) fn note_version(&mut self, name: Name, version: Version, type_url: &TypeUrl) {
+        let unread = &mut self.add().unread;
+        let unread = unread.get_or_insert_with(|| Box::new(State::new(type_url.clone())));
+        unread.hold(name, version.into());
+    }
+
+    pub(super) fn take_versions(&mut self) -> Option<Box<State>> {
+        self.take(|written| written.unread.take())
+    }
+
+    /// A row is kept for a version.
+    pub(super) fn note_version_row(&mut self) {
+        self.add().rows += 1;
+    }
+
+    /// A table of so many versions is kept.
+    pub(super) fn note_version_table(&mut self, len: usize) {
+        self.add().table = len;
+    }
+
+    /// The client was sent all of the state, so it differs from no table.
+    pub(super) fn forget_version_table(&mut self) {
+        self.take(|written| written.table = 0);
+    }
+
+    /// What was relative to the table is in so many rows from now on.
+    pub(super) fn note_table_as_rows(&mut self, rows: usize) {
+        self.take(|written| {
+            let table = std::mem::replace(&mut written.table, 0);
+            written.rows += table.min(rows);
+        });
+    }
+
+    /// B-34: returns how many versions are kept, those in rows left out.
+    pub(in crate::server) fn versions(&self) -> usize {
+        let unread = |written: &Written| written.unread.as_ref().map_or(0, |table| table.entries().len());
+        let written = self.0.as_deref();
+        written.map_or(0, |written| unread(written) + written.table)
+    }
+
+    /// Returns in how many rows versions may be kept.
+    pub(in crate::server) fn version_rows(&self) -> usize {
+        self.0.as_ref().map_or(0, |written| written.rows)
+    }
+}

@@ -1,0 +1,56 @@
+//! How long one client has waited for something of one type, and when that is over.
+//!
+//! Owns the times that a stream must look at. Does not know what follows for the stream.
+
+use std::time::{Duration, Instant};
+
+use super::Subscription;
+use crate::server::notes::Again;
+use xds::TypeSight;
+
+impl Subscription {
+    /// Returns since when the client may wait for something that it has asked for and nobody has answered. That it was told of a name in
+    /// the end that it does not exist is no answer of the server.
+    pub(in crate::server) fn waits_since(&self, slot: TypeSight<'_>) -> Option<Instant> {
+        let waits = self.books.ledger().waiting() > 0 || self.want.wildcard() && !slot.is_complete();
+        (waits || self.asks_silent(slot)).then(|| self.asked.since())
+    }
+
+    /// Whether the client asks for a name for which the server did not answer in time.
+    fn asks_silent(&self, slot: TypeSight<'_>) -> bool {
+        let silent: usize = slot.silent().map(|names| names.len()).sum();
+        if silent <= self.books.ledger().asked_len() {
+            let mut names = slot.silent().flatten();
+            return names.any(|name| self.books.ledger().asks(name) && slot.is_silent(name));
+        }
+        let mut asked = self.books.ledger().rows("").filter(|entry| entry.is_asked());
+        asked.any(|entry| slot.is_silent(entry.name()))
+    }
+
+    pub(in crate::server) const fn asked_at(&self) -> Instant {
+        self.asked.last()
+    }
+
+    pub(in crate::server) const fn asked_since(&self) -> Instant {
+        self.asked.since()
+    }
+
+    /// Returns when the client has waited for this long, or a full state is tried once more.
+    pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
+        let again = match self.notes.again() {
+            Some(Again::At(at, _)) => Some(*at),
+            Some(Again::Due(_) | Again::Tried(_)) | None => None,
+        };
+        let held = self.notes.endpoints_wait_until();
+        self.asked.ends(bound).into_iter().chain(again).chain(held).min()
+    }
+
+    /// Takes note of the time. Returns whether the wait for an answer has just ended.
+    pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
+        self.ripen_second_try(now);
+        if self.notes.endpoints_wait_until().is_some_and(|until| until <= now) {
+            self.notes.note_endpoints(None);
+        }
+        self.asked.waive(bound, now)
+    }
+}

@@ -1,0 +1,97 @@
+//! What servers are asked for on behalf of one client.
+//!
+//! Owns which names of the client that are: none that it may not have, and each as the client wrote it (F-07). Does not know what is known
+//! of them.
+
+use std::collections::BTreeSet;
+
+use super::Subscription;
+use xds::{Name, Owners, Target, TypeUrl};
+
+impl Subscription {
+    /// The views must be asked for a name, as the client wrote it (F-07).
+    pub(super) fn begin_want(&mut self, text: &Name) {
+        let name = self.want.meaning(text).clone();
+        let written = name.written(text.as_str());
+        self.want_target(Target::Name(name), written, true);
+    }
+
+    /// The same name may be wanted in another spelling.
+    pub(super) fn end_want(&mut self, text: &Name) {
+        let name = self.want.meaning(text).clone();
+        let is_asked = |other: &Name| other != text && self.books.ledger().asks(other);
+        if !self.want.texts(&name).any(is_asked) {
+            self.want_target(Target::Name(name), None, false);
+        }
+    }
+
+    pub(super) fn want_target(&mut self, target: Target, written: Option<Name>, wanted: bool) {
+        let denied = matches!(&target, Target::Name(name) if !self.reader.is_served(name));
+        if !denied && !self.reader.has_nothing() {
+            let said = self.said(target, written, wanted);
+            self.add_wants([said]);
+        }
+    }
+
+    pub(super) fn said(&self, target: Target, written: Option<Name>, wanted: bool) -> xds::Want {
+        xds::Want {
+            type_url: self.reader.type_url().clone(),
+            target,
+            wanted,
+            written,
+        }
+    }
+
+    pub(super) fn add_wants(&mut self, wants: impl IntoIterator<Item = xds::Want>) {
+        self.wants.get_or_insert_default().extend(wants);
+    }
+
+    /// Returns the next thing that the views must be told.
+    pub(in crate::server) fn poll_want(&mut self) -> Option<xds::Want> {
+        let want = self.wants.as_mut()?.pop_front();
+        self.wants.take_if(|wants| wants.is_empty());
+        want
+    }
+
+    /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.
+    fn served(&self) -> impl Iterator<Item = Option<(&Name, &Name)>> {
+        let names = self.books.ledger().asked().map(|text| (self.want.meaning(text), text));
+        let names = names.filter(|(name, _)| self.reader.is_served(name)).map(Some);
+        let any = !self.reader.has_nothing();
+        let all = self.want.wildcard().then_some(None);
+        all.into_iter().chain(names).filter(move |_| any)
+    }
+
+    fn target(asked: Option<(&Name, &Name)>) -> (Target, Option<Name>) {
+        asked.map_or((Target::Wildcard, None), |(name, text)| {
+            (Target::Name(name.clone()), name.written(text.as_str()))
+        })
+    }
+
+    /// Returns all targets that servers are asked for, each as the client wrote it.
+    pub(super) fn requests(&self) -> BTreeSet<(Target, Option<Name>)> {
+        self.served().map(Self::target).collect()
+    }
+
+    /// Returns everything that is wanted, for whose name (`None`: the wildcard) `counts` is true.
+    pub(in crate::server) fn wants_if(
+        &self,
+        counts: impl Fn(&TypeUrl, Option<&Name>) -> bool,
+    ) -> impl Iterator<Item = xds::Want> {
+        let counted = self
+            .served()
+            .filter(move |asked| counts(self.type_url(), asked.map(|(name, _)| name)));
+        let targets = counted.map(Self::target);
+        targets.map(move |(target, written)| self.said(target, written, true))
+    }
+
+    /// Returns what is asked of the servers of an owner; `None` inside stands for the wildcard.
+    pub(in crate::server) fn asked_of<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        owners: &'a Owners,
+    ) -> impl Iterator<Item = Option<&'a Name>> + 'a {
+        let names = self.served().map(|asked| asked.map(|(name, _)| name));
+        names.filter(move |name| owners.of(self.type_url(), *name) == owner)
+    }
+}
