@@ -19,6 +19,8 @@ pub(crate) struct Besides {
     pub(crate) classes: bool,
     /// Where there are lists: files in which there are times to live.
     pub(crate) files: bool,
+    /// Where there are lists: configurations that change what has a source, which servers are in a list, and who is a canary.
+    pub(crate) reloads: bool,
     /// Where there are lists: endpoints in lists of their own (LEDS).
     pub(crate) endpoints: bool,
     /// Clients whose requests contain names that are none (B-32).
@@ -40,11 +42,12 @@ impl Besides {
         Self {
             amnesia: all & 1 > 0,
             ttls: all & 2 > 0 || all & 32 > 0 && lists,
-            refusals: all & 4 > 0,
+            refusals: all & 4 > 0 && !lists,
             shunned: all & 32 > 0 && !lists,
             frozen: all & 8 > 0,
             classes: all & 16 > 0,
             files: all & 32 > 0 && lists,
+            reloads: all & 4 > 0 && lists,
             endpoints: all & 64 > 0 && lists,
             slips: all & 16 > 0 && !lists,
             hasty: all & 64 > 0 && !lists,

@@ -278,7 +278,7 @@ impl World {
 
     /// Restarts the relay, with nothing known.
     pub(crate) fn forget_views(&mut self) {
-        let routes = self.origins.lists.as_ref().map(|lists| lists.routes.clone());
+        let routes = self.origins.lists.as_ref().map(|lists| lists.plan.routes.clone());
         self.relay.restart(routes.unwrap_or_default());
         let ours = self.origins.iter_mut().filter(|zone| zone.below.is_none());
         ours.for_each(Zone::detach);

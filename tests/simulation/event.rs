@@ -60,6 +60,8 @@ pub(crate) enum Event {
     Recall(usize, Box<Truth>),
     /// The operator changes what is held.
     Guard,
+    /// The operator changes the servers.
+    Reload,
 }
 
 impl Event {
@@ -80,6 +82,7 @@ impl Event {
             | Self::Sweep
             | Self::Silence(..)
             | Self::Guard
+            | Self::Reload
             | Self::Decree => Duration::ZERO,
             Self::Hop(Hop::Request(_)) => return None,
             Self::Forget(_)

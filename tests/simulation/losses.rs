@@ -49,7 +49,11 @@ impl World {
 impl Origins {
     fn is_lost(&self, stream: &Stream, authority: Option<&str>) -> bool {
         let servers = match &self.lists {
-            Some(lists) => lists.servers_of(stream.class, authority),
+            Some(lists) => {
+                let mut servers = lists.servers_of(stream, authority);
+                servers.extend(stream.reads.get(&authority.map(str::to_owned)));
+                servers
+            }
             None => vec![stream.zone],
         };
         let fails = |server: &usize| self.zones[*server].writer.view.cut().server_state() == ServerState::Failing;

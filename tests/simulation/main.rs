@@ -43,6 +43,9 @@
 //! - 1: control planes that forget a part or all of what they had, relays that restart with their snapshots, rules for held removals
 //!   that change, and people (`amnesia`).
 //! - 2, with lists: times to live at every server, also at polled ones.
+//! - 4, with lists: reloads at any step. A type moves between the servers at the top and two sources; a source comes and goes; a canary
+//!   begins, grows, shrinks and ends; a list has other servers, or others first. Types that lead to others do not move: what two sources
+//!   say in which order is played by the worlds of `client: held::worlds`.
 //! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
 //! - 8, without lists: a relay that stands still at times (K-27, `clock`).
 //! - 16, without lists: clients that ask for names that are none (B-32).
@@ -146,6 +149,9 @@ const KINDS_NEWER: &[u64] = &[16, 18, 32, 48, 64, 66, 80];
 const KINDS_FORGETFUL: &[u64] = &[1, 65, 9, 17];
 /// The same with lists of servers.
 const KINDS_FORGETFUL_LISTS: &[u64] = &[1, 65, 9, 17];
+/// The same of those whose configuration is reloaded: also with times to live, control planes that forget, several classes of clients, or
+/// lists of endpoints.
+const KINDS_RELOADED: &[u64] = &[4, 6, 5, 20, 68];
 /// So many seeds of worlds with lists are tried for each one of the newer ones.
 const SHARE_NEWER: u64 = 20;
 /// So many seeds of worlds without such lists are tried for each one with them.
@@ -227,6 +233,8 @@ fn all_seeds(from: u64, seeds: u64, listed: u64) -> Vec<u64> {
     let unruly = (UNRULY..UNRULY + listed / SHARE).map(|seed| besides(seed, KINDS_NEWER));
     let forgetful = (0..listed / 2).map(|seed| besides(seed, KINDS_FORGETFUL));
     let forgetful = forgetful.chain((LISTS..LISTS + listed / 2).map(|seed| besides(seed, KINDS_FORGETFUL_LISTS)));
+    let reloaded = (LISTS..LISTS + listed / 5).map(|seed| besides(seed, KINDS_RELOADED));
+    let forgetful = forgetful.chain(reloaded);
     let others = newer.chain(ruled).chain(unruly).chain(forgetful);
     kept.chain(plain).chain(lists).chain(others).collect()
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns their forms. Does not know which of them exist.
 
+use std::collections::BTreeMap;
+
 use super::body::Type;
 use super::rng::Rng;
 
@@ -81,14 +83,13 @@ pub(crate) fn authority(name: &str) -> Option<String> {
     SERVED.contains(&authority).then(|| authority.to_owned())
 }
 
-/// The source of a world that has one, and its types (F-18).
-pub(crate) const SOURCE: &str = "#source";
+/// The sources that a world can have, and the types of the first one in a world without reloads (F-18).
+pub(crate) const SOURCES: &[&str] = &["#source", "#another"];
 pub(crate) const SOURCED: &[Type] = &[Type::Eds, Type::Sds];
 
-/// Whose servers are asked for a name, or for the wildcard, in a world with or without a source.
-pub(crate) fn owner(kind: Type, name: &str, source: bool) -> Option<String> {
-    let sourced = source && SOURCED.contains(&kind);
-    authority(name).or_else(|| sourced.then(|| SOURCE.to_owned()))
+/// Whose servers are asked for a name, or for the wildcard, if these types have these sources.
+pub(crate) fn owner(kind: Type, name: &str, sourced: &BTreeMap<Type, &'static str>) -> Option<String> {
+    authority(name).or_else(|| sourced.get(&kind).map(|source| (*source).to_owned()))
 }
 
 /// F-13: whether a name is of new style and asked with those of old style.

@@ -74,6 +74,7 @@ impl World {
         self.course.after(pause, Event::Fault);
         self.course.after(pause, Event::Sweep);
         self.origins.stir_lists(&mut self.course);
+        Self::stir_reloads(&mut self.course);
         self.origins.stir_amnesia(&mut self.course);
     }
 

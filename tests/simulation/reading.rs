@@ -16,8 +16,8 @@ use super::subscription::Subscription;
 /// What a session reads at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
-    /// Whether some types have a source (F-18).
-    pub(crate) source: bool,
+    /// The types that have a source (F-18).
+    pub(crate) sourced: BTreeMap<Type, &'static str>,
     /// For each authority and source a zone, and what its view has.
     pub(crate) reads: BTreeMap<Option<String>, (usize, Arc<Cut>)>,
     /// What the client may have (S-01), in a world with rules.
@@ -43,7 +43,7 @@ impl Reading {
     }
 
     fn owner(&self, kind: Type, name: &str) -> Option<String> {
-        owner(kind, name, self.source)
+        owner(kind, name, &self.sourced)
     }
 
     fn slot(&self, kind: Type, name: &str) -> Option<&Slot> {

@@ -33,7 +33,8 @@ impl World {
         let lists = self.origins.lists.as_ref();
         let class = lists.map_or(0, |lists| lists.class(&asks.profile));
         let server = Server::new(self.relay.settings.clone(), opening);
-        let stream = Stream::new(id, asks, class, server, self.network.waker(id));
+        let mut stream = Stream::new(id, asks, class, server, self.network.waker(id));
+        stream.plan = lists.map(|lists| lists.plan.clone());
         self.network.put(Box::new(stream));
         self.course
             .log(|| format!("client {client}: opens stream {id} {service:?}"));
@@ -182,7 +183,11 @@ impl World {
             (authority.clone(), (*zone, self.origins[*zone].writer.view.cut()))
         };
         Reading {
-            source: self.origins.lists.as_ref().is_some_and(|lists| lists.has_source()),
+            sourced: stream
+                .plan
+                .as_ref()
+                .map(|plan| plan.sourced.clone())
+                .unwrap_or_default(),
             reads: reads.map(cut).collect(),
             permitted: self.relay.permitted(stream.client),
         }

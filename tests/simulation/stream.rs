@@ -16,6 +16,7 @@ use super::body::Type;
 use super::client::Client;
 use super::course::Course;
 use super::event::Event;
+use super::lists::Plan;
 use super::network::Pipe;
 use super::scene::Scene;
 use super::subscription::Subscription;
@@ -32,6 +33,10 @@ pub(crate) struct Stream {
     pub(crate) place: Option<Seats>,
     /// The zone from which each authority was last read.
     pub(crate) reads: BTreeMap<Option<String>, usize>,
+    /// The configuration that its session has taken up, where there are lists of servers.
+    pub(crate) plan: Option<Arc<Plan>>,
+    /// For each owner the zone that it reads since an earlier configuration, though another one is the first now (G-21).
+    pub(crate) leaving: BTreeMap<Option<String>, usize>,
     /// The class of its client, where there are lists of servers.
     pub(crate) class: usize,
     /// What the client asked for, by the requests that the relay has read.
@@ -60,6 +65,8 @@ impl Stream {
             server,
             place: None,
             reads: BTreeMap::new(),
+            plan: None,
+            leaving: BTreeMap::new(),
             class,
             wants: Arc::default(),
             room: client.window,

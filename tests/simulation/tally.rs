@@ -71,6 +71,7 @@ rules! {
     G08 = "G-08": "who left a server comes back to it",
     G12 = "G-12": "versions are good for the server that gave them alone",
     G17 = "G-17": "what is said of an authority is the word of the one server that is read",
+    G21 = "G-21": "who leaves a server for the configuration reads it until one of the new list answers",
     L20 = "L-20": "a server for which another one stood in begins clean",
     Age = "age": "nothing older than what was sent",
     Warm = "warm": "what a relay knew of a type when it ended is what its next run begins with",

@@ -128,6 +128,7 @@ impl World {
             Event::Forget(zone) => return self.origins[zone].forget(&mut self.course),
             Event::Recall(zone, before) => return self.origins[zone].recall(&before, &mut self.course),
             Event::Guard => self.reset_guard(),
+            Event::Reload => self.reload(),
         }
         Ok(())
     }

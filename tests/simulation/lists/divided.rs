@@ -13,9 +13,10 @@ use super::Lists;
 use crate::besides::Besides;
 use crate::classes::{ANYBODY, Profile, profiles, relay_node, rules};
 use crate::course::Course;
-use crate::names::SOURCE;
+use crate::names::SOURCES;
 use crate::origins::Origins;
 use crate::rng::Rng;
+use crate::stream::Stream;
 use crate::tally::{Broken, Rule, Tally};
 use crate::zone::Zone;
 
@@ -78,7 +79,8 @@ impl Sides {
     pub(super) fn zone(&self, class: usize, authority: Option<&str>, server: usize) -> usize {
         let profile = self.profile(class);
         let eyes = match authority {
-            None | Some(SOURCE) => Eyes::Class(profile),
+            None => Eyes::Class(profile),
+            Some(owner) if SOURCES.contains(&owner) => Eyes::Class(profile),
             Some(_) => Eyes::All(profile.reads_collections()),
         };
         self.at(eyes, server)
@@ -116,20 +118,29 @@ impl Lists {
         self.sides.zone(class, authority, server)
     }
 
-    /// The servers of an authority, by priority, as this class sees them.
-    pub(crate) fn servers_of(&self, class: usize, authority: Option<&str>) -> Vec<usize> {
-        let servers = self.servers(authority).iter();
+    /// The servers of an authority, by priority, for a stream, as its class sees them.
+    pub(crate) fn servers_of(&self, stream: &Stream, authority: Option<&str>) -> Vec<usize> {
+        let route = stream
+            .plan
+            .as_ref()
+            .and_then(|plan| plan.route(authority, stream.client));
+        let servers = route.map_or(&[][..], |route| &route.servers).iter();
         servers
-            .map(|server| self.sides.zone(class, authority, *server))
+            .map(|server| self.sides.zone(stream.class, authority, *server))
             .collect()
     }
 
     /// All zones that are first in a list.
     pub(super) fn firsts(&self) -> Vec<usize> {
         let classes = || 0..self.sides.profiles.len().max(1);
-        let all = self.owners().flat_map(|name| classes().map(move |class| (class, name)));
-        all.filter_map(|(class, name)| self.servers_of(class, name).first().copied())
-            .collect()
+        let all = self
+            .plan
+            .owners()
+            .flat_map(|name| classes().map(move |class| (class, name)));
+        let firsts = |(class, name): (usize, Option<&'static str>)| {
+            self.plan.firsts(name).map(move |server| self.zone(class, name, server))
+        };
+        all.flat_map(firsts).collect()
     }
 
     /// The class of a client.

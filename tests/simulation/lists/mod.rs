@@ -7,12 +7,14 @@ mod account;
 mod divided;
 mod folder;
 mod moves;
+mod plan;
 mod polled;
 mod upper;
 mod verdict;
 
 pub(crate) use divided::Eyes;
 pub(crate) use folder::Folder;
+pub(crate) use plan::Plan;
 pub(crate) use polled::{Pass, Polled};
 pub(crate) use upper::{Ahead, Upper};
 
@@ -22,16 +24,16 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use cache::{Route, Routes, Scopes};
+use cache::{Route, Scopes};
 use proto::envoy::config::core::v3::Node;
-use xds::{Owners, ServerState};
+use xds::ServerState;
 
 use super::besides::Besides;
 use super::classes as rules;
 use super::client::Client;
 use super::course::Course;
 use super::event::Event;
-use super::names::{AUTHORITIES, SERVED, SOURCE, SOURCED};
+use super::names::AUTHORITIES;
 use super::origin::{Habits, Reply};
 use super::origins::Origins;
 use super::rng::Rng;
@@ -44,7 +46,9 @@ use divided::Sides;
 
 /// The lists of a world. Servers are its zones.
 pub(crate) struct Lists {
-    pub(crate) routes: Routes,
+    pub(crate) plan: Arc<Plan>,
+    /// The random numbers of reloads.
+    reloads: Rng,
     sides: Sides,
     /// Since when each server that answers has answered without a failure.
     up_since: BTreeMap<usize, Duration>,
@@ -83,25 +87,6 @@ impl Lists {
     /// Tells a client of the authorities of such a world.
     pub(crate) fn instruct(&self, client: &mut Client) {
         client.authorities = AUTHORITIES;
-    }
-
-    /// Whether some types have a source.
-    pub(crate) fn has_source(&self) -> bool {
-        self.routes.has(Some(SOURCE))
-    }
-
-    /// All owners of names; `None` stands for the servers of all others.
-    pub(crate) fn owners(&self) -> impl Iterator<Item = Option<&'static str>> {
-        let source = self.has_source().then_some(Some(SOURCE));
-        let authorities = SERVED.iter().map(|name| Some(*name));
-        std::iter::once(None).chain(authorities).chain(source)
-    }
-
-    /// The servers of an authority, by priority.
-    fn servers(&self, authority: Option<&str>) -> &[usize] {
-        self.routes
-            .route(authority, &classes::Node::default())
-            .map_or(&[], |route| &route.servers)
     }
 }
 
@@ -175,26 +160,12 @@ impl World {
         let rng = &mut self.course.rng;
         let servers = rng.range(2, 4);
         self.origins.zones = side(self.course.besides, 0, servers, rng);
-        let top = route(servers, false, false, rng);
-        let mut owned: BTreeMap<Arc<str>, Route> = SERVED
-            .iter()
-            .map(|authority| (Arc::from(*authority), route(servers, rng.chance(50), true, rng)))
-            .collect();
-        let authorities: Vec<Arc<str>> = owned.keys().cloned().collect();
-        let mut sources = BTreeMap::new();
+        let mut plan = Plan::new(servers, rng);
         // Numbers of its own, so that worlds without a source are as they were.
         let mut own = Rng::new(seed ^ SOURCES);
         if own.chance(40) {
-            let source: Arc<str> = Arc::from(SOURCE);
-            owned.insert(source.clone(), route(servers, own.chance(50), false, &mut own));
-            let types = SOURCED.iter().map(|kind| kind.type_url().full_name().into());
-            sources.extend(types.map(|name: Box<str>| (name, source.clone())));
+            plan = plan.with_source(&mut own);
         }
-        let top = cache::Lists {
-            usual: top,
-            canary: None,
-        };
-        let routes = Routes::of(top, BTreeMap::new(), owned, Owners::new(authorities, sources));
         let (sides, classes) = self.origins.with_sides(seed, self.course.besides);
         if self.course.besides.files {
             self.origins.with_files(seed);
@@ -206,9 +177,10 @@ impl World {
         self.origins
             .iter_mut()
             .for_each(|zone| zone.profile = sides.profile(zone.id));
-        self.relay.divide(classes, routes.clone());
+        self.relay.divide(classes, plan.routes.clone());
         self.origins.lists = Some(Box::new(Lists {
-            routes,
+            plan: Arc::new(plan),
+            reloads: own,
             sides,
             up_since: BTreeMap::new(),
         }));
@@ -238,7 +210,7 @@ impl Origins {
     /// Adds to the trace which servers there are.
     pub(crate) fn log_lists(&mut self, course: &mut Course) {
         let Some(lists) = &self.lists else { return };
-        let (routes, servers) = (lists.routes.clone(), lists.sides.count());
+        let (routes, servers) = (lists.plan.routes.clone(), lists.sides.count());
         course.log(|| format!("{routes:?}"));
         for server in 0..servers {
             let kind = match &self.zones[server].source {

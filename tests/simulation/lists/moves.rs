@@ -2,7 +2,8 @@
 //!
 //! Owns the judgement of moves. Never moves a session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use xds::ServerState;
 
@@ -33,17 +34,44 @@ impl World {
             return Ok(());
         };
         let wrong = |broken: Broken| broken.of("stream", id);
-        let mut moves = Vec::new();
-        for authority in lists.owners() {
+        let (mut moves, mut left) = (Vec::new(), Vec::new());
+        let rerouted = stream.plan.as_ref().is_none_or(|plan| !Arc::ptr_eq(plan, &lists.plan));
+        let earlier: BTreeSet<usize> = stream.reads.values().copied().collect();
+        if rerouted {
+            self.course.log(|| format!("stream {id}: takes up the present lists"));
+            stream.plan = Some(lists.plan.clone());
+            stream.reads.retain(|owner, _| place.server(owner.as_deref()).is_some());
+            stream.leaving.retain(|owner, _| stream.reads.contains_key(owner));
+        }
+        for authority in lists.plan.owners() {
             let Some(server) = place.server(authority) else {
                 continue;
             };
             let (server, servers) = (
                 lists.zone(stream.class, authority, server),
-                lists.servers_of(stream.class, authority),
+                lists.servers_of(stream, authority),
             );
             let at = |server: usize| servers.iter().position(|other| *other == server);
             let before = stream.reads.insert(authority.map(str::to_owned), server);
+            // G-21: it reads the view as before until another one can serve it, also for what has another owner now.
+            let owner = authority.map(str::to_owned);
+            if rerouted && earlier.contains(&server) && before.is_none_or(|before| before == server) {
+                self.course.tally.hit(Rule::G21);
+                match at(server) {
+                    Some(0) => drop(stream.leaving.remove(&owner)),
+                    Some(_) | None => drop(stream.leaving.insert(owner, server)),
+                }
+                continue;
+            }
+            let leaves = stream.leaving.get(&owner).copied();
+            if leaves == Some(server) {
+                continue;
+            }
+            if at(server).is_some() && (leaves.is_some() || rerouted && before.is_some()) {
+                stream.leaving.remove(&owner);
+                left.push((authority, server));
+                continue;
+            }
             let before = before.or(servers.first().copied());
             let (Some(from), Some(to)) = (before.and_then(at), at(server)) else {
                 let what = format!("{authority:?} is read from {server}, which is not one of {servers:?}");
@@ -53,9 +81,14 @@ impl World {
                 moves.push((authority, servers[from], servers[to], servers[..to].to_vec()));
             }
         }
-        if !moves.is_empty() {
+        if !moves.is_empty() || !left.is_empty() || rerouted {
             let client = &self.clients[stream.client];
             self.judge.see(&Moment::Moved(client), &mut self.course.tally)?;
+        }
+        for (authority, to) in left {
+            self.course
+                .log(|| format!("stream {id}: {authority:?} to server {to}, of the present list"));
+            self.check_arrival(authority, to, Rule::G21).map_err(wrong)?;
         }
         for (authority, from, to, above) in moves {
             self.course
@@ -77,23 +110,15 @@ impl World {
         to: usize,
         home: bool,
     ) -> Result<(), Broken> {
-        let route = self
-            .origins
-            .lists
-            .as_ref()
-            .and_then(|lists| lists.routes.route(authority, &classes::Node::default()));
+        let plan = stream.plan.as_ref();
+        let route = plan.and_then(|plan| plan.route(authority, stream.client));
         let knob = route.is_some_and(|route| route.reachability_only);
         let rule = match (home, knob) {
             (true, _) => Rule::G08,
             (false, true) => Rule::G04,
             (false, false) => Rule::G03,
         };
-        self.course.tally.hit(rule);
-        let server_state = self.origins[to].writer.view.cut().server_state();
-        if server_state != ServerState::Up {
-            let what = format!("{authority:?} is read from {to}, which is {server_state:?}");
-            return Err(Broken::new(rule, what));
-        }
+        self.check_arrival(authority, to, rule)?;
         if home || self.clients[stream.client].persona == Persona::Hostile {
             return Ok(());
         }
@@ -109,6 +134,18 @@ impl World {
         Ok(())
     }
 
+    /// No session moves to a server that does not answer.
+    fn check_arrival(&mut self, authority: Option<&str>, to: usize, rule: Rule) -> Result<(), Broken> {
+        self.course.tally.hit(rule);
+        match self.origins[to].writer.view.cut().server_state() {
+            ServerState::Up => Ok(()),
+            server_state => {
+                let what = format!("{authority:?} is read from {to}, which is {server_state:?}");
+                Err(Broken::new(rule, what))
+            }
+        }
+    }
+
     /// F-11: each session has one reading seat for each of its authorities; all other seats only watch.
     fn check_seats(&mut self, stream: &Stream) -> Result<(), Broken> {
         self.course.tally.hit(Rule::F11);
@@ -116,7 +153,7 @@ impl World {
         let sessions = others.chain([stream]).filter(|stream| stream.place.is_some());
         let authorities = |stream: &Stream| {
             let place = stream.place.as_ref();
-            let owners = self.origins.lists.iter().flat_map(|lists| lists.owners());
+            let owners = stream.plan.iter().flat_map(|plan| plan.owners());
             owners
                 .filter(|name| place.is_some_and(|place| place.server(*name).is_some()))
                 .count()
@@ -139,7 +176,11 @@ impl Origins {
     pub(super) fn lacks_at(&self, stream: &Stream, authority: Option<&str>, server: usize) -> bool {
         let cut = self.zones[server].writer.view.cut();
         let reading = Reading {
-            source: self.lists.as_ref().is_some_and(|lists| lists.has_source()),
+            sourced: stream
+                .plan
+                .as_ref()
+                .map(|plan| plan.sourced.clone())
+                .unwrap_or_default(),
             reads: [(authority.map(str::to_owned), (server, cut))].into(),
             permitted: None,
         };

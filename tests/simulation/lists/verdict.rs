@@ -25,7 +25,7 @@ impl Origins {
         let Some(lists) = &self.lists else { return Ok(()) };
         for (authority, server) in &stream.reads {
             let authority = authority.as_deref();
-            let servers = lists.servers_of(stream.class, authority);
+            let servers = lists.servers_of(stream, authority);
             // G-08: a session that holds something waits this long for a server that lacks what the session wants.
             let patience = unanswered + Duration::from_secs(1);
             let up = |server: &usize| lists.up_since.get(server).is_some_and(|since| *since + patience <= now);
@@ -33,18 +33,28 @@ impl Origins {
             if first.is_some_and(|first| self.zones[*first].writer.view.cut().server_state() == ServerState::Up) {
                 return broken!(G08, "{authority:?} is still read from {server}");
             }
-            let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
+            // G-10: a session leaves a server that fails, not one that is slow.
+            let fails = |server: &&usize| self.zones[**server].writer.view.cut().server_state() == ServerState::Failing;
+            let leaving = stream.leaving.contains_key(&authority.map(str::to_owned));
+            let above: Vec<usize> = match leaving {
+                // G-21: it waits for the first one that does not fail.
+                true => servers
+                    .iter()
+                    .find(|server| !fails(server))
+                    .filter(|first| *first != server)
+                    .copied()
+                    .into_iter()
+                    .collect(),
+                false => servers.iter().copied().take_while(|other| other != server).collect(),
+            };
             if let Some(better) = above.iter().find(|server| up(server)) {
                 return broken!(G08, "{authority:?} is read from {server}, though {better} answers");
             }
             let cut = self.zones[*server].writer.view.cut();
-            let knob = lists
-                .routes
-                .route(authority, &classes::Node::default())
-                .is_some_and(|route| route.reachability_only);
+            let plan = stream.plan.as_ref();
+            let route = plan.and_then(|plan| plan.route(authority, stream.client));
+            let knob = route.is_some_and(|route| route.reachability_only);
             let lacks = self.lacks_at(stream, authority, *server);
-            // G-10: a session leaves a server that fails, not one that is slow.
-            let fails = |server: &&usize| self.zones[**server].writer.view.cut().server_state() == ServerState::Failing;
             let fine = servers.iter().find(|server| !fails(server)).is_some_and(up);
             if cut.server_state() == ServerState::Failing && (knob || lacks) && fine {
                 return broken!(
