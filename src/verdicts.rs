@@ -14,6 +14,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::cache::{Docket, Scopes, View};
 use crate::census::Census;
+use crate::classes::ClientKind;
 use crate::clock;
 use crate::protocol::{Contents, Earlier, Hearing, Sentence, Verdicts};
 use crate::telemetry::VerdictMetrics;
