@@ -67,9 +67,11 @@ impl World {
             self.origins[at.zone].check_side(Some(node), &mut self.course.tally)?;
         }
         if self.origins.lists.is_some() {
+            // E-04: one resource of a type is brought with a version that nobody gave.
+            let given = |version: &&String| clean || *version != "unknown";
             let (declared, first): (Vec<&String>, bool) = match &request {
                 Request::Sotw(request) => (vec![&request.version_info], request.response_nonce.is_empty()),
-                Request::Delta(request) => (request.initial_resource_versions.values().collect(), true),
+                Request::Delta(request) => (request.initial_resource_versions.values().filter(given).collect(), true),
             };
             self.origins[at.zone].check_versions(&declared, clean && first, &mut self.course.tally)?;
         }
