@@ -137,13 +137,12 @@ impl World {
     /// No session moves to a server that does not answer.
     fn check_arrival(&mut self, authority: Option<&str>, to: usize, rule: Rule) -> Result<(), Broken> {
         self.course.tally.hit(rule);
-        match self.origins[to].writer.view.cut().server_state() {
-            ServerState::Up => Ok(()),
-            server_state => {
-                let what = format!("{authority:?} is read from {to}, which is {server_state:?}");
-                Err(Broken::new(rule, what))
-            }
+        let server_state = self.origins[to].writer.view.cut().server_state();
+        if server_state == ServerState::Up {
+            return Ok(());
         }
+        let what = format!("{authority:?} is read from {to}, which is {server_state:?}");
+        Err(Broken::new(rule, what))
     }
 
     /// F-11: each session has one reading seat for each of its authorities; all other seats only watch.
