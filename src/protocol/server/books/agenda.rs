@@ -200,6 +200,7 @@ impl Agenda {
     }
 
     /// The client has come this far.
+    #[inline]
     pub(super) fn put(&mut self, cursor: Option<Name>, rest: Option<Arc<Difference>>) {
         let any = cursor.is_some() || rest.is_some();
         self.reached = any.then(|| Box::new(Reached { cursor, rest }));
