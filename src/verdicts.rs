@@ -14,7 +14,6 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::cache::{Docket, Scopes, View};
 use crate::census::Census;
-use crate::classes::ClientKind;
 use crate::clock;
 use crate::protocol::{Contents, Earlier, Hearing, Sentence, Verdicts};
 use crate::telemetry::VerdictMetrics;
@@ -185,14 +184,12 @@ impl Judged {
                 known.since == one.since && known.kind == one.kind && known.is(&one.type_url, one.name(), one.version)
             })
         };
-        let new = elsewhere.iter().filter(|one| one.kind.is_some() && !is_known(one));
-        let restored = restored.iter().flat_map(|cut| cut.condemned().iter());
         let class = LazyCell::new(|| Arc::new(view.class().clone()));
-        let of_view = |one: &Arc<Condemned>| Condemned {
-            kind: (one.kind.as_ref()).map(|kind| ClientKind::new(Arc::clone(&class), kind.user_agent().clone())),
-            ..Condemned::clone(one)
-        };
-        let all: Vec<Condemned> = restored.chain(new).map(of_view).collect();
+        let new = elsewhere.iter().filter(|one| one.kind.is_some() && !is_known(one));
+        let new = new.map(|one| one.in_class(&class));
+        // The view has put it in its class.
+        let restored = restored.iter().flat_map(|cut| cut.condemned().iter());
+        let all: Vec<Condemned> = restored.map(|one| Condemned::clone(one)).chain(new).collect();
         self.restored = true;
         self.verdicts.restore(all, now);
     }

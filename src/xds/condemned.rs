@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use classes::ClientKind;
+use classes::{Class, ClientKind};
 
 use super::{Name, Objection, Resource, TypeUrl, Version};
 
@@ -64,6 +64,16 @@ pub enum VerdictEnd {
 }
 
 impl Condemned {
+    /// Returns the same for clients of this class.
+    #[must_use]
+    pub fn in_class(&self, class: &Arc<Class>) -> Self {
+        let kind = self.kind.as_ref();
+        Self {
+            kind: kind.map(|kind| ClientKind::new(class.clone(), kind.user_agent().clone())),
+            ..self.clone()
+        }
+    }
+
     /// The name of the content.
     #[must_use]
     pub fn name(&self) -> &Name {

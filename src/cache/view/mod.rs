@@ -32,7 +32,7 @@ pub use verdicts::{Rejected, Verdicts};
 use crate::docket::Docket;
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
-use classes::{Class, ClientKind};
+use classes::Class;
 use inquiry::Question;
 use xds::{Condemned, Cut, GuardSettings, Target, TypeUrl, Want};
 
@@ -272,14 +272,8 @@ impl View {
     /// that before it is judged again.
     pub fn set_restored(self: &Arc<Self>, restored: Cut) {
         let class = Arc::new(self.class().clone());
-        let of_view = |one: &Arc<Condemned>| {
-            let kind = (one.kind.as_ref()).map(|kind| ClientKind::new(class.clone(), kind.user_agent().clone()));
-            Arc::new(Condemned {
-                kind,
-                ..Condemned::clone(one)
-            })
-        };
-        let condemned: Vec<_> = restored.condemned().iter().map(of_view).collect();
+        let own = restored.condemned().iter().map(|one| Arc::new(one.in_class(&class)));
+        let condemned: Vec<_> = own.collect();
         let since = condemned.iter().map(|one| one.since).max();
         self.head.set_restored(restored.with_condemned(condemned.clone()));
         if let Some(since) = since {
