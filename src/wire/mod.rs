@@ -33,7 +33,7 @@ pub use pieces::Pieces;
 pub use proxy::{ProxyFault, is_proxy_header, proxied};
 pub use response::{ResponseFields, encode, encode_gzip, message, message_of};
 pub use rope::{Progress, Rope};
-pub use scan::{Malformed, Scan, acknowledgement, around};
+pub use scan::{Malformed, Scan, acknowledgement, around, end_after};
 pub use sealed::{HANDSHAKE, Sealed, hello};
 pub use shared_slices::SharedSlices;
 pub use socket_file::owners;

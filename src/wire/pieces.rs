@@ -49,6 +49,12 @@ impl Pieces {
         Some(last.get_u32_ne().to_ne_bytes())
     }
 
+    /// Adds another message to the end.
+    pub fn append(&mut self, other: Self) {
+        self.push(other.first);
+        other.rest.into_iter().for_each(|piece| self.push(piece));
+    }
+
     /// Adds a piece to the end.
     pub(super) fn push(&mut self, piece: Bytes) {
         if self.first.is_empty() {
@@ -133,6 +139,9 @@ mod tests {
             rest.advance(at);
             assert_eq!((rest.remaining(), all(rest)), (whole.len() - at, whole[at..].to_vec()));
         }
+        let mut twice = pieces().0;
+        twice.append(pieces().0);
+        assert_eq!(all(twice), b"onethreexonethreex");
         let mut rest = pieces().0;
         assert_eq!((all(rest.split_to(99)), rest.remaining()), (whole.to_vec(), 0));
         assert!(!rest.has_remaining() && rest.chunk().is_empty());

@@ -114,6 +114,23 @@ pub fn acknowledgement(mut request: &[u8]) -> Option<(&[u8], &[u8])> {
     (!nonce.is_empty()).then_some((type_url, nonce))
 }
 
+/// Returns where the first field ends of those that end after so many bytes.
+///
+/// # Errors
+/// When the request is not valid protobuf up to there.
+pub fn end_after(request: &Pieces, bytes: usize) -> Result<usize, Malformed> {
+    let (all, mut rest) = (request.remaining(), request.clone());
+    while all - rest.remaining() < bytes && rest.has_remaining() {
+        let (_, wire_type) = decode_key(&mut rest).map_err(|_| Malformed)?;
+        let length = length(wire_type, &mut rest)?;
+        if length > rest.remaining() {
+            return Err(Malformed);
+        }
+        rest.advance(length);
+    }
+    Ok(all - rest.remaining())
+}
+
 /// Finds a field with this number that is longer than `bytes_max`. Returns what comes before it, what comes after it, and its
 /// content.
 #[must_use]

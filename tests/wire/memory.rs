@@ -369,15 +369,16 @@ async fn beside_versions(memory: usize, connections: usize) -> (usize, usize) {
     (newcomers, relay.peak())
 }
 
-/// The versions of clients do not end a process with a limit of its own (RLIMIT_DATA) either, nor do they keep others out.
+/// The versions of clients do not end a process with a limit of its own (RLIMIT_DATA) either, nor do they keep others out. The same in a
+/// cgroup.
 #[tokio::test]
 #[ignore = "other allocators reserve in other ways; `tests/hostile/run` plays it with jemalloc"]
 async fn versions_within_the_limits_of_the_process() {
-    for mebibytes in [256, 512] {
-        let limit = format!(
-            "ulimit -d {}; export TOKIO_WORKER_THREADS=2 _RJEM_MALLOC_CONF=narenas:8,retain:false",
-            mebibytes << 10
-        );
+    let of_data = |mebibytes| format!("ulimit -d {}", mebibytes << 10);
+    let groups = [512].map(|mebibytes| Some((in_a_group(mebibytes << 20)?, mebibytes)));
+    let limits = [256, 512].map(|mebibytes| Some((of_data(mebibytes), mebibytes)));
+    for (limit, mebibytes) in limits.into_iter().chain(groups).flatten() {
+        let limit = format!("export TOKIO_WORKER_THREADS=2 _RJEM_MALLOC_CONF=narenas:8,retain:false; {limit}");
         let upstream = "xds_servers: [{server_uri: '127.0.0.1:1'}]";
         let relay = Process::under(&limit, "brought", upstream, &[""], "timers: {linger: 100ms}\n");
         let (begun, mut longest) = (now(), Duration::ZERO);
@@ -395,11 +396,30 @@ async fn versions_within_the_limits_of_the_process() {
             }
             longest = longest.max(asked.elapsed());
         }
-        println!(
-            "ulimit -d {mebibytes} MiB: {} MiB, an arrival up to {longest:.1?}",
-            relay.peak() >> 20
-        );
+        let peak = relay.peak() >> 20;
+        println!("{limit}: {peak} MiB, an arrival up to {longest:.1?}");
+        assert!(peak < mebibytes, "{peak} MiB: {limit}");
     }
+}
+
+/// Returns what makes a process see itself in a cgroup with so much memory: the kernel does not enforce that, but the relay reads it. None
+/// where nobody may mount anything.
+#[expect(clippy::print_stdout, reason = "what was not tried is printed for people")]
+fn in_a_group(bytes: usize) -> Option<String> {
+    let may = |options: &&str| {
+        let mounts = ["mount", "-t", "tmpfs", "none", "/sys/fs/cgroup"];
+        let tried = std::process::Command::new("unshare").arg(options).args(mounts).output();
+        tried.is_ok_and(|tried| tried.status.success())
+    };
+    let Some(options) = ["-m", "-rm"].into_iter().find(may) else {
+        println!("NOT TRIED in a cgroup: this system allows no mounts (`unshare -m`)");
+        return None;
+    };
+    let group = "/sys/fs/cgroup";
+    Some(format!(
+        "exec unshare {options} sh -c 'mount -t tmpfs none {group} && mkdir {group}/memory && echo {bytes} | \
+         tee {group}/memory.max > {group}/memory/memory.limit_in_bytes && exec \"$0\" \"$@\"' \"$0\" \"$@\""
+    ))
 }
 
 /// Under a limit of the process itself (RLIMIT_DATA) the relay refuses what it has no memory for, and does not end. If the

@@ -17,7 +17,8 @@ export function grouped(rejections) {
   const all = [...groups].map(([reason, resources]) => {
     const [{ type, rejection }] = resources;
     const words = readable(rejection);
-    const software = {};
+    // Clients name their software as they like, also `constructor`.
+    const software = { __proto__: null };
     const streams = new Map(resources.flatMap((one) => one.some.map((client) => [client.stream, client])));
     resources
       .flatMap((one) => Object.entries(one.software))

@@ -4,6 +4,8 @@ const COUNT = new Intl.NumberFormat("en");
 const FEW = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 const SHORT = {
+  // A client may name a type as it likes, also `constructor`.
+  __proto__: null,
   "envoy.config.cluster.v3.Cluster": "cds",
   "envoy.config.endpoint.v3.ClusterLoadAssignment": "eds",
   "envoy.config.listener.v3.Listener": "lds",

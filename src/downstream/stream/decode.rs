@@ -1,4 +1,4 @@
-//! Decodes a client's message before the machine handles it.
+//! What is looked at of a client's message before it is decoded.
 //!
 //! Owns the limits on the cost of decoding. Knows nothing of what follows.
 
@@ -6,16 +6,16 @@ use std::future::poll_fn;
 use std::task::{Poll, ready};
 
 use bytes::Buf as _;
-use prost::Message;
+use prost::Message as _;
 use tonic::Status;
 
+use super::decoding::Decoding;
 use super::requests::{Next, Requests};
 use crate::clock;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::proto::google::rpc::Status as Detail;
-use crate::wire::{Pieces, Scan, around};
+use crate::wire::{Pieces, Scan};
 use crate::xds::Dialect;
 
 /// Reads the only request of a unary call.
@@ -25,12 +25,10 @@ pub(in crate::downstream) async fn only_request(
     settings: &ConnectionSettings,
 ) -> Result<DiscoveryRequest, Status> {
     let message = first(&mut requests).await?;
-    let Scan { entries, .. } = bounded(&message, Dialect::Sotw, shared, settings)?;
-    let empty = DiscoveryRequest {
-        resource_names: Vec::with_capacity(entries),
-        ..Default::default()
-    };
-    decode(message, empty)
+    let scan = bounded(&message, Dialect::Sotw, shared, settings)?;
+    let mut decoding = Decoding::sotw(message, &scan);
+    while decoding.go_on()? {}
+    Ok(decoding.finish())
 }
 
 /// Reads the id of the node in the first request of a stream that is refused; none without a request that can be read.
@@ -90,56 +88,6 @@ pub(super) fn bounded(
         }
     }
     Ok(scan)
-}
-
-/// A request that can reject a response, with a reason.
-pub(super) trait Rejects: Message {
-    /// The number of the field with the reason.
-    const DETAIL: u32;
-
-    fn detail(&mut self) -> &mut Option<Detail>;
-}
-
-impl Rejects for DiscoveryRequest {
-    const DETAIL: u32 = 6;
-
-    fn detail(&mut self) -> &mut Option<Detail> {
-        &mut self.error_detail
-    }
-}
-
-impl Rejects for DeltaDiscoveryRequest {
-    const DETAIL: u32 = 7;
-
-    fn detail(&mut self) -> &mut Option<Detail> {
-        &mut self.error_detail
-    }
-}
-
-/// The field of [`Detail`] with the error text.
-const WORDS: u32 = 2;
-/// The most bytes that are read of the reason for a rejection; the rest is of no use.
-const DETAIL_BYTES_MAX: usize = 16 * 1024;
-
-/// Decodes a request into `into`, an empty one with room for all names: growing the list step by step would fragment the heap. Each piece
-/// of the message is freed when it was decoded.
-pub(super) fn decode<M: Rejects>(message: Pieces, mut into: M) -> Result<M, Status> {
-    let wrong = |error| Status::invalid_argument(format!("the request cannot be decoded: {error}"));
-    let Some([before, after, detail]) = around(&message, M::DETAIL, DETAIL_BYTES_MAX) else {
-        into.merge(message).map_err(wrong)?;
-        return Ok(into);
-    };
-    drop(message);
-    into.merge(before).map_err(wrong)?;
-    into.merge(after).map_err(wrong)?;
-    let words = around(&detail, WORDS, 0).map(|[_, _, mut words]| words.split_to(DETAIL_BYTES_MAX));
-    let mut words = words.unwrap_or_default();
-    let words = words.copy_to_bytes(words.remaining());
-    *into.detail() = Some(Detail {
-        message: String::from_utf8_lossy(&words).into_owned(),
-        ..Detail::default()
-    });
-    Ok(into)
 }
 
 fn malformed(message: &Pieces) -> Status {

@@ -10,6 +10,7 @@ use bytes::Buf as _;
 use tonic::Status;
 
 use super::keeping::Keeping;
+use super::reading::Reading;
 use super::sliced::{ENTRY_BYTES, Sliced};
 use crate::wire::{Permit, Pieces, Scan, Share, Turns};
 
@@ -26,6 +27,7 @@ pub(super) struct Large {
 )]
 pub(super) enum Stage {
     Unread(Unread),
+    Reading(Reading),
     Begun(Sliced),
 }
 
@@ -64,7 +66,15 @@ impl Large {
         })
     }
 
-    /// Keeps what is left of a request.
+    /// Keeps what is left to decode of a request.
+    pub(super) fn reading(reading: Reading) -> Self {
+        Self {
+            turns: Turns::default(),
+            stage: Stage::Reading(reading),
+        }
+    }
+
+    /// Keeps what is left to handle of a request.
     pub(super) fn begun(sliced: Sliced) -> Self {
         Self {
             turns: Turns::default(),
@@ -76,7 +86,7 @@ impl Large {
     pub(super) fn resumes(&self) -> Option<Instant> {
         match &self.stage {
             Stage::Begun(sliced) => sliced.resumes(),
-            Stage::Unread(_) => None,
+            Stage::Unread(_) | Stage::Reading(_) => None,
         }
     }
 
@@ -91,6 +101,7 @@ impl Large {
         let given_up = match &mut self.stage {
             Stage::Begun(sliced) => sliced.poll_given_up(cx),
             Stage::Unread(unread) => unread.kept.poll_given_up(cx),
+            Stage::Reading(reading) => reading.poll_given_up(cx),
         };
         given_up.map(Err)
     }

@@ -6,6 +6,7 @@
 mod accounts;
 mod allowance;
 mod decode;
+mod decoding;
 mod deliveries;
 mod driver;
 mod ends;
@@ -13,6 +14,7 @@ mod keeping;
 mod large;
 mod output;
 mod pace;
+mod reading;
 mod requests;
 mod seats;
 mod session;

@@ -10,19 +10,10 @@ use std::time::{Duration, Instant};
 use tonic::Status;
 
 use super::accounts::Accounts;
-use super::decode::decode;
 use super::keeping::Keeping;
+use super::reading::{Either, Kept, Request};
 use crate::cache::{Library, Room};
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
-use crate::wire::Pieces;
-use crate::xds::Dialect;
-
-/// A decoded request.
-pub(super) enum Request {
-    Sotw(DiscoveryRequest),
-    Delta(DeltaDiscoveryRequest),
-}
 
 /// A request that is being handled.
 pub(super) struct Sliced {
@@ -50,48 +41,25 @@ pub(super) const ENTRY_BYTES: usize = 96;
 /// How often a request that waits looks for room.
 const LOOK: Duration = Duration::from_millis(500);
 
-impl Request {
-    /// Decodes a request, with room for `entries` names.
-    pub(super) fn read(message: Pieces, dialect: Dialect, entries: usize) -> Result<Self, Status> {
-        Ok(match dialect {
-            Dialect::Sotw => {
-                let empty = DiscoveryRequest {
-                    resource_names: Vec::with_capacity(entries),
-                    ..Default::default()
-                };
-                Self::Sotw(decode(message, empty)?)
-            }
-            Dialect::Delta => {
-                let empty = DeltaDiscoveryRequest {
-                    resource_names_subscribe: Vec::with_capacity(entries),
-                    ..Default::default()
-                };
-                Self::Delta(decode(message, empty)?)
-            }
-        })
-    }
-}
-
 impl Sliced {
-    /// Begins to handle a request of `bytes` bytes with `entries` names. There must be `room` for its versions.
+    /// Begins to handle a request.
     pub(super) fn begin(
-        (request, room): (Request, Option<Room>),
-        (bytes, entries): (usize, usize),
-        kept: Keeping,
+        request: Request,
+        kept: Kept,
         server: &mut Server,
         library: &Library,
         now: Instant,
     ) -> Result<Self, End> {
         let request = match request {
-            Request::Sotw(request) => ClientRequest::from(request),
-            Request::Delta(request) => request.into(),
+            Either::Sotw(request) => ClientRequest::from(request),
+            Either::Delta(request) => request.into(),
         };
         Ok(Self {
             nonce: request.nonce().to_owned(),
             progress: server.begin(request, library, now)?,
-            bytes: bytes + entries * ENTRY_BYTES,
-            kept,
-            room,
+            bytes: kept.bytes + kept.entries * ENTRY_BYTES,
+            kept: kept.keeping,
+            room: kept.room,
             waits: None,
         })
     }

@@ -86,6 +86,11 @@ def the_page(world):
     page.sees(["Nothing is wrong.", "Last changes", "accepted", "The relay began", "of memory"])
     accessible(world, page)
 
+    # A word that every object of the language knows is no view.
+    go(page, "#__proto__")
+    page.sees("Nothing is wrong.")
+    fits(page)
+
     # A client.
     page.follow("Clients", "#nav a")
     page.sees(["edge-fra-1", "subscriber"])

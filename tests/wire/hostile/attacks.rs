@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::wire::message;
-use prost::Message as _;
-
 use super::attack::{ADDRESSES, Attack, Hello, Place, USUAL};
 use super::words::*;
-use crate::support::messages::node;
+use crate::support::EDS;
 use crate::support::raw::{DATA, HEADERS, RESET, SETTINGS, WINDOW_UPDATE, call, frame};
-use crate::support::{CDS, EDS};
 
 pub(super) const ATTACKS: &[Attack] = &[
     Attack {
@@ -105,6 +99,15 @@ pub(super) const ATTACKS: &[Attack] = &[
         turn: |n| of_class(n, format!("{n}-{}", "x".repeat(50_000))),
         turns: 200,
         pause: Duration::from_millis(20),
+        ..USUAL
+    },
+    Attack {
+        name: "views of a hundred addresses",
+        connections: 100,
+        addresses: ADDRESSES,
+        turn: |n| of_class(n, format!("invented-{}", another())),
+        turns: 20,
+        pause: Duration::from_millis(50),
         ..USUAL
     },
     Attack {
@@ -352,51 +355,3 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
 ];
-
-/// A call in a class of its own: of nodes with this cluster.
-fn of_class(n: u32, cluster: String) -> Vec<u8> {
-    let request = DiscoveryRequest {
-        node: Some(Node { cluster, ..node() }),
-        type_url: CDS.to_owned(),
-        ..Default::default()
-    };
-    [
-        call(id(n), &sotw(), &[]),
-        data(id(n), &message(&request.encode_to_vec())),
-    ]
-    .concat()
-}
-
-/// A question of CSDS that a rule allows.
-fn asks_about_all(n: u32) -> Vec<u8> {
-    let no_window = frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0]);
-    let first = if n == 0 { no_window } else { Vec::new() };
-    [first, call(id(n), FETCH, &[]), frame(DATA, END_STREAM, id(n), &[0; 5])].concat()
-}
-
-const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
-
-/// A new stream of a type with aliases: each thing that the client holds may be what one of its names means.
-fn may_be_aliases(n: u32) -> Vec<u8> {
-    let texts = |what: &str| (0..1000).map(|name| format!("{what}-{name}")).collect::<Vec<_>>();
-    let request = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: VHDS.to_owned(),
-        resource_names_subscribe: texts("route/asked"),
-        initial_resource_versions: texts("route/held")
-            .into_iter()
-            .map(|name| (name, "1".to_owned()))
-            .collect(),
-        ..Default::default()
-    };
-    [
-        call(id(n), &delta(), &[]),
-        data(id(n), &message(&request.encode_to_vec())),
-    ]
-    .concat()
-}
-
-/// A new stream that asks for all clusters.
-fn asks_for_all(n: u32) -> Vec<u8> {
-    [call(id(n), &delta(), &[]), data(id(n), &all())].concat()
-}

@@ -26,10 +26,10 @@ pub(super) enum Callers {
     ForbiddenVersions,
     /// One request of very many names, on ten connections.
     Names,
-    /// The same, of names for which a control plane gives no answer.
-    UnansweredNames,
-    /// They reject everything.
-    Rejections,
+    /// The same, of names for which a control plane gives no answer, on so many connections.
+    UnansweredNames(usize),
+    /// So many reject everything.
+    Rejections(usize),
 }
 
 pub(super) const CALLERS: &[(&str, Callers)] = &[
@@ -37,8 +37,14 @@ pub(super) const CALLERS: &[(&str, Callers)] = &[
     ("versions without any name", Callers::VersionsAlone),
     ("versions of forbidden names", Callers::ForbiddenVersions),
     ("very many names on several connections", Callers::Names),
-    ("very many names that nobody answers", Callers::UnansweredNames),
-    ("rejections of everything", Callers::Rejections),
+    ("very many names that nobody answers", Callers::UnansweredNames(10)),
+    ("large requests on sixty connections", Callers::UnansweredNames(60)),
+    ("rejections of everything", Callers::Rejections(400)),
+    ("rejections of everything, on 64 streams", Callers::Rejections(64)),
+    (
+        "rejections of everything, on a handful of streams",
+        Callers::Rejections(5),
+    ),
 ];
 
 /// How many names and versions are in one request: nearly as many as there may be on a stream.
@@ -60,8 +66,8 @@ impl Callers {
     /// How many there are.
     pub(super) const fn count(self) -> usize {
         match self {
-            Self::Versions | Self::VersionsAlone | Self::ForbiddenVersions | Self::Names | Self::UnansweredNames => 10,
-            Self::Rejections => 400,
+            Self::Versions | Self::VersionsAlone | Self::ForbiddenVersions | Self::Names => 10,
+            Self::UnansweredNames(count) | Self::Rejections(count) => count,
         }
     }
 
@@ -103,12 +109,12 @@ impl Callers {
             Self::VersionsAlone => versions_of(EDS, "", VERY_MANY),
             Self::ForbiddenVersions => versions_of(LDS, FORBIDDEN, VERY_MANY),
             Self::Names => names(EDS, some.collect(), Vec::new()),
-            Self::UnansweredNames => names(
+            Self::UnansweredNames(_) => names(
                 EDS,
                 some.map(|id| planes::name(planes::MUTE, &id)).collect(),
                 Vec::new(),
             ),
-            Self::Rejections => return None,
+            Self::Rejections(_) => return None,
         })
     }
 }

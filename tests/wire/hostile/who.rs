@@ -46,7 +46,7 @@ impl Who {
     /// Returns the paths that somebody visits meanwhile.
     pub(super) const fn visited(&self) -> &'static [&'static str] {
         match self {
-            Self::Callers(Callers::Rejections) => &["/ready", "/nacks"],
+            Self::Callers(Callers::Rejections(_)) => &["/ready", "/nacks"],
             Self::Clients(_) | Self::Callers(_) | Self::Plane(_) | Self::Switching | Self::Mixing => PROBES,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::rpc::Status;
 use distributary::wire::message;
@@ -13,7 +14,7 @@ use prost::Message as _;
 use crate::neighbours::packed;
 use crate::support::certificates::Authority;
 use crate::support::messages::node;
-use crate::support::raw::{DATA, call, frame};
+use crate::support::raw::{DATA, SETTINGS, call, frame};
 use crate::support::{ADS, CDS, EDS};
 use crate::tls::hello;
 use crate::tokens::ISSUER;
@@ -138,4 +139,52 @@ pub(super) fn begin(n: u32, path: &str) -> Vec<u8> {
 /// The beginning of a message of nearly 16 MiB.
 pub(super) fn unfinished(bytes: usize) -> Vec<u8> {
     [&[0, 0, 0xff, 0, 0][..], &vec![0; bytes]].concat()
+}
+
+/// A call in a class of its own: of nodes with this cluster.
+pub(super) fn of_class(n: u32, cluster: String) -> Vec<u8> {
+    let request = DiscoveryRequest {
+        node: Some(Node { cluster, ..node() }),
+        type_url: CDS.to_owned(),
+        ..Default::default()
+    };
+    [
+        call(id(n), &sotw(), &[]),
+        data(id(n), &message(&request.encode_to_vec())),
+    ]
+    .concat()
+}
+
+/// A question of CSDS that a rule allows.
+pub(super) fn asks_about_all(n: u32) -> Vec<u8> {
+    let no_window = frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0]);
+    let first = if n == 0 { no_window } else { Vec::new() };
+    [first, call(id(n), FETCH, &[]), frame(DATA, END_STREAM, id(n), &[0; 5])].concat()
+}
+
+const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
+
+/// A new stream of a type with aliases: each thing that the client holds may be what one of its names means.
+pub(super) fn may_be_aliases(n: u32) -> Vec<u8> {
+    let texts = |what: &str| (0..1000).map(|name| format!("{what}-{name}")).collect::<Vec<_>>();
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: VHDS.to_owned(),
+        resource_names_subscribe: texts("route/asked"),
+        initial_resource_versions: texts("route/held")
+            .into_iter()
+            .map(|name| (name, "1".to_owned()))
+            .collect(),
+        ..Default::default()
+    };
+    [
+        call(id(n), &delta(), &[]),
+        data(id(n), &message(&request.encode_to_vec())),
+    ]
+    .concat()
+}
+
+/// A new stream that asks for all clusters.
+pub(super) fn asks_for_all(n: u32) -> Vec<u8> {
+    [call(id(n), &delta(), &[]), data(id(n), &all())].concat()
 }

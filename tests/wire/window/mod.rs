@@ -4,6 +4,7 @@ mod csds;
 mod dump;
 mod events;
 mod first;
+mod hidden;
 mod reflection;
 mod standings;
 mod stats;

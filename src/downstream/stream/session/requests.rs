@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use bytes::Buf as _;
 use tonic::Status;
 
 use super::Session;
@@ -17,7 +16,8 @@ use crate::downstream::stream::decode::bounded;
 use crate::downstream::stream::ends::status;
 use crate::downstream::stream::keeping::Keeping;
 use crate::downstream::stream::large::{Large, Stage};
-use crate::downstream::stream::sliced::{Request, Sliced};
+use crate::downstream::stream::reading::{Either, Reading};
+use crate::downstream::stream::sliced::Sliced;
 use crate::protocol::{ReceiptKind, SLICE};
 use crate::wire::{Pieces, Scan, Share};
 use crate::xds::Dirty;
@@ -37,8 +37,12 @@ impl Session {
             (Ok(_), Some(Stage::Begun(sliced))) => self.take_slice(sliced),
             (Ok(_), Some(Stage::Unread(unread))) => {
                 let taken = unread.take();
-                taken.and_then(|(message, scan, kept)| self.read(message, scan, kept).map(drop))
+                taken.and_then(|(message, scan, kept)| {
+                    self.read(message, scan, kept)
+                        .map(|reading| self.rest = Some(Box::new(Large::reading(reading))))
+                })
             }
+            (Ok(_), Some(Stage::Reading(reading))) => self.take_part(reading),
             (Ok(_), None) => Ok(()),
         };
         if let Err(end) = taken {
@@ -65,28 +69,42 @@ impl Session {
             self.rest = Some(Box::new(Large::unread(message, scan, share)?));
             return Ok(0);
         }
-        self.read(message, scan, Keeping::new(share.clone()))
+        let mut reading = self.read(message, scan, Keeping::new(share.clone()))?;
+        while reading.go_on()? {}
+        self.begin_slices(reading)?;
+        Ok(scan.entries)
     }
 
-    fn read(&mut self, message: Pieces, scan: Scan, kept: Keeping) -> Result<usize, Status> {
-        let Scan { entries, versions, .. } = scan;
-        let room = match versions {
+    fn read(&self, message: Pieces, scan: Scan, keeping: Keeping) -> Result<Reading, Status> {
+        let room = match scan.versions {
             0 => None,
             versions => Some(self.bring(versions)?),
         };
-        let size = (message.remaining(), entries);
-        let request = Request::read(message, self.method.dialect, entries)?;
-        if let Request::Sotw(asked) = &request
+        Ok(Reading::begin(message, self.method.dialect, &scan, keeping, room))
+    }
+
+    /// Decodes the next part of a request.
+    fn take_part(&mut self, mut reading: Reading) -> Result<(), Status> {
+        if reading.go_on()? {
+            self.rest = Some(Box::new(Large::reading(reading)));
+            return Ok(());
+        }
+        self.begin_slices(reading)
+    }
+
+    /// Handles the first slice of a request that is decoded.
+    fn begin_slices(&mut self, reading: Reading) -> Result<(), Status> {
+        let (request, kept) = reading.finish();
+        if let Either::Sotw(asked) = &request
             && self.method.service.is_none()
             && asked.type_url == SYNCZ
         {
-            return self.ask_syncz(asked).map(|()| 0);
+            return self.ask_syncz(asked);
         }
         let library = &*self.shared.library;
-        let begun = Sliced::begin((request, room), size, kept, &mut self.server, library, self.now);
+        let begun = Sliced::begin(request, kept, &mut self.server, library, self.now);
         let begun = begun.map_err(|end| status(&self.shared, end))?;
-        self.take_slice(begun)?;
-        Ok(entries.min(SLICE))
+        self.take_slice(begun)
     }
 
     /// B-34: takes room for versions before they are decoded. Without them the client could not be told what is gone.
