@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::lease_changes::LeaseChanges;
@@ -20,7 +20,7 @@ use super::waiters::Waiters;
 use crate::Full;
 use crate::claims::{Claims, is_fair};
 use crate::vacancy::{NAME_BYTES, Vacancy};
-use xds::{Cut, Name, Target, TypeUrl};
+use xds::{Cut, Name, Slot, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
 pub(crate) struct Leases {
@@ -40,6 +40,14 @@ pub(crate) struct Leases {
 
 /// Up to so many collections are compared with each name. For more, it is quicker to look up the collection of the name.
 const FEW: usize = 16;
+
+/// Whether anything is known of the target of a type.
+pub(super) fn is_known(target: &Target, slot: Option<&Slot>) -> bool {
+    slot.is_some_and(|slot| match target {
+        Target::Wildcard => slot.wildcard.as_ref().is_some_and(|state| state.complete()),
+        Target::Name(name) => slot.known(name).is_some(),
+    })
+}
 
 impl Leases {
     pub(crate) fn new(linger: Duration, limit: usize, vacancy: Arc<Vacancy>) -> Self {
@@ -190,21 +198,38 @@ impl Leases {
     /// Returns the wanted targets of which nothing is known, in the order of types and names.
     pub(crate) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
         let mut unanswered = Vec::new();
-        for shard in &self.shards {
-            shard.lock().unanswered(cut, &mut unanswered);
-        }
+        self.for_unanswered(cut, |type_url, target| unanswered.push((type_url.clone(), target)));
         unanswered.sort_unstable();
         unanswered
     }
 
     /// Returns the wanted targets of a type of which nothing is known, in the order of names.
-    pub(crate) fn unanswered_in(&self, type_url: &TypeUrl, cut: &Cut) -> Vec<Target> {
+    pub(crate) fn unanswered_in(&self, of: &TypeUrl, cut: &Cut) -> Vec<Target> {
         let mut unanswered = Vec::new();
-        for shard in &self.shards {
-            shard.lock().unanswered_in(type_url, cut, &mut unanswered);
-        }
+        self.for_unanswered(cut, |type_url, target| {
+            unanswered.extend((type_url == of).then_some(target))
+        });
         unanswered.sort_unstable();
         unanswered
+    }
+
+    /// Calls `found` with the wanted targets of which nothing is known. There may be very many, and whoever serves clients needs the parts
+    /// meanwhile: each is held for a few microseconds at a time, and whoever waits for it comes first.
+    fn for_unanswered(&self, cut: &Cut, mut found: impl FnMut(&TypeUrl, Target)) {
+        let mut wanted = Vec::new();
+        for shard in &self.shards {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let held = shard.lock();
+                next = held.wanted_from(from, &mut wanted);
+                MutexGuard::unlock_fair(held);
+                for (type_url, target) in wanted.drain(..) {
+                    if !is_known(&target, cut.slot(&type_url)) {
+                        found(&type_url, target);
+                    }
+                }
+            }
+        }
     }
 
     /// Returns the types of which the target is wanted, and nothing is known of it.
@@ -340,5 +365,35 @@ impl Leases {
             Target::Name(name) => name.as_str(),
         };
         &self.shards[(xxh3_64(text.as_bytes()) % u64::from(SHARDS)) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shard::LOOKED_AT_ONCE;
+    use super::*;
+
+    /// However many leases there are, the part is free again after some of them.
+    #[test]
+    fn leases_are_looked_at_some_at_a_time() {
+        let (mut shard, hasher) = (Shard::new(0), RandomState::new());
+        let type_url = TypeUrl::new("a");
+        let set = Set::new(0);
+        for name in 0..3 * LOOKED_AT_ONCE + 1 {
+            let number = shard.open(&type_url, &Target::Name(Name::from(&*name.to_string())), &hasher);
+            if name % 2 == 0 {
+                shard.wait(number, &set, None);
+            }
+        }
+        let (mut wanted, mut next, mut looks) = (Vec::new(), Some(0), 0);
+        while let Some(from) = next {
+            let before = wanted.len();
+            next = shard.wanted_from(from, &mut wanted);
+            looks += 1;
+            assert!(wanted.len() - before <= LOOKED_AT_ONCE / 2);
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        assert_eq!((looks, wanted.len()), (4, 3 * LOOKED_AT_ONCE / 2 + 1));
     }
 }

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::lease_changes::{ENDS_IN_A_TURN, LeaseChanges};
+use super::leases::is_known;
 use super::set::Set;
 use super::sets::Reading;
 use super::waiters::Waiters;
 use crate::claims::Claims;
-use xds::{Cut, Name, Slot, Target, TypeUrl, Want};
+use xds::{Cut, Name, Target, TypeUrl, Want};
 
 /// The leases whose targets fall into this part.
 pub(super) struct Shard {
@@ -51,6 +52,9 @@ struct Lease {
 
 /// How many leases of one part are looked at in one turn because they have begun, or because nobody waits for them any more.
 const NEWS_IN_A_TURN: usize = ENDS_IN_A_TURN / SHARDS as usize / 4;
+
+/// How many leases are looked at before others may have the part.
+pub(super) const LOOKED_AT_ONCE: usize = 256;
 
 /// How many shards there are.
 pub(super) const SHARDS: u32 = 16;
@@ -288,40 +292,23 @@ impl Shard {
         }
     }
 
-    /// Adds what somebody waits for, and of which nothing is known.
-    pub(super) fn unanswered(&self, cut: &Cut, unanswered: &mut Vec<(TypeUrl, Target)>) {
-        for (type_url, typed) in &self.types {
-            let slot = cut.slot(type_url);
-            let lacking = typed.targets.iter().filter(|lease| self.lacks(*lease, slot));
-            unanswered.extend(lacking.map(|(target, _)| (type_url.clone(), target.clone())));
-        }
-    }
-
-    /// Adds what somebody waits for of a type, and of which nothing is known.
-    pub(super) fn unanswered_in(&self, type_url: &TypeUrl, cut: &Cut, unanswered: &mut Vec<Target>) {
-        if let Some(typed) = self.types.get(type_url) {
-            let slot = cut.slot(type_url);
-            let lacking = typed.targets.iter().filter(|lease| self.lacks(*lease, slot));
-            unanswered.extend(lacking.map(|(target, _)| target.clone()));
-        }
+    /// Adds what somebody waits for, of some leases from this one on. Returns from which one to go on, if there are more.
+    pub(super) fn wanted_from(&self, from: usize, wanted: &mut Vec<(Arc<TypeUrl>, Target)>) -> Option<usize> {
+        let to = from.saturating_add(LOOKED_AT_ONCE);
+        let some = self.leases.get(from..to.min(self.leases.len())).into_iter().flatten();
+        let some = some.flatten().filter(|lease| !lease.waiters.is_empty());
+        wanted.extend(some.map(|lease| (lease.type_url.clone(), lease.target.clone())));
+        (to < self.leases.len()).then_some(to)
     }
 
     /// Adds the types of which somebody waits for the target, and nothing is known of it.
     pub(super) fn unanswered_of(&self, target: &Target, cut: &Cut, unanswered: &mut Vec<TypeUrl>) {
         for (type_url, typed) in &self.types {
-            let lease = typed.targets.get_key_value(target);
-            if lease.is_some_and(|lease| self.lacks(lease, cut.slot(type_url))) {
+            let wanted = typed.targets.get(target).is_some_and(|number| self.is_wanted(*number));
+            if wanted && !is_known(target, cut.slot(type_url)) {
                 unanswered.push(type_url.clone());
             }
         }
-    }
-
-    fn lacks(&self, (target, number): (&Target, &u32), slot: Option<&Slot>) -> bool {
-        let known = |slot: &Slot| match target {
-            Target::Wildcard => slot.wildcard.as_ref().is_some_and(|state| state.complete()),
-            Target::Name(name) => slot.known(name).is_some(),
-        };
-        self.is_wanted(*number) && !slot.is_some_and(known)
     }
 
     fn close(&mut self, number: u32, turn: &mut LeaseChanges) {

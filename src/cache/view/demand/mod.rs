@@ -35,6 +35,9 @@ pub struct Demand {
     behind: AtomicBool,
 }
 
+/// Of how many targets the sessions are looked for before others may come or go.
+const WANTED_AT_ONCE: usize = 256;
+
 impl Demand {
     pub(super) fn new(settings: ViewSettings, vacancy: Arc<Vacancy>) -> Self {
         Self {
@@ -147,15 +150,20 @@ impl Demand {
     /// Returns the sessions that want any of these, each as a number of its own.
     #[must_use]
     pub fn sessions_of(&self, wanted: &[(TypeUrl, Target)]) -> BTreeSet<usize> {
-        let sets = self.sets.read();
-        let mut concerned = BTreeSet::new();
-        for (type_url, target) in wanted {
-            self.leases.waiters(type_url, target, |set| {
-                concerned.insert(set);
-            });
+        let mut sessions = BTreeSet::new();
+        // Somebody who comes or goes waits for some of them, not for all.
+        for some in wanted.chunks(WANTED_AT_ONCE) {
+            let sets = self.sets.read();
+            let mut concerned = BTreeSet::new();
+            for (type_url, target) in some {
+                self.leases.waiters(type_url, target, |set| {
+                    concerned.insert(set);
+                });
+            }
+            let members = concerned.into_iter().flat_map(|set| sets.members(set));
+            sessions.extend(members.map(|member| Arc::as_ptr(member).addr()));
         }
-        let members = concerned.into_iter().flat_map(|set| sets.members(set));
-        members.map(|member| Arc::as_ptr(member).addr()).collect()
+        sessions
     }
 
     /// Returns the sessions that have not dealt with a change, the longest first, each with the generation of that change.
