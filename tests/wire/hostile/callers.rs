@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::attack::{ADDRESSES, connect_from};
 use super::planes;
-use super::words::{FORBIDDEN, LDS, another, delta, names, sotw, versions, versions_of};
+use super::words::{FORBIDDEN, LDS, another, delta, sotw, versions, versions_of, very_many};
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
 use crate::support::{CDS, EDS};
@@ -103,17 +103,13 @@ impl Callers {
     /// The only request of those who do not reject.
     fn request(self) -> Option<Vec<u8>> {
         let stranger = another();
-        let some = (0..VERY_MANY).map(|name| format!("a-name-that-nobody-knows-{stranger}-{name}"));
         Some(match self {
             Self::Versions => versions(VERY_MANY),
             Self::VersionsAlone => versions_of(EDS, "", VERY_MANY),
             Self::ForbiddenVersions => versions_of(LDS, FORBIDDEN, VERY_MANY),
-            Self::Names => names(EDS, some.collect(), Vec::new()),
-            Self::UnansweredNames(_) => names(
-                EDS,
-                some.map(|id| planes::name(planes::MUTE, &id)).collect(),
-                Vec::new(),
-            ),
+            Self::Names => very_many(VERY_MANY, &format!("a-name-that-nobody-knows-{stranger}-")),
+            // They are short, because the relay reads no request over 16 MiB.
+            Self::UnansweredNames(_) => very_many(VERY_MANY, &planes::name(planes::MUTE, &format!("{stranger}-"))),
             Self::Rejections(_) => return None,
         })
     }

@@ -56,6 +56,18 @@ pub(super) fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<Str
     message(&request.encode_to_vec()).to_vec()
 }
 
+/// A request for very many names that begin so, written by hand: many attackers make theirs at the same time.
+pub(super) fn very_many(count: u32, prefix: &str) -> Vec<u8> {
+    const SUBSCRIBE: u8 = 3 << 3 | 2;
+    let mut request = names(EDS, Vec::new(), Vec::new()).split_off(5);
+    for number in 0..count {
+        let name = format!("{prefix}{number}");
+        request.extend([SUBSCRIBE, u8::try_from(name.len()).ok().filter(u8::is_ascii).unwrap()]);
+        request.extend_from_slice(name.as_bytes());
+    }
+    message(&request).to_vec()
+}
+
 /// How names of listeners begin that a rule of the fleet's relay forbids.
 pub(super) const FORBIDDEN: &str = "forbidden-";
 pub(super) const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
