@@ -141,7 +141,7 @@ fn older(one: &Condemned, clock: WallClock) -> Older {
         name: one.name().as_str().to_owned(),
         version: one.version.to_string(),
         served: one.stands_in.version().to_string(),
-        why: one.why().to_owned(),
+        why: one.why(),
         since: clock.time(one.since),
         words: one.objection.words().to_owned(),
     }
