@@ -1,21 +1,22 @@
 //! One type on one upstream stream: the wanted names, the held content, and how responses change it.
 //!
-//! Owns the state of every name. Knows nothing of the dialect's messages and the other types.
+//! Owns its parts, and what a response and the end of a wait do to several of them. Knows nothing of the dialect's messages and the other
+//! types.
 
 mod absence;
 mod clients;
 mod errors;
+mod exchange;
 mod members;
+mod name_errors;
 mod requests;
 mod restored;
 mod streams;
 mod times;
 mod whole;
-mod words;
 mod written;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use arcstr::ArcStr;
@@ -26,83 +27,85 @@ use super::completeness::{Completeness, Heard, Settled};
 use super::entry::{Entry, called};
 use super::ingest::Message;
 use super::kept::{Kept, Receipt};
-use super::late::Late;
 use super::outbound::Outbound;
-use super::silence::Silence;
-use words::LastWords;
-use xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
+use exchange::Exchange;
+use name_errors::NameErrors;
+use whole::Wildcard;
+use xds::{Changes, Dialect, Kind, Name, Reason, ServerFeatures, ServerWords, TypeUrl, Update};
 
 /// One type on one stream.
 ///
 /// Invariant: either a wildcard is wanted or names are, never both; everything in `kept` is wanted.
 #[derive(Debug)]
 pub(super) struct Feed {
-    pub(super) type_url: TypeUrl,
-    pub(super) outbound: Outbound,
-    silence: Silence,
-    wildcard: bool,
-    /// Nobody wants the wildcard any more, but the server goes on sending it on this stream.
-    hidden: bool,
+    type_url: TypeUrl,
+    outbound: Outbound,
+    exchange: Exchange,
+    wildcard: Wildcard,
+    completeness: Completeness,
     names: Awaited,
     collections: Collections,
     kept: Kept,
-    completeness: Completeness,
     /// The errors of wanted names.
-    errors: BTreeMap<Name, Arc<ResourceError>>,
-    features: ServerFeatures,
-    /// SotW: the version of the last response on this stream that was accepted as a whole.
-    pub(super) accepted: ArcStr,
-    last_words: LastWords,
-    /// E-24: what clients reject, if any has rejected anything.
-    late: Option<Box<Late>>,
-    patience: Patience,
-    /// The longest pause within the server's answer, if its end was seen and nobody has taken it yet.
-    pause: Option<Duration>,
-    /// What the changes are a part of.
-    phase: Phase,
-    /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
-    first_until: Option<Instant>,
-    /// Its place in the order in which types were first requested on this stream.
-    place: u32,
+    errors: NameErrors,
 }
 
-/// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
-/// may say nothing at all, and what it says much later is meant. Endpoints change so often that they get less.
-const FIRST_STATE: Duration = Duration::from_secs(30);
-const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
+/// What a response has changed.
+pub(super) struct Taken {
+    pub(super) changes: Option<Changes>,
+    /// The response, with its faults.
+    pub(super) message: Message,
+    /// The longest pause within the server's answer, if its end was seen.
+    pub(super) pause: Option<Duration>,
+}
 
 impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
             type_url,
             outbound: Outbound::default(),
-            silence: Silence::default(),
-            wildcard: false,
-            hidden: false,
+            exchange: Exchange::new(patience),
+            wildcard: Wildcard::Unwanted,
+            completeness: Completeness::new(),
             names: Awaited::default(),
             collections: Collections::default(),
             kept: Kept::default(),
-            completeness: Completeness::new(),
-            errors: BTreeMap::new(),
-            features,
-            accepted: ArcStr::new(),
-            last_words: LastWords::default(),
-            late: None,
-            patience,
-            pause: None,
-            phase: Phase::First,
-            first_until: None,
-            place: 0,
+            errors: NameErrors::new(features),
         }
     }
 
-    pub(super) fn wanted(&self) -> bool {
-        self.wildcard && !self.hidden || !self.names.is_empty()
+    pub(super) const fn type_url(&self) -> &TypeUrl {
+        &self.type_url
+    }
+
+    pub(super) const fn outbound(&self) -> &Outbound {
+        &self.outbound
+    }
+
+    /// Returns the same, for what has nothing to do with content.
+    pub(super) const fn outbound_mut(&mut self) -> &mut Outbound {
+        &mut self.outbound
+    }
+
+    pub(super) const fn wanted(&self) -> bool {
+        self.wildcard.is_wanted() || !self.names.is_empty()
+    }
+
+    /// Returns what the server said about the resource of this name, if it is held.
+    pub(super) fn words(&self, name: &Name) -> Option<ServerWords> {
+        let key = self.kept.canonical(name.as_str())?;
+        let (_, version) = self.kept.held(key.as_str())?;
+        Some(self.exchange.words(version))
+    }
+
+    /// Whether the server has said anything about the type since then, on this stream.
+    pub(super) fn has_heard_since(&self, then: Instant) -> bool {
+        self.exchange.has_heard_since(then)
     }
 
     /// Returns whether nothing is known yet of something that is wanted.
     pub(super) fn lacks(&self) -> bool {
-        let wildcard = self.wildcard && !self.hidden && !self.completeness.complete();
+        let wildcard = self.wildcard.is_wanted() && !self.completeness.complete();
         wildcard && self.kept.names().next().is_none() || self.names.lacks()
     }
 
@@ -128,9 +131,10 @@ impl Feed {
             return Vec::new();
         }
         self.outbound.leave(name);
-        self.outbound.forget_written(name);
-        self.errors.remove(name);
-        self.outbound.answered &= self.wanted();
+        self.errors.forget(name);
+        if !self.wanted() {
+            self.outbound.forget_answer();
+        }
         if name.is_collection() {
             return self.unwant_collection(name);
         }
@@ -153,18 +157,18 @@ impl Feed {
         }
     }
 
-    /// Takes a response. Returns what it changes, and the message with its faults.
-    pub(super) fn receive(
-        &mut self,
-        mut message: Message,
-        dialect: Dialect,
-        now: Instant,
-    ) -> (Option<Changes>, Message) {
-        if !self.wanted() && !self.hidden {
-            return (None, message);
+    /// Takes a response.
+    pub(super) fn receive(&mut self, mut message: Message, dialect: Dialect, now: Instant) -> Taken {
+        self.exchange.hear(&message, now);
+        if !self.wanted() && !self.wildcard.is_hidden() {
+            return Taken {
+                changes: None,
+                message,
+                pause: None,
+            };
         }
-        let first = !std::mem::replace(&mut self.outbound.answered, true);
-        self.pass(now);
+        let first = self.outbound.hear();
+        self.exchange.pass(now);
         let mut updates = Vec::new();
         let mut heard = Heard {
             news: false,
@@ -178,7 +182,7 @@ impl Feed {
             beats &= entry.body.is_none();
             // E-06: content that nobody requested is ignored without a NACK.
             let collection = self.covering(entry.name.as_str());
-            if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
+            if !self.wildcard.is_asked() && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
             let held = self.held(&mut entry, &message.version);
@@ -194,18 +198,21 @@ impl Feed {
             heard.news |= self.remove(&mut message, &aliases, &mut updates);
         }
         self.complain(&mut message, &mut updates);
+        let mut pause = None;
         let complete = match dialect {
             Dialect::Delta => {
                 self.heard(heard, now, &mut updates);
-                let settled = if self.wildcard {
-                    self.completeness.heard(heard, self.patience.wildcard(), now)
+                if self.wildcard.is_asked() {
+                    let quiet = self.exchange.patience().wildcard();
+                    let settled = self.completeness.heard(heard, quiet, now);
+                    pause = settled.pause;
+                    self.settled(settled, &mut updates)
                 } else {
-                    Settled::default()
-                };
-                self.settled(settled, &mut updates)
+                    None
+                }
             }
             // A response with nothing but heartbeats says nothing about other resources (E-10).
-            Dialect::Sotw if message.uncertain || beats && message.version == self.accepted => {
+            Dialect::Sotw if message.uncertain || beats && message.version == *self.outbound.acks().version() => {
                 self.collections.forget_mentioned();
                 None
             }
@@ -214,26 +221,31 @@ impl Feed {
                     let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
                     let mentioned = mentioned.into_iter().chain(spoiled).collect();
                     self.delete_others(&mentioned, &mut updates);
-                    self.absolve_others(&mentioned, &mut updates);
+                    let names = &self.names;
+                    self.errors
+                        .absolve_others(&mentioned, |name| names.contains(name), &mut updates);
                     updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
                 } else {
                     // Without full states, a server may leave out resources or split its answer into several responses.
                     self.heard(heard, now, &mut updates);
                 }
-                (self.wildcard && self.completeness.finish()).then_some(true)
+                (self.wildcard.is_asked() && self.completeness.finish()).then_some(true)
             }
         };
-        if !message.faults.none() {
+        if message.faults.none() {
+            self.outbound.acks_mut().accept(message.version.clone());
+        } else {
             self.completeness.refuse();
             self.collections.refuse();
         }
-        if message.faults.none() {
-            self.accepted = message.version.clone();
-        }
         self.conclude(dialect);
         let changes = self.changes(updates, complete, first.then_some(true));
-        self.settle();
-        (changes, message)
+        self.exchange.settle();
+        Taken {
+            changes,
+            message,
+            pause,
+        }
     }
 
     /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or
@@ -264,7 +276,7 @@ impl Feed {
             }
             let confirms = match &entry.version {
                 Some(_) => held == Some(true),
-                None => message.version == self.accepted,
+                None => message.version == *self.outbound.acks().version(),
             };
             if !confirms {
                 message.faults.add(
@@ -288,14 +300,14 @@ impl Feed {
         }
         for name in entry.names().chain(&answered) {
             self.names.known(name.as_str());
-            self.absolve(name.as_str(), updates);
+            self.errors.absolve(name.as_str(), updates);
         }
         match self.kept.receive(&self.type_url, entry, version, now) {
             Receipt::Same => {}
             Receipt::Put(resource, expiry, lost) => {
                 updates.push(Update::Put(resource, expiry));
                 for alias in lost {
-                    self.names.doubt(&alias, now + self.patience.does_not_exist);
+                    self.names.doubt(&alias, self.exchange.time_to_answer(now));
                 }
             }
             // E-11: the time to live is zero.
@@ -310,7 +322,6 @@ impl Feed {
         for name in settled.gone {
             self.gone(&name, Reason::Said, updates);
         }
-        self.pause = self.pause.max(settled.pause);
         settled.complete.then_some(true)
     }
 
@@ -353,13 +364,24 @@ impl Feed {
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {
         let any = !updates.is_empty() || complete.is_some() || answered.is_some();
-        (any && !self.hidden).then(|| Changes {
+        (any && !self.wildcard.is_hidden()).then(|| Changes {
             type_url: self.type_url.clone(),
-            wildcard: self.wildcard,
+            wildcard: self.wildcard.is_asked(),
             updates,
             complete,
             answered,
-            phase: self.phase,
+            phase: self.exchange.phase(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each view has one for each of its types, and there may be very many views.
+    #[test]
+    fn what_every_type_of_every_view_takes() {
+        assert!(size_of::<Feed>() <= 976, "{}", size_of::<Feed>());
     }
 }
