@@ -47,7 +47,7 @@ impl Feed {
         let all = self.wildcard.is_asked() && !self.completeness.complete();
         let all = all.then(|| Name::from(Name::WILDCARD));
         let open = all.iter().chain(self.names.open());
-        let open = open.filter(|name| self.errors.get(*name) != Some(error));
+        let open = open.filter(|name| self.errors.get(name) != Some(error));
         let open: Vec<Name> = open.cloned().collect();
         let mut updates = Vec::new();
         for name in open {
