@@ -38,6 +38,10 @@ struct Binding {
     fallback: Fallback,
     /// One for each watched server, by priority.
     seats: Vec<Seat>,
+    /// The types that have come to this owner since it leaves its server, which is not asked for them: what it has of them for others
+    /// is not read.
+    #[expect(clippy::box_collection, reason = "every stream has this value")]
+    unread: Option<Box<Vec<TypeUrl>>>,
 }
 
 /// Where a session finds its seats.
@@ -185,8 +189,9 @@ impl Seats {
     pub fn sight(&self, server: &Server) -> Sight {
         let keeps = |one: &Condemned| server.keeps(&one.type_url, one.name(), one.version);
         let cut = |binding: &Binding| {
-            let seat = binding.seat();
-            seat.map(|seat| seat.cut(&self.node, keeps)).unwrap_or_default()
+            let cut = binding.seat().map(|seat| seat.cut(&self.node, keeps));
+            let unread = binding.unread.iter().flat_map(|unread| &**unread);
+            unread.fold(cut.unwrap_or_default(), |cut, type_url| Arc::new(cut.without(type_url)))
         };
         let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.owners().clone());
         for binding in self.bindings.others() {
@@ -293,6 +298,7 @@ impl Binding {
             fallback: Fallback::new(route.servers.len(), route.reachability_only, patience),
             servers: route.servers,
             seats: seat.transpose()?.into_iter().collect(),
+            unread: None,
         })
     }
 
