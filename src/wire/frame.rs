@@ -6,12 +6,14 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use tonic::Status;
 
+use super::beginning::Beginning;
 use super::budget::{Charge, Share, Short};
 use super::encoding::Encoding;
 use super::inflating::Inflating;
+use super::pieces::Pieces;
 use super::response::PREFIX_LEN;
 use super::turn::Permit;
 
@@ -22,21 +24,18 @@ pub struct Deframer {
     bytes_max: u32,
     /// The unread rest of the last chunk.
     chunk: Bytes,
-    /// The beginning of an incomplete message, with its prefix.
-    partial: BytesMut,
+    /// The beginning of an incomplete message, with its prefix. In a box, because most streams have none most of the time.
+    partial: Option<Box<Beginning>>,
     inflating: Option<Box<Inflating>>,
     /// The part of the budget that this message takes.
     charge: Charge,
 }
 
-/// The most memory that is allocated for a message before its bytes have arrived.
-const RESERVE_BYTES_MAX: usize = 8 * 1024;
-
 /// The outcome of one read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Read {
     /// A message.
-    Message(Bytes),
+    Message(Pieces),
     /// No complete message until more bytes arrive.
     Nothing,
     /// A large message is being inflated: call again in the next turn of [`Deframer::poll_turn`], after others had theirs.
@@ -51,7 +50,7 @@ impl Deframer {
             encoding,
             bytes_max: u32::try_from(bytes_max).unwrap_or(u32::MAX),
             chunk: Bytes::new(),
-            partial: BytesMut::new(),
+            partial: None,
             inflating: None,
             charge: Charge::new(share),
         }
@@ -77,24 +76,23 @@ impl Deframer {
         if self.inflating.is_some() {
             return self.inflate();
         }
-        if self.chunk.is_empty() && self.partial.is_empty() {
+        if self.chunk.is_empty() && self.partial.is_none() {
             return Ok(Read::Nothing);
         }
         let Some((flag, length)) = self.prefix()? else {
             return Ok(Read::Nothing);
         };
         let whole = PREFIX_LEN + length;
-        let message = if self.partial.is_empty() && self.chunk.len() >= whole {
+        let message = if self.partial.is_none() && self.chunk.len() >= whole {
             let mut message = self.chunk.split_to(whole);
             message.advance(PREFIX_LEN);
-            message
+            Pieces::from(message)
         } else {
             self.gather(whole)?;
-            if self.partial.len() < whole {
+            let Some(partial) = self.partial.take_if(|partial| partial.len() >= whole) else {
                 return Ok(Read::Nothing);
-            }
-            // The message keeps the memory; the next message allocates its own.
-            let mut message = std::mem::take(&mut self.partial).freeze();
+            };
+            let mut message = partial.finish();
             message.advance(PREFIX_LEN);
             message
         };
@@ -125,7 +123,7 @@ impl Deframer {
     /// # Errors
     /// When the stream ended in the middle of a message.
     pub fn finish(&self) -> Result<(), Status> {
-        let got = self.partial.len() + self.chunk.len();
+        let got = self.partial.as_ref().map_or(0, |partial| partial.len()) + self.chunk.len();
         if got == 0 {
             return Ok(());
         }
@@ -136,17 +134,13 @@ impl Deframer {
 
     /// Returns the prefix (flag and length) of the current message, once all of it has arrived.
     fn prefix(&mut self) -> Result<Option<(u8, usize)>, Status> {
-        if !self.partial.is_empty() {
+        if self.partial.is_some() {
             self.gather(PREFIX_LEN)?;
         } else if self.chunk.len() < PREFIX_LEN {
             self.gather(PREFIX_LEN)?;
             return Ok(None);
         }
-        let mut bytes: &[u8] = if self.partial.is_empty() {
-            &self.chunk
-        } else {
-            &self.partial
-        };
+        let mut bytes = self.partial.as_ref().map_or(&*self.chunk, |partial| partial.front());
         let (Ok(flag), Ok(length)) = (bytes.try_get_u8(), bytes.try_get_u32()) else {
             return Ok(None);
         };
@@ -159,20 +153,14 @@ impl Deframer {
 
     /// Moves bytes from the chunk until there are `whole` bytes of the message.
     fn gather(&mut self, whole: usize) -> Result<(), Status> {
-        let missing = whole.saturating_sub(self.partial.len());
-        let take = missing.min(self.chunk.len());
-        let len = self.partial.len() + take;
-        if len > self.partial.capacity() {
-            // Doubles the memory, but never takes more than the message needs.
-            let room = len.max(2 * self.partial.capacity()).max(RESERVE_BYTES_MAX);
-            let room = room.min(whole).max(len);
-            self.hold(room.saturating_sub(PREFIX_LEN))?;
-            let mut larger = BytesMut::with_capacity(room);
-            larger.extend_from_slice(&self.partial);
-            self.partial = larger;
+        let partial = self.partial.get_or_insert_default();
+        loop {
+            let bytes = partial.bytes_with(&self.chunk, whole);
+            self.charge.set(bytes.saturating_sub(PREFIX_LEN))?;
+            if !partial.take(&mut self.chunk, whole) {
+                return Ok(());
+            }
         }
-        self.partial.extend_from_slice(&self.chunk.split_to(take));
-        Ok(())
     }
 
     /// Ready when the message must be given up because other connections need the memory. The stream must end with the status.
@@ -234,7 +222,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::wire::inflating::PIECE_BYTES;
+    use crate::wire::pieces::PIECE_BYTES;
     use crate::wire::{Budget, message};
 
     fn share() -> Arc<Share> {
@@ -258,7 +246,7 @@ mod tests {
         let mut messages = Vec::new();
         loop {
             match deframer.read()? {
-                Read::Message(message) => messages.push(message),
+                Read::Message(mut message) => messages.push(message.copy_to_bytes(message.remaining())),
                 Read::Busy => {}
                 Read::Nothing => return Ok(messages),
             }
@@ -324,7 +312,7 @@ mod tests {
             let held = budget.bytes();
             assert!(turns < 2 || held >= turns * PIECE_BYTES, "{held} in turn {turns}");
         };
-        assert_eq!((message.len(), turns, budget.bytes()), (1 << 20, 4, 0));
+        assert_eq!((message.remaining(), turns, budget.bytes()), (1 << 20, 4, 0));
 
         // Another connection holds most of the memory, and a request for more is refused.
         let mut other = Charge::new(budget.share());

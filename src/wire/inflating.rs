@@ -1,38 +1,36 @@
 //! A compressed message that is being inflated.
 //!
-//! Inflates a large message piece by piece, into memory of the size that its end states, so that nothing is copied while it grows.
-//! Does not know the limit on its size.
+//! Inflates a large message piece by piece, into as much memory as its end states, so that nothing is copied while it grows. Does not
+//! know the limit on its size.
 
 use std::io::{self, Read as _};
 use std::task::{Context, Poll};
 
+use bytes::Buf as _;
 use bytes::buf::Reader;
-use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
 
+use super::pieces::{PIECE_BYTES, Pieces};
 use super::turn::{Permit, Turns};
 
 /// A message that is being inflated.
 pub(super) struct Inflating {
-    decoder: GzDecoder<Reader<Bytes>>,
+    decoder: GzDecoder<Reader<Pieces>>,
     compressed: usize,
     /// How many bytes it has when it is inflated, as its end states. The decoder checks that.
     stated: usize,
-    inflated: Vec<u8>,
+    inflated: Pieces,
     turns: Turns,
 }
 
-/// The bytes that are inflated at a time. After each piece, others have their turn.
-pub(super) const PIECE_BYTES: usize = 256 * 1024;
-
 impl Inflating {
-    pub(super) fn new(message: Bytes) -> Self {
-        let size = message.last_chunk().map_or(0, |size| u32::from_le_bytes(*size));
+    pub(super) fn new(message: Pieces) -> Self {
+        let size = message.last_four().map_or(0, u32::from_le_bytes);
         Self {
-            compressed: message.len(),
+            compressed: message.remaining(),
             decoder: GzDecoder::new(message.reader()),
             stated: usize::try_from(size).unwrap_or(usize::MAX),
-            inflated: Vec::new(),
+            inflated: Pieces::default(),
             turns: Turns::default(),
         }
     }
@@ -61,17 +59,15 @@ impl Inflating {
         self.turns.poll_turn(cx)
     }
 
-    /// Inflates one more piece. Returns whether it was the last one.
+    /// Inflates one more piece, after which others have their turn. Returns whether it was the last one.
     pub(super) fn step(&mut self) -> io::Result<bool> {
-        let left = self.stated - self.inflated.len();
-        self.inflated.try_reserve_exact(left)?;
-        let piece = PIECE_BYTES.min(left);
-        let count = self
-            .decoder
-            .by_ref()
-            .take(piece as u64)
-            .read_to_end(&mut self.inflated)?;
-        if count == piece && piece < left {
+        let left = self.stated - self.inflated.remaining();
+        let size = PIECE_BYTES.min(left);
+        let mut piece = Vec::new();
+        piece.try_reserve_exact(size)?;
+        let count = self.decoder.by_ref().take(size as u64).read_to_end(&mut piece)?;
+        self.inflated.push(piece.into());
+        if count == size && size < left {
             return Ok(false);
         }
         // The decoder reads the end only when it is asked for more.
@@ -85,8 +81,8 @@ impl Inflating {
     }
 
     /// Returns the inflated message.
-    pub(super) fn whole(self) -> Bytes {
-        self.inflated.into()
+    pub(super) fn whole(self) -> Pieces {
+        self.inflated
     }
 }
 
@@ -94,7 +90,13 @@ impl Inflating {
 mod tests {
     use std::io::Write as _;
 
+    use bytes::Bytes;
+
     use super::*;
+
+    fn inflating(message: &[u8]) -> Inflating {
+        Inflating::new(Bytes::copy_from_slice(message).into())
+    }
 
     fn packed(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -106,13 +108,13 @@ mod tests {
     #[test]
     fn a_turn_inflates_one_piece() {
         for len in [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 9 * PIECE_BYTES + 1] {
-            let mut inflating = Inflating::new(packed(&vec![7; len]).into());
+            let mut inflating = inflating(&packed(&vec![7; len]));
             assert_eq!((inflating.stated(), inflating.is_large()), (len, len > PIECE_BYTES));
             for turn in 1.. {
-                let before = inflating.inflated.len();
+                let before = inflating.inflated.remaining();
                 let over = inflating.step().unwrap();
-                let inflated = &inflating.inflated;
-                assert!(inflated.len() - before <= PIECE_BYTES && inflated.capacity() == len);
+                let inflated = inflating.inflated.remaining() - before;
+                assert_eq!(inflated, PIECE_BYTES.min(len - before), "turn {turn} of {len} bytes");
                 assert_eq!(
                     over,
                     turn == len.div_ceil(PIECE_BYTES).max(1),
@@ -122,22 +124,22 @@ mod tests {
                     break;
                 }
             }
-            assert_eq!(inflating.whole(), vec![7; len]);
+            assert!(inflating.whole().copy_to_bytes(len) == vec![7; len], "{len} bytes");
         }
     }
 
-    /// A message whose end states another size is refused, and takes no more memory than it states.
+    /// A message whose end states another size is refused, and no more of it is inflated than it states.
     #[test]
     fn a_false_size_is_refused() {
         let mut message = packed(&[7; 1000]);
         let end = message.len() - 4;
         for (size, why) in [(0, "larger"), (999, "larger"), (1001, "checksum")] {
             message[end..].copy_from_slice(&u32::to_le_bytes(size));
-            let mut inflating = Inflating::new(message.clone().into());
+            let mut inflating = inflating(&message);
             let error = inflating.step().unwrap_err().to_string();
             assert!(error.contains(why), "{size}: {error}");
-            assert!(inflating.inflated.capacity() <= size as usize);
+            assert!(inflating.inflated.remaining() <= size as usize);
         }
-        assert!(Inflating::new(Bytes::from_static(&[1])).step().is_err());
+        assert!(inflating(&[1]).step().is_err());
     }
 }

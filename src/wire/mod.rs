@@ -3,6 +3,7 @@
 //! Owns framing, the encoding of responses around shared bytes, the gathering of small writes, and what all connections share: the memory
 //! for unfinished requests, and the turns of large ones. Knows nothing of sessions.
 
+mod beginning;
 mod budget;
 mod cork;
 mod deadline;
@@ -11,6 +12,7 @@ mod frame;
 mod gathering;
 mod inflating;
 mod listen;
+mod pieces;
 mod proxy;
 mod response;
 mod rope;
@@ -27,6 +29,7 @@ pub use deadline::timeout;
 pub use encoding::{ACCEPT_ENCODING, ACCEPTED_ENCODINGS, ENCODING, Encoding};
 pub use frame::{Deframer, Read};
 pub use listen::{Listener, Peer, Socket};
+pub use pieces::Pieces;
 pub use proxy::{ProxyFault, is_proxy_header, proxied};
 pub use response::{ResponseFields, encode, encode_gzip, message, message_of};
 pub use rope::{Progress, Rope};

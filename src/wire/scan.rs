@@ -3,9 +3,10 @@
 //! Owns a walk over the wire format that allocates nothing, so that 16 MiB of empty names never become 200 MiB of strings.
 //! Does not judge the content.
 
-use bytes::Bytes;
+use bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
+use super::pieces::Pieces;
 use crate::xds::Dialect;
 
 /// The sizes of the parts of a request for which decoding allocates memory.
@@ -61,12 +62,19 @@ impl Scan {
     ///
     /// # Errors
     /// When it is not valid protobuf.
-    pub fn of(request: &[u8], dialect: Dialect) -> Result<Self, Malformed> {
+    pub fn of(request: &Pieces, dialect: Dialect) -> Result<Self, Malformed> {
+        match request.whole() {
+            Some(mut whole) => Self::read(&mut whole, dialect),
+            None => Self::read(&mut request.clone(), dialect),
+        }
+    }
+
+    fn read(request: &mut impl Buf, dialect: Dialect) -> Result<Self, Malformed> {
         let mut scan = Self::default();
-        walk(request, |number, content| {
+        walk(request, 0, |number, length, rest| {
             match field(dialect, number) {
-                Field::Node => scan.node += content.len(),
-                Field::TypeUrl => scan.type_url += content.len(),
+                Field::Node => scan.node += length,
+                Field::TypeUrl => scan.type_url += length,
                 Field::Entry => scan.entries += 1,
                 Field::Version => {
                     scan.entries += 1;
@@ -75,7 +83,7 @@ impl Scan {
                 Field::Error => {
                     scan.rejects = true;
                     scan.entries += 1;
-                    walk(content, |number, _| {
+                    walk(rest, rest.remaining() - length, |number, _, _| {
                         scan.entries += usize::from(number == DETAILS);
                         Ok(())
                     })?;
@@ -109,41 +117,60 @@ pub fn acknowledgement(mut request: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Finds a field with this number that is longer than `bytes_max`. Returns what comes before it, what comes after it, and its
 /// content.
 #[must_use]
-pub fn around(request: &Bytes, number: u32, bytes_max: usize) -> Option<[Bytes; 3]> {
-    let (mut rest, mut found) = (&**request, None);
-    let at = |rest: &[u8]| request.len() - rest.len();
-    while !rest.is_empty() && found.is_none() {
-        let start = at(rest);
-        let (key, wire_type) = decode_key(&mut rest).ok()?;
-        let content = skip(wire_type, &mut rest).ok()?;
-        if key == number && content.len() > bytes_max {
-            found = Some([
-                request.slice(..start),
-                request.slice(at(rest)..),
-                request.slice_ref(content),
-            ]);
-        }
-    }
-    found
+pub fn around(request: &Pieces, number: u32, bytes_max: usize) -> Option<[Pieces; 3]> {
+    let [start, length, end] = match request.whole() {
+        Some(mut whole) => find(&mut whole, number, bytes_max),
+        None => find(&mut request.clone(), number, bytes_max),
+    }?;
+    let mut after = request.clone();
+    let before = after.split_to(start);
+    let mut content = after.split_to(end - start);
+    content.advance(end - start - length);
+    Some([before, after, content])
 }
 
-/// Calls `see` with every length-delimited field.
-fn walk(mut bytes: &[u8], mut see: impl FnMut(u32, &[u8]) -> Result<(), Malformed>) -> Result<(), Malformed> {
-    while !bytes.is_empty() {
-        let (number, wire_type) = decode_key(&mut bytes).map_err(|_| Malformed)?;
-        let content = skip(wire_type, &mut bytes)?;
-        if wire_type == WireType::LengthDelimited {
-            see(number, content)?;
+/// Returns where such a field starts, how long its content is, and where it ends.
+fn find(request: &mut impl Buf, number: u32, bytes_max: usize) -> Option<[usize; 3]> {
+    let all = request.remaining();
+    while request.has_remaining() {
+        let start = all - request.remaining();
+        let (key, wire_type) = decode_key(request).ok()?;
+        let length = length(wire_type, request).ok()?;
+        if length > request.remaining() {
+            return None;
         }
+        request.advance(length);
+        if key == number && length > bytes_max {
+            return Some([start, length, all - request.remaining()]);
+        }
+    }
+    None
+}
+
+/// Calls `see` with the number of every length-delimited field, its length, and the bytes from its content on, until `left` bytes are left.
+fn walk<B: Buf>(
+    bytes: &mut B,
+    left: usize,
+    mut see: impl FnMut(u32, usize, &mut B) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    while bytes.remaining() > left {
+        let (number, wire_type) = decode_key(bytes).map_err(|_| Malformed)?;
+        let length = length(wire_type, bytes)?;
+        let after = bytes.remaining().checked_sub(length).filter(|after| *after >= left);
+        let after = after.ok_or(Malformed)?;
+        if wire_type == WireType::LengthDelimited {
+            see(number, length, bytes)?;
+        }
+        bytes.advance(bytes.remaining() - after);
     }
     Ok(())
 }
 
-/// Skips the field whose key was just read. Returns its content, which is empty for a varint. Inlined although it has several
-/// callers, because it runs once for each name of a request.
+/// Returns the length of the content of the field whose key was just read; zero for a varint, which is skipped. Inlined although it has
+/// several callers, because it runs once for each name of a request.
 #[inline(always)]
-fn skip<'a>(wire_type: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
-    let length = match wire_type {
+fn length(wire_type: WireType, bytes: &mut impl Buf) -> Result<usize, Malformed> {
+    Ok(match wire_type {
         WireType::Varint => {
             decode_varint(bytes).map_err(|_| Malformed)?;
             0
@@ -156,20 +183,36 @@ fn skip<'a>(wire_type: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malfo
         }
         // Groups were deprecated long before these messages were defined.
         WireType::StartGroup | WireType::EndGroup => return Err(Malformed),
-    };
-    let (content, rest) = bytes.split_at_checked(length).ok_or(Malformed)?;
-    *bytes = rest;
-    Ok(content)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use prost::Message;
 
     use super::*;
     use crate::proto::envoy::config::core::v3::Node;
     use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
     use crate::proto::google::{protobuf::Any, rpc};
+
+    /// A request in pieces of so many bytes.
+    fn pieces(request: &[u8], size: usize) -> Pieces {
+        let mut pieces = Pieces::default();
+        for piece in request.chunks(size) {
+            pieces.push(Bytes::copy_from_slice(piece));
+        }
+        pieces
+    }
+
+    /// What the scan says of a request, into whatever pieces it is cut.
+    fn scanned(request: &[u8], dialect: Dialect) -> Result<Scan, Malformed> {
+        let whole = Scan::of(&pieces(request, usize::MAX), dialect);
+        for size in [1, 2, 3, 7, 64] {
+            assert_eq!(Scan::of(&pieces(request, size), dialect), whole, "in pieces of {size}");
+        }
+        whole
+    }
 
     fn locator() -> ResourceLocator {
         ResourceLocator { name: "l".to_owned() }
@@ -201,7 +244,7 @@ mod tests {
             type_url: 1,
             rejects: true,
         };
-        assert_eq!(Scan::of(&sotw.encode_to_vec(), Dialect::Sotw), Ok(scan));
+        assert_eq!(scanned(&sotw.encode_to_vec(), Dialect::Sotw), Ok(scan));
         let delta = DeltaDiscoveryRequest {
             node: Some(node),
             type_url: "tt".to_owned(),
@@ -220,7 +263,7 @@ mod tests {
             type_url: 2,
             rejects: true,
         };
-        assert_eq!(Scan::of(&delta.encode_to_vec(), Dialect::Delta), Ok(scan));
+        assert_eq!(scanned(&delta.encode_to_vec(), Dialect::Delta), Ok(scan));
     }
 
     /// An acknowledgement reads the same either way. Any other request, and a malformed one, is left to the decoder.
@@ -267,20 +310,19 @@ mod tests {
             resource_locators_subscribe: vec![locator()],
             ..Default::default()
         };
-        let encoded = Bytes::from(request.encode_to_vec());
-        assert_eq!(around(&encoded, 7, 1000), None);
-        assert_eq!(around(&encoded, 3, 0), None);
-        let [before, after, content] = around(&encoded, 7, 100).unwrap();
-        assert_eq!(rpc::Status::decode(content), Ok(error));
-        let mut rest = DeltaDiscoveryRequest::decode(before).unwrap();
-        rest.merge(after).unwrap();
-        assert_eq!(
-            rest,
-            DeltaDiscoveryRequest {
-                error_detail: None,
-                ..request
-            }
-        );
+        let without = DeltaDiscoveryRequest {
+            error_detail: None,
+            ..request.clone()
+        };
+        for size in [usize::MAX, 1, 100] {
+            let encoded = pieces(&request.encode_to_vec(), size);
+            assert!(around(&encoded, 7, 1000).is_none() && around(&encoded, 3, 0).is_none());
+            let [before, after, content] = around(&encoded, 7, 100).unwrap();
+            assert_eq!(rpc::Status::decode(content).as_ref(), Ok(&error));
+            let mut rest = DeltaDiscoveryRequest::decode(before).unwrap();
+            rest.merge(after).unwrap();
+            assert_eq!(rest, without, "in pieces of {size}");
+        }
     }
 
     #[test]
@@ -291,15 +333,15 @@ mod tests {
         }
         .encode_to_vec();
         for end in 1..whole.len() {
-            assert_eq!(Scan::of(&whole[..end], Dialect::Sotw), Err(Malformed), "cut at {end}");
+            assert_eq!(scanned(&whole[..end], Dialect::Sotw), Err(Malformed), "cut at {end}");
         }
         for bad in [
             &[0xff; 12][..],
             &[0x0b, 0x0c],
             &[0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
         ] {
-            assert_eq!(Scan::of(bad, Dialect::Delta), Err(Malformed), "{bad:?}");
+            assert_eq!(scanned(bad, Dialect::Delta), Err(Malformed), "{bad:?}");
         }
-        assert_eq!(Scan::of(&[], Dialect::Delta), Ok(Scan::default()));
+        assert_eq!(scanned(&[], Dialect::Delta), Ok(Scan::default()));
     }
 }

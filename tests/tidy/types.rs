@@ -32,9 +32,6 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("src/protocol/client/wire.rs", "DeltaResponse", 3),
     ("src/protocol/client/wire.rs", "SotwResponse", 3),
     ("src/telemetry/traces/change.rs", "News", 3),
-    ("src/upstream/ads_stream.rs", "AdsStream", 5),
-    ("src/upstream/leg/mod.rs", "Leg", 3),
-    ("src/upstream/rest/topic.rs", "Topic", 6),
     ("src/wire/sealed/batch.rs", "Batch", 1),
 ];
 

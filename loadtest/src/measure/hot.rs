@@ -7,13 +7,14 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use distributary::cache::{Library, Seat, View, ViewSettings};
 use distributary::classes::{Class, Classes};
 use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{Opening, Server, StreamLimits, StreamSettings, StreamTimers};
-use distributary::wire::{ResponseFields, Scan, acknowledgement, encode};
+use distributary::wire::{Pieces, ResponseFields, Scan, acknowledgement, encode};
 use distributary::xds::{
     Changes, Dialect, Dirty, Name, Phase, Resource, ResourceParts, Sight, Target, TypeUrl, Types, Update, Want,
 };
@@ -106,12 +107,12 @@ fn publish_to_some(sessions: usize) -> Step {
 
 /// A client's request: it is scanned, and decoded unless it is only an acknowledgement.
 fn read(request: &DeltaDiscoveryRequest) -> Step {
-    let bytes = request.encode_to_vec();
+    let message = Pieces::from(Bytes::from(request.encode_to_vec()));
     Box::new(move || {
-        let bytes = black_box(bytes.as_slice());
-        if acknowledgement(bytes).is_none() {
-            let scanned = black_box(Scan::of(bytes, Dialect::Delta)).is_ok();
-            let read = black_box(DeltaDiscoveryRequest::decode(bytes)).is_ok();
+        let message = black_box(&message);
+        if message.whole().and_then(acknowledgement).is_none() {
+            let scanned = black_box(Scan::of(message, Dialect::Delta)).is_ok();
+            let read = black_box(DeltaDiscoveryRequest::decode(message.clone())).is_ok();
             assert!(scanned && read, "a request was not read");
         }
     })

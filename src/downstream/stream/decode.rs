@@ -5,7 +5,7 @@
 use std::future::poll_fn;
 use std::task::{Poll, ready};
 
-use bytes::Bytes;
+use bytes::Buf as _;
 use prost::Message;
 use tonic::Status;
 
@@ -15,7 +15,7 @@ use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::proto::google::rpc::Status as Detail;
-use crate::wire::{Scan, around};
+use crate::wire::{Pieces, Scan, around};
 use crate::xds::Dialect;
 
 /// Reads the only request of a unary call.
@@ -30,7 +30,7 @@ pub(in crate::downstream) async fn only_request(
         resource_names: Vec::with_capacity(entries),
         ..Default::default()
     };
-    decode(&message, empty)
+    decode(message, empty)
 }
 
 /// Reads the id of the node in the first request of a stream that is refused; none without a request that can be read.
@@ -49,7 +49,7 @@ pub(in crate::downstream) async fn first_node(
     node.map(|node| node.id)
 }
 
-async fn first(requests: &mut Requests) -> Result<Bytes, Status> {
+async fn first(requests: &mut Requests) -> Result<Pieces, Status> {
     poll_fn(|cx| match ready!(requests.poll(cx, clock::now())) {
         Next::Message(message) => Poll::Ready(Ok(message)),
         Next::Later => {
@@ -65,7 +65,7 @@ async fn first(requests: &mut Requests) -> Result<Bytes, Status> {
 
 /// Checks the cost of decoding a message against the limits, before it is decoded. Returns what it counts.
 pub(super) fn bounded(
-    message: &[u8],
+    message: &Pieces,
     dialect: Dialect,
     shared: &Shared,
     settings: &ConnectionSettings,
@@ -121,17 +121,20 @@ const WORDS: u32 = 2;
 /// The most bytes that are read of the reason for a rejection; the rest is of no use.
 const DETAIL_BYTES_MAX: usize = 16 * 1024;
 
-/// Decodes a request into `into`, an empty one with room for all names: growing the list step by step would fragment the heap.
-pub(super) fn decode<M: Rejects>(message: &Bytes, mut into: M) -> Result<M, Status> {
+/// Decodes a request into `into`, an empty one with room for all names: growing the list step by step would fragment the heap. Each piece
+/// of the message is freed when it was decoded.
+pub(super) fn decode<M: Rejects>(message: Pieces, mut into: M) -> Result<M, Status> {
     let wrong = |error| Status::invalid_argument(format!("the request cannot be decoded: {error}"));
-    let Some([before, after, detail]) = around(message, M::DETAIL, DETAIL_BYTES_MAX) else {
-        into.merge(message.clone()).map_err(wrong)?;
+    let Some([before, after, detail]) = around(&message, M::DETAIL, DETAIL_BYTES_MAX) else {
+        into.merge(message).map_err(wrong)?;
         return Ok(into);
     };
+    drop(message);
     into.merge(before).map_err(wrong)?;
     into.merge(after).map_err(wrong)?;
-    let words = around(&detail, WORDS, 0).map(|[_, _, words]| words.slice(..words.len().min(DETAIL_BYTES_MAX)));
-    let words = words.unwrap_or_default();
+    let words = around(&detail, WORDS, 0).map(|[_, _, mut words]| words.split_to(DETAIL_BYTES_MAX));
+    let mut words = words.unwrap_or_default();
+    let words = words.copy_to_bytes(words.remaining());
     *into.detail() = Some(Detail {
         message: String::from_utf8_lossy(&words).into_owned(),
         ..Detail::default()
@@ -139,9 +142,9 @@ pub(super) fn decode<M: Rejects>(message: &Bytes, mut into: M) -> Result<M, Stat
     Ok(into)
 }
 
-fn malformed(message: &[u8]) -> Status {
+fn malformed(message: &Pieces) -> Status {
     Status::invalid_argument(format!(
         "the request of {} bytes is not a protobuf message",
-        message.len()
+        message.remaining()
     ))
 }

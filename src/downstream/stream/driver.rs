@@ -227,8 +227,9 @@ impl Driver {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Next::Message(message)) => {
                     let Some(share) = self.requests.share() else { continue };
-                    let names = self.session.handle_message(&message, share);
-                    allowance.count(message.len(), names);
+                    let bytes = message.remaining();
+                    let names = self.session.handle_message(message, share);
+                    allowance.count(bytes, names);
                 }
                 Poll::Ready(Next::Later) => allowance.stop(),
                 Poll::Ready(Next::Closed) => {

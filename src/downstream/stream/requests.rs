@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use bytes::Bytes;
 use h2::RecvStream;
 use tonic::Status;
 
 use super::pace::Pace;
 use crate::downstream::request_body::poll_chunk;
-use crate::wire::{Deframer, Read, Share};
+use crate::wire::{Deframer, Pieces, Read, Share};
 
 /// The requests of a client on one stream.
 pub(in crate::downstream) struct Requests {
@@ -28,7 +27,7 @@ pub(in crate::downstream) struct Requests {
 #[derive(Debug)]
 pub(super) enum Next {
     /// A request.
-    Message(Bytes),
+    Message(Pieces),
     /// A large message is being inflated: poll again after others have had their turn.
     Later,
     /// There are no more requests: the client has closed its side.

@@ -7,7 +7,6 @@
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tonic::Status;
 
 use super::accounts::Accounts;
@@ -16,6 +15,7 @@ use super::keeping::Keeping;
 use crate::cache::{Library, Room};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
+use crate::wire::Pieces;
 use crate::xds::Dialect;
 
 /// A decoded request.
@@ -52,7 +52,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 impl Request {
     /// Decodes a request, with room for `entries` names.
-    pub(super) fn read(message: &Bytes, dialect: Dialect, entries: usize) -> Result<Self, Status> {
+    pub(super) fn read(message: Pieces, dialect: Dialect, entries: usize) -> Result<Self, Status> {
         Ok(match dialect {
             Dialect::Sotw => {
                 let empty = DiscoveryRequest {

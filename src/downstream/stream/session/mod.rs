@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Buf as _;
 use tonic::Status;
 
 use super::accounts::Accounts;
@@ -28,7 +28,7 @@ use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::protocol::{Code, End, Response, Server};
-use crate::wire::{Rope, Share, acknowledgement};
+use crate::wire::{Pieces, Rope, Share, acknowledgement};
 use crate::xds::{self, Dialect, Sight};
 use foreseen::foreseen;
 use syncz::Syncz;
@@ -107,8 +107,8 @@ impl Session {
     }
 
     /// Handles one request, unless it is large and waits for its turn, within the connection's `share` of memory. Returns how many names were handled.
-    pub(super) fn handle_message(&mut self, message: &Bytes, share: &Arc<Share>) -> usize {
-        if self.end.is_some() || self.handle_acknowledgement(message) {
+    pub(super) fn handle_message(&mut self, message: Pieces, share: &Arc<Share>) -> usize {
+        if self.end.is_some() || message.whole().is_some_and(|whole| self.handle_acknowledgement(whole)) {
             return 0;
         }
         self.stirred = true;

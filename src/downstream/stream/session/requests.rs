@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use bytes::Bytes;
+use bytes::Buf as _;
 use tonic::Status;
 
 use super::Session;
@@ -19,7 +19,7 @@ use crate::downstream::stream::keeping::Keeping;
 use crate::downstream::stream::large::{Large, Stage};
 use crate::downstream::stream::sliced::{Request, Sliced};
 use crate::protocol::{ReceiptKind, SLICE};
-use crate::wire::{Scan, Share};
+use crate::wire::{Pieces, Scan, Share};
 use crate::xds::Dirty;
 
 impl Session {
@@ -37,7 +37,7 @@ impl Session {
             (Ok(_), Some(Stage::Begun(sliced))) => self.take_slice(sliced),
             (Ok(_), Some(Stage::Unread(unread))) => {
                 let taken = unread.take();
-                taken.and_then(|(message, scan, kept)| self.read(&message, scan, kept).map(drop))
+                taken.and_then(|(message, scan, kept)| self.read(message, scan, kept).map(drop))
             }
             (Ok(_), None) => Ok(()),
         };
@@ -58,8 +58,8 @@ impl Session {
     }
 
     /// Decodes and handles a request, or lets it wait for its turn. Returns how many names were handled.
-    pub(super) fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
-        let scan = bounded(message, self.method.dialect, &self.shared, self.settings())?;
+    pub(super) fn try_handle(&mut self, message: Pieces, share: &Arc<Share>) -> Result<usize, Status> {
+        let scan = bounded(&message, self.method.dialect, &self.shared, self.settings())?;
         // A rejection is followed by a try, and very many clients may reject a change at the same time.
         if scan.entries > SLICE || scan.rejects {
             self.rest = Some(Box::new(Large::unread(message, scan, share)?));
@@ -68,12 +68,13 @@ impl Session {
         self.read(message, scan, Keeping::new(share.clone()))
     }
 
-    fn read(&mut self, message: &Bytes, scan: Scan, kept: Keeping) -> Result<usize, Status> {
+    fn read(&mut self, message: Pieces, scan: Scan, kept: Keeping) -> Result<usize, Status> {
         let Scan { entries, versions, .. } = scan;
         let room = match versions {
             0 => None,
             versions => Some(self.bring(versions)?),
         };
+        let size = (message.remaining(), entries);
         let request = Request::read(message, self.method.dialect, entries)?;
         if let Request::Sotw(asked) = &request
             && self.method.service.is_none()
@@ -81,7 +82,7 @@ impl Session {
         {
             return self.ask_syncz(asked).map(|()| 0);
         }
-        let (library, size) = (&*self.shared.library, (message.len(), entries));
+        let library = &*self.shared.library;
         let begun = Sliced::begin((request, room), size, kept, &mut self.server, library, self.now);
         let begun = begun.map_err(|end| status(&self.shared, end))?;
         self.take_slice(begun)?;

@@ -1,0 +1,157 @@
+//! A message that is read once from the front, in one piece or in several.
+//!
+//! Owns the order of the pieces, and frees each as soon as it was read: what is made of a large message takes the place of the message.
+//! Does not know what is in it.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+
+/// A message. Nearly every message is one piece.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces {
+    /// Empty only if nothing is left.
+    first: Bytes,
+    rest: VecDeque<Bytes>,
+    /// The bytes of `rest`.
+    rest_bytes: usize,
+}
+
+/// How large the pieces of a large message are.
+pub(super) const PIECE_BYTES: usize = 256 * 1024;
+
+impl Pieces {
+    /// Returns all that is left, if that is one piece.
+    #[must_use]
+    #[inline]
+    pub fn whole(&self) -> Option<&[u8]> {
+        self.rest.is_empty().then_some(&*self.first)
+    }
+
+    /// Takes the next `bytes` bytes, or all if there are fewer. Copies nothing.
+    #[must_use]
+    pub fn split_to(&mut self, bytes: usize) -> Self {
+        let mut taken = Self::default();
+        let mut missing = bytes.min(self.remaining());
+        while missing > 0 {
+            let piece = self.first.split_to(missing.min(self.first.len()));
+            missing -= piece.len();
+            taken.push(piece);
+            self.drop_read();
+        }
+        taken
+    }
+
+    /// Returns the last four bytes, if there are so many.
+    pub(super) fn last_four(&self) -> Option<[u8; 4]> {
+        let mut last = self.clone();
+        last.advance(last.remaining().checked_sub(4)?);
+        Some(last.get_u32_ne().to_ne_bytes())
+    }
+
+    /// Adds a piece to the end.
+    pub(super) fn push(&mut self, piece: Bytes) {
+        if self.first.is_empty() {
+            self.first = piece;
+        } else if !piece.is_empty() {
+            self.rest_bytes += piece.len();
+            self.rest.push_back(piece);
+        }
+    }
+
+    /// Goes on to the next piece if the first one was read.
+    #[inline]
+    fn drop_read(&mut self) {
+        if self.first.is_empty()
+            && let Some(next) = self.rest.pop_front()
+        {
+            self.rest_bytes -= next.len();
+            self.first = next;
+        }
+    }
+}
+
+impl From<Bytes> for Pieces {
+    #[inline]
+    fn from(first: Bytes) -> Self {
+        Self {
+            first,
+            ..Self::default()
+        }
+    }
+}
+
+impl Buf for Pieces {
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.first.len() + self.rest_bytes
+    }
+
+    #[inline]
+    fn chunk(&self) -> &[u8] {
+        &self.first
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        debug_assert!(count <= self.remaining(), "read past the end");
+        let mut left = count;
+        while left > self.first.len() && !self.rest.is_empty() {
+            left -= self.first.len();
+            self.first.clear();
+            self.drop_read();
+        }
+        self.first.advance(left.min(self.first.len()));
+        self.drop_read();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces() -> (Pieces, &'static [u8]) {
+        let mut pieces = Pieces::from(Bytes::from_static(b"one"));
+        for piece in [&b""[..], b"three", b"x"] {
+            pieces.push(Bytes::from_static(piece));
+        }
+        (pieces, b"onethreex")
+    }
+
+    fn all(mut pieces: Pieces) -> Vec<u8> {
+        pieces.copy_to_bytes(pieces.remaining()).to_vec()
+    }
+
+    #[test]
+    fn every_way_of_reading_gives_the_same_bytes() {
+        let whole = pieces().1;
+        for at in 0..=whole.len() {
+            let mut rest = pieces().0;
+            let front = rest.split_to(at);
+            assert_eq!((all(front), all(rest)), (whole[..at].to_vec(), whole[at..].to_vec()));
+            let mut rest = pieces().0;
+            rest.advance(at);
+            assert_eq!((rest.remaining(), all(rest)), (whole.len() - at, whole[at..].to_vec()));
+        }
+        let mut rest = pieces().0;
+        assert_eq!((all(rest.split_to(99)), rest.remaining()), (whole.to_vec(), 0));
+        assert!(!rest.has_remaining() && rest.chunk().is_empty());
+        assert_eq!(pieces().0.last_four(), Some(*b"reex"));
+        assert_eq!(Pieces::from(Bytes::from_static(b"x")).last_four(), None);
+    }
+
+    /// What was read is not kept.
+    #[test]
+    fn a_piece_is_freed_when_it_was_read() {
+        let piece = |byte| Bytes::from(vec![byte; 10]);
+        let (first, second) = (piece(1), piece(2));
+        let mut pieces = Pieces::from(first.clone());
+        pieces.push(second.clone());
+        assert!(pieces.whole().is_none() && !first.is_unique());
+        pieces.advance(10);
+        assert!(first.is_unique() && !second.is_unique());
+        assert_eq!(pieces.whole(), Some(&*second));
+        drop(pieces.split_to(10));
+        assert!(second.is_unique());
+    }
+}
