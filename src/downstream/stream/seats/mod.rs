@@ -169,12 +169,6 @@ impl Seats {
         rung
     }
 
-    /// Whether questions about the whole session are answered here: it has one answer, though it may read several views.
-    fn answers_at(&self, binding: &Binding) -> bool {
-        let first = self.bindings.iter().find(|binding| !binding.seats.is_empty());
-        first.is_some_and(|first| std::ptr::eq(first, binding))
-    }
-
     /// Records that the session has handled all changes of the types for which `at` is true. Returns whether others are left.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
         let mut others = false;
@@ -188,11 +182,7 @@ impl Seats {
     #[must_use]
     pub fn sight(&self, server: &Server) -> Sight {
         let keeps = |one: &Condemned| server.keeps(&one.type_url, one.name(), one.version);
-        let cut = |binding: &Binding| {
-            let cut = binding.seat().map(|seat| seat.cut(&self.node, keeps));
-            let unread = binding.unread.iter().flat_map(|unread| &**unread);
-            unread.fold(cut.unwrap_or_default(), |cut, type_url| Arc::new(cut.without(type_url)))
-        };
+        let cut = |binding: &Binding| binding.cut(&self.node, keeps);
         let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.owners().clone());
         for binding in self.bindings.others() {
             if let Some(owner) = &binding.owner {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::bindings::Bindings;
 use super::{Binding, Places, Seats};
 use crate::cache::{NoPlace, Route, Scopes, Seat, View};
+use crate::classes::Node;
 use crate::protocol::{Fallback, Server};
-use crate::xds::{Owners, TypeUrl, Want};
+use crate::xds::{Condemned, Cut, Owners, TypeUrl, Want};
 
 impl Seats {
     /// Takes up the present routes. Returns whether anything is read for another owner than before.
@@ -80,6 +81,13 @@ impl Binding {
             self.leave_unread(&want.type_url);
         }
         Ok(())
+    }
+
+    /// Returns what the session reads.
+    pub(super) fn cut(&self, node: &Node, keeps: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
+        let cut = self.seat().map(|seat| seat.cut(node, keeps));
+        let unread = self.unread.iter().flat_map(|unread| &**unread);
+        unread.fold(cut.unwrap_or_default(), |cut, type_url| Arc::new(cut.without(type_url)))
     }
 
     fn leave_unread(&mut self, type_url: &TypeUrl) {
