@@ -54,7 +54,7 @@ async fn says(plane: &mut Plane, all: &[(&str, &str)]) -> (Call, Node) {
 }
 
 /// An id of a client in a bucket from here, below there.
-fn id(from: u16, below: u16) -> String {
+pub(crate) fn id(from: u16, below: u16) -> String {
     let mut all = (0..).map(|number: u32| format!("client-{number}"));
     all.find(|id| bucket(id).is_some_and(|bucket| (from..below).contains(&bucket)))
         .unwrap()

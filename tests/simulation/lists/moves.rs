@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use xds::ServerState;
 
+use super::Plan;
 use crate::client::Persona;
 use crate::judge::Moment;
 use crate::origins::Origins;
@@ -37,9 +38,10 @@ impl World {
         let (mut moves, mut left) = (Vec::new(), Vec::new());
         let rerouted = stream.plan.as_ref().is_none_or(|plan| !Arc::ptr_eq(plan, &lists.plan));
         let earlier: BTreeSet<usize> = stream.reads.values().copied().collect();
+        let mut earlier_plan = None;
         if rerouted {
             self.course.log(|| format!("stream {id}: takes up the present lists"));
-            stream.plan = Some(lists.plan.clone());
+            earlier_plan = stream.plan.replace(lists.plan.clone());
             stream.reads.retain(|owner, _| place.server(owner.as_deref()).is_some());
             stream.leaving.retain(|owner, _| stream.reads.contains_key(owner));
         }
@@ -57,7 +59,11 @@ impl World {
             let owner = authority.map(str::to_owned);
             if rerouted && earlier.contains(&server) && before.is_none_or(|before| before == server) {
                 self.course.tally.hit(Rule::G21);
+                let list = |plan: &Plan| plan.route(authority, stream.client).cloned();
+                let same = earlier_plan.as_deref().and_then(list) == list(&lists.plan);
                 match at(server) {
+                    // It goes on as before.
+                    Some(_) if same && before.is_some() => {}
                     Some(0) => drop(stream.leaving.remove(&owner)),
                     Some(_) | None => drop(stream.leaving.insert(owner, server)),
                 }
@@ -67,7 +73,9 @@ impl World {
             if leaves == Some(server) {
                 continue;
             }
-            if at(server).is_some() && (leaves.is_some() || rerouted && before.is_some()) {
+            // What has another owner now was read elsewhere before, and perhaps has moved on at once.
+            let parted = before.is_some() || at(server) != Some(0);
+            if at(server).is_some() && (leaves.is_some() || rerouted && parted) {
                 stream.leaving.remove(&owner);
                 left.push((authority, server));
                 continue;
