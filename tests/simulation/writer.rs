@@ -115,20 +115,18 @@ impl Writer {
             return;
         };
         let target = (kind, want.target.clone());
-        let _ = if want.wanted {
-            self.wanted.insert(target)
+        if want.wanted {
+            self.wanted.insert(target);
         } else {
-            self.wanted.remove(&target)
-        };
+            self.wanted.remove(&target);
+            self.guard.handle_unwanted(&want.type_url, &want.target);
+            self.crossings.handle_unwanted(&want.type_url, &want.target);
+        }
     }
 
     /// The same, for the machines; returns what they must be told.
     pub(crate) fn demand(&mut self, want: &Want) -> Vec<(Leg, Want)> {
         self.note_want(want);
-        if !want.wanted {
-            self.guard.handle_unwanted(&want.type_url, &want.target);
-            self.crossings.handle_unwanted(&want.type_url, &want.target);
-        }
         self.demand.handle_want(want, &self.view.cut())
     }
 

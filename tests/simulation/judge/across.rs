@@ -29,10 +29,12 @@ impl Across<'_> {
             return true;
         };
         let owner = owner(kind, name.as_str(), &lists.plan.sourced);
+        let listed = |zone: &&Zone| lists.plan.lists(owner.as_deref(), zone.writer.view.server());
         let open = self
             .origins
             .iter()
-            .filter(|zone| zone.writer.attached && zone.below.is_none());
+            .filter(|zone| zone.writer.attached && zone.below.is_none())
+            .filter(listed);
         let (read, others): (Vec<&Zone>, Vec<&Zone>) =
             open.partition(|zone| zone.writer.view.demand().readers_of(owner.as_deref()).0 > 0);
         let all = if read.is_empty() { others } else { read };

@@ -28,6 +28,11 @@ impl Zone {
     }
 }
 
+/// An owner, and the server of the present list to which a session has moved for it.
+type Left = (Option<&'static str>, usize);
+/// An owner, from where and to where a session has moved within its list, and what comes before that.
+type Move = (Option<&'static str>, usize, usize, Vec<usize>);
+
 impl World {
     /// G-03, G-04, G-08: no session moves without need, and never to a server that does not answer.
     pub(crate) fn see_moves(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
@@ -93,21 +98,27 @@ impl World {
             let client = &self.clients[stream.client];
             self.judge.see(&Moment::Moved(client), &mut self.course.tally)?;
         }
+        self.judge_moves(stream, left, moves).map_err(wrong)?;
+        self.check_seats(stream).map_err(wrong)
+    }
+
+    /// Judges moves to servers of the present list, and those within one list.
+    fn judge_moves(&mut self, stream: &Stream, left: Vec<Left>, moves: Vec<Move>) -> Result<(), Broken> {
+        let id = stream.id;
         for (authority, to) in left {
             self.course
                 .log(|| format!("stream {id}: {authority:?} to server {to}, of the present list"));
-            self.check_arrival(authority, to, Rule::G21).map_err(wrong)?;
+            self.check_arrival(authority, to, Rule::G21)?;
         }
         for (authority, from, to, above) in moves {
             self.course
                 .log(|| format!("stream {id}: {authority:?} from server {from} to {to}"));
-            self.check_move(stream, authority, from, to, !above.contains(&from))
-                .map_err(wrong)?;
+            self.check_move(stream, authority, from, to, !above.contains(&from))?;
             if above.contains(&from) {
                 above.iter().for_each(|server| self.origins[*server].stand_in());
             }
         }
-        self.check_seats(stream).map_err(wrong)
+        Ok(())
     }
 
     fn check_move(

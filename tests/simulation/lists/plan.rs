@@ -87,6 +87,12 @@ impl Plan {
         self.routes.route(owner, &node)
     }
 
+    /// Whether any client can read what an owner has at a server.
+    pub(crate) fn lists(&self, owner: Option<&str>, server: usize) -> bool {
+        let mut routes = (0..CLIENTS).filter_map(|client| self.route(owner, client));
+        routes.any(|route| route.servers.contains(&server))
+    }
+
     /// The first servers of an owner, of all clients.
     pub(super) fn firsts(&self, owner: Option<&str>) -> impl Iterator<Item = usize> {
         let routes = (0..CLIENTS).filter_map(move |client| self.route(owner, client));
