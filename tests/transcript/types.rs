@@ -20,7 +20,7 @@ fn the_only_one() {
     }
 }
 
-/// A-09, G-20: whatever name a change may be of, nothing is left to be looked at once the client has it.
+/// A-09: who was sent everything has nothing left to be looked at, whatever names others ask for the same content by.
 #[test]
 fn the_only_one_leaves_nothing_to_look_at() {
     for (asked, _) in EVERYTHING {
@@ -29,9 +29,11 @@ fn the_only_one_leaves_nothing_to_look_at() {
             origin put nds @1
             client subscribe nds {asked}
             client <- nds [@1], ack
-            client rests
+            second subscribe nds x
+            second <- nds [@1], ack
             origin put nds @2
             client <- nds [@2], ack
+            second <- nds [@2], ack
             client rests
             "
         ));
