@@ -45,7 +45,6 @@ const APART: &[(&str, &str)] = &[
     ("loadtest/src/story/returning.rs", "Play"),
     ("loadtest/src/story/streams.rs", "Play"),
     ("loadtest/src/story/streams.rs", "Scenario"),
-    ("src/cli/status/clients.rs", "Client"),
     ("src/cli/status/overview.rs", "Difference"),
     ("src/downstream/overload.rs", "Shared"),
     ("src/upstream/rest/mod.rs", "Writer"),

@@ -35,7 +35,8 @@ impl Origins {
             }
             // G-10: a session leaves a server that fails, not one that is slow.
             let fails = |server: &&usize| self.zones[**server].writer.view.cut().server_state() == ServerState::Failing;
-            let leaving = stream.leaving.contains_key(&authority.map(str::to_owned));
+            // Whether it has come to a server of the present list that it read before, nobody can see.
+            let leaving = stream.leaving.contains_key(&authority.map(str::to_owned)) && !servers.contains(server);
             let above: Vec<usize> = match leaving {
                 // G-21: it waits for the first one that does not fail.
                 true => servers
