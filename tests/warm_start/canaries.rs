@@ -90,6 +90,11 @@ async fn from_one_control_plane_to_another() {
     assert!(streams[1].1.is_silent().await && streams[2].1.is_silent().await);
     stage.shows(&format!("canary 5%::{}::sessions::1", b.address)).await;
     stage.shows(&format!("#old::{}::sessions::2", a.address)).await;
+    let (_, shown) = stage.relay.command(&["status", "--servers"]);
+    for (name, server) in [("#old", a.address), ("canary 5%", b.address)] {
+        let of_server = |line: &&str| line.contains(&server.to_string()) && line.contains(name);
+        assert!(shown.lines().any(|line| of_server(&line)), "{name}: {shown}");
+    }
 
     stage.reload(&story.replace("5%", "50%"));
     assert_eq!(next(&mut streams[1].1).await, differs);
