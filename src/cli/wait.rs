@@ -2,16 +2,16 @@
 //!
 //! Owns when that is so, over several relays. The relays count.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
-use serde::Deserialize;
 
 use super::asking::{AdminAccess, Answer, Bounds, Relay, encoded, now, time};
+use crate::answers::{Content, Holders, Whole};
 use crate::xds::{TypeUrl, printable};
 
 /// Wait until the clients that ask for a resource have accepted it; exit code 1 says who has not
@@ -46,41 +46,12 @@ struct Target {
 
 /// How far the clients of one relay are.
 struct Progress {
-    accepted: u64,
-    all: u64,
+    accepted: usize,
+    all: usize,
     /// Some who have not accepted it.
     others: Vec<String>,
     /// Why the count is not about the right content.
     other_content: Option<&'static str>,
-}
-
-/// What a relay says of the resource, as far as it matters here.
-#[derive(Debug, Deserialize)]
-struct Relayed {
-    contents: Vec<Content>,
-    /// By how it stands with them.
-    clients: BTreeMap<String, Clients>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Content {
-    /// The relay's version.
-    version: Option<String>,
-    /// That of the control plane.
-    version_info: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Clients {
-    count: u64,
-    /// How many by the relay's version.
-    versions: BTreeMap<String, u64>,
-    some: Vec<Client>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Client {
-    node: String,
 }
 
 /// How often relays are asked.
@@ -141,19 +112,22 @@ impl Wait {
         })
     }
 
-    fn progress(&self, said: &Relayed) -> Progress {
+    fn progress(&self, said: &Whole) -> Progress {
         let is_meant = |content: &&Content| match &self.target.version {
             None => true,
-            Some(wanted) => [&content.version, &content.version_info].contains(&&Some(wanted.clone())),
+            Some(wanted) => {
+                let said = content.said.as_ref().and_then(|said| said.version_info.as_ref());
+                [content.listed.version.as_ref(), said].contains(&Some(wanted))
+            }
         };
         let meant = said.contents.iter().filter(is_meant);
-        let meant: BTreeSet<&String> = meant.filter_map(|content| content.version.as_ref()).collect();
-        let other_content = match said.contents.iter().any(|content| content.version.is_some()) {
+        let meant: BTreeSet<&String> = meant.filter_map(|content| content.listed.version.as_ref()).collect();
+        let other_content = match said.contents.iter().any(|content| content.listed.version.is_some()) {
             false => Some("it has no content"),
             true if meant.is_empty() => Some("it has another version"),
             true => None,
         };
-        let accepted = |of: &Clients| match &self.target.version {
+        let accepted = |of: &Holders| match &self.target.version {
             None => of.count,
             Some(_) => {
                 let meant = of.versions.iter().filter(|(version, _)| meant.contains(version));
@@ -170,13 +144,13 @@ impl Wait {
     }
 
     /// Returns how many clients have accepted it, of how many, if that is enough.
-    fn is_reached(&self, found: &[(String, Option<Progress>)]) -> Option<(u64, u64)> {
+    fn is_reached(&self, found: &[(String, Option<Progress>)]) -> Option<(usize, usize)> {
         let known = || found.iter().filter_map(|(_, progress)| progress.as_ref());
         if known().next().is_none() || known().any(|one| one.other_content.is_some()) {
             return None;
         }
-        let accepted: u64 = known().map(|one| one.accepted).sum();
-        let all: u64 = known().map(|one| one.all).sum();
+        let accepted: usize = known().map(|one| one.accepted).sum();
+        let all: usize = known().map(|one| one.all).sum();
         (accepted as f64 >= all as f64 * self.share).then_some((accepted, all))
     }
 

@@ -389,12 +389,12 @@ mod tests {
             }
         };
         shown(0);
-        server.stream_opened();
-        metrics.upstream("cp:1").stream_opened();
+        let one = server.stream_of("delta", "preferred");
+        let other = metrics.upstream("cp:1").polls();
         shown(1);
-        server.stream_closed();
+        drop(one);
         shown(1);
-        server.stream_closed();
+        drop(other);
         shown(0);
     }
 }

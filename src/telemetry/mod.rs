@@ -42,5 +42,5 @@ pub use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model 
 pub use snapshots::SnapshotMetrics;
 pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, Traces, traceparent};
 pub use types::TypeMetrics;
-pub use upstream::{FileMetrics, UpstreamMetrics};
+pub use upstream::{CountedStream, FileMetrics, UpstreamMetrics};
 pub use verdicts::VerdictMetrics;

@@ -73,6 +73,13 @@ pub struct UpstreamMetrics {
     labels: Arc<TypeLabels>,
 }
 
+/// A stream that a control plane answers, or polls. Dropping it ends the count.
+#[derive(Debug)]
+pub struct CountedStream {
+    metrics: Arc<UpstreamMetrics>,
+    of_dialect: Option<Gauge>,
+}
+
 /// The metrics of all control planes, by the names that the configuration has for them.
 #[derive(Debug)]
 pub(super) struct Upstreams {
@@ -307,13 +314,27 @@ impl UpstreamMetrics {
         }
     }
 
-    /// Counts a stream that it answers, by dialect and reason. The caller decrements the returned gauge when the stream ends.
+    /// Counts a stream that it answers, by dialect and reason.
     #[must_use]
-    pub fn stream_of(&self, dialect: &'static str, reason: &'static str) -> Gauge {
+    pub fn stream_of(self: &Arc<Self>, dialect: &'static str, reason: &'static str) -> CountedStream {
         debug_assert!(DIALECTS.contains(&(dialect, reason)), "no {dialect} for {reason}");
         let streams = self.upstreams.streams(&self.uri, dialect, reason);
         streams.inc();
-        streams
+        self.counted(Some(streams))
+    }
+
+    /// Counts polls that it answers.
+    #[must_use]
+    pub fn polls(self: &Arc<Self>) -> CountedStream {
+        self.counted(None)
+    }
+
+    fn counted(self: &Arc<Self>, of_dialect: Option<Gauge>) -> CountedStream {
+        self.count(|streams| streams.saturating_add(1));
+        CountedStream {
+            metrics: self.clone(),
+            of_dialect,
+        }
     }
 
     /// Notes that it answers now.
@@ -321,21 +342,20 @@ impl UpstreamMetrics {
         self.last_success.set(seconds_since_1970());
     }
 
-    /// Counts a stream that works.
-    pub fn stream_opened(&self) {
-        self.count(|streams| streams.saturating_add(1));
-    }
-
-    /// Counts the end of a stream that worked.
-    pub fn stream_closed(&self) {
-        self.count(|streams| streams.saturating_sub(1));
-    }
-
     fn count(&self, change: impl FnOnce(usize) -> usize) {
         let mut streams = self.streams.lock();
         *streams = change(*streams);
         for gauge in &self.connected {
             gauge.set(i64::from(*streams > 0));
+        }
+    }
+}
+
+impl Drop for CountedStream {
+    fn drop(&mut self) {
+        self.metrics.count(|streams| streams.saturating_sub(1));
+        if let Some(streams) = &self.of_dialect {
+            streams.dec();
         }
     }
 }

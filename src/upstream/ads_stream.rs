@@ -1,11 +1,12 @@
 //! One open ADS stream.
 //!
-//! Owns both directions. Knows nothing of what the messages mean.
+//! Owns the responses, and why they end. Knows nothing of what the messages mean.
 
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,6 @@ use http::{HeaderMap, Request, Uri, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use opentelemetry::trace::SpanContext;
-use prometheus_client::metrics::gauge::Gauge;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
@@ -23,6 +23,7 @@ use super::channel::{Channel, Hold, Sender};
 use super::clock::now;
 use super::failure::Failure;
 use super::inbox::Inbox;
+use super::io_monitor::IoMonitor;
 use super::outbox::{Outbox, Requests};
 use super::target::{Target, UpstreamSettings};
 use crate::protocol::{Cutter, Ending};
@@ -31,15 +32,8 @@ use crate::xds::Dialect;
 
 /// A stream, from the moment its HTTP/2 request is sent.
 pub(super) struct AdsStream {
-    pub(super) dialect: Dialect,
-    /// The gauge that counts this stream, once the server has answered.
-    pub(super) counted: Option<Gauge>,
-    pub(super) opened: Instant,
-    /// Whether a response has arrived.
-    pub(super) answered: bool,
-    pub(super) outbox: Outbox,
     inbound: Inbound,
-    io_monitor: std::sync::Arc<super::io_monitor::IoMonitor>,
+    io_monitor: Arc<IoMonitor>,
     /// See [`Channel::silence_max`].
     silence_max: Duration,
     /// When the last byte arrived that was reported or belongs to a complete message.
@@ -56,7 +50,13 @@ enum Inbound {
 }
 
 impl AdsStream {
-    pub(super) fn begin(channel: Channel, dialect: Dialect, target: &Target, settings: &UpstreamSettings) -> Self {
+    /// Returns the stream, and the place for its requests.
+    pub(super) fn begin(
+        channel: Channel,
+        dialect: Dialect,
+        target: &Target,
+        settings: &UpstreamSettings,
+    ) -> (Self, Outbox) {
         let (origin, io_monitor, silence_max) =
             (channel.origin.clone(), channel.io_monitor.clone(), channel.silence_max);
         let (sender, hold) = channel.split();
@@ -67,18 +67,14 @@ impl AdsStream {
         };
         let headers = target.call.headers.clone();
         let ask = ask(sender, uri(origin, path), headers, requests, settings.upstream_message);
-        Self {
-            dialect,
-            counted: None,
-            opened: now(),
-            answered: false,
-            outbox,
+        let stream = Self {
             inbound: Inbound::Asked(Box::pin(ask)),
             io_monitor,
             silence_max,
             last: now(),
             hold,
-        }
+        };
+        (stream, outbox)
     }
 
     /// Returns the next response, or why the stream ended.
@@ -127,15 +123,6 @@ impl AdsStream {
         let at = self.io_monitor.data().filter(|at| *at > self.last)?;
         self.last = at;
         Some(at)
-    }
-}
-
-impl Drop for AdsStream {
-    fn drop(&mut self) {
-        if let Some(counted) = &self.counted {
-            counted.dec();
-        }
-        self.outbox.close();
     }
 }
 

@@ -39,7 +39,7 @@ use crate::tls::HTTP2;
 pub(super) struct Channel {
     sender: SendRequest<Body>,
     pub(super) io_monitor: Arc<IoMonitor>,
-    pub(super) round_trip: Duration,
+    round_trip: Duration,
     pub(super) origin: Uri,
     token: Option<Arc<Token>>,
     /// If the connection breaks after so much silence of the server, that is because it did not answer a ping; zero: it gets none.
@@ -165,6 +165,11 @@ impl Channel {
             silence_max: ping + ALIVE.min(ping) / 2,
             hold,
         })
+    }
+
+    /// Returns how long the transport takes for a round trip.
+    pub(super) const fn round_trip(&self) -> Duration {
+        self.round_trip
     }
 
     /// Splits the connection into the sender of requests and the hold, which must live as long as the responses.

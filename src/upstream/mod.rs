@@ -9,6 +9,7 @@ mod channel;
 mod clock;
 mod connect;
 mod contact;
+mod dialer;
 mod doors;
 mod error_line;
 mod failure;

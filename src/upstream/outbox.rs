@@ -10,12 +10,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use parking_lot::Mutex;
 
-/// The writer's end.
-#[derive(Clone, Default)]
+/// The writer's end. Dropping it ends the stream of requests.
 pub(super) struct Outbox(Arc<Mutex<Slot>>);
 
 /// The transport's end: the stream of requests.
-pub(super) struct Requests(Outbox);
+pub(super) struct Requests(Arc<Mutex<Slot>>);
 
 #[derive(Default)]
 struct Slot {
@@ -28,8 +27,8 @@ struct Slot {
 
 impl Outbox {
     pub(super) fn new() -> (Self, Requests) {
-        let outbox = Self::default();
-        (outbox.clone(), Requests(outbox))
+        let slot = Arc::<Mutex<Slot>>::default();
+        (Self(slot.clone()), Requests(slot))
     }
 
     /// Is ready if the transport takes a request now; otherwise the writer is woken when it does.
@@ -58,9 +57,10 @@ impl Outbox {
             transport.wake();
         }
     }
+}
 
-    /// Ends the stream of requests.
-    pub(super) fn close(&self) {
+impl Drop for Outbox {
+    fn drop(&mut self) {
         let mut slot = self.0.lock();
         slot.closed = true;
         let transport = slot.transport.take();
@@ -75,7 +75,7 @@ impl Stream for Requests {
     type Item = Bytes;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let mut slot = self.0.0.lock();
+        let mut slot = self.0.lock();
         if let Some(request) = slot.request.take() {
             return Poll::Ready(Some(request));
         }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::clock::now;
 use super::leg::Leg;
-use super::writer::Talk;
 use crate::protocol::PassedOver;
 use crate::xds::{Changes, Update};
 
@@ -26,16 +25,16 @@ pub(super) struct Probe {
 const BOTH: Duration = Duration::from_secs(1);
 
 impl Probe {
-    /// Asks the question on this stream, for so long.
-    pub(super) fn new(question: PassedOver, mut leg: Leg, patience: Duration) -> Self {
+    /// Asks the question on this stream.
+    pub(super) fn new(question: PassedOver, mut leg: Leg) -> Self {
         for want in &question.wants {
             leg.want(want);
         }
         Self {
             question,
+            until: now() + leg.patience(),
             leg,
             answered: None,
-            until: now() + patience,
         }
     }
 

@@ -69,7 +69,7 @@ impl Reports {
         for talk in talks {
             talk.each_stream(&mut |leg: &mut Leg| {
                 for (type_url, rejections) in &answers {
-                    leg.client.handle_rejections(type_url, rejections);
+                    leg.take_rejections(type_url, rejections);
                 }
             });
         }

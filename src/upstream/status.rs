@@ -100,6 +100,11 @@ impl Board {
         }
     }
 
+    /// Creates the place for another stream of the same view.
+    pub(super) fn beside(&self, dialect: Dialect) -> Self {
+        Self::new(dialect, self.answers.clone())
+    }
+
     pub(super) fn read(&self) -> Status {
         let mut status = self.status.lock().clone();
         status.failing_since = status.failing_since.filter(|_| !self.is_over());

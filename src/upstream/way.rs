@@ -5,19 +5,15 @@
 //! [`Suspects`]: crate::protocol::Suspects
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::access::Access;
 use super::clock::now;
 use super::leg::Leg;
 use super::probe::Probe;
-use super::status::{Answers, Board};
-use super::target::{Target, UpstreamSettings};
+use super::status::Board;
 use super::writer::Talk;
-use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, Doubts, Leg as Which};
+use crate::protocol::Doubts;
 use crate::telemetry::Arrival;
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
@@ -32,11 +28,6 @@ pub struct Way {
     doubts: Doubts,
     /// Suspected types that `take_unserved` has not returned yet.
     unanswered: Vec<TypeUrl>,
-    which: Which,
-    target: Arc<Target>,
-    access: Arc<Access>,
-    settings: Arc<UpstreamSettings>,
-    answers: Answers,
 }
 
 /// A separate stream for suspected types.
@@ -49,33 +40,14 @@ struct Apart {
 const APART_MAX: usize = 8;
 
 impl Way {
-    pub(super) fn new(
-        which: Which,
-        node: Arc<Node>,
-        target: Arc<Target>,
-        access: Arc<Access>,
-        settings: Arc<UpstreamSettings>,
-        answers: Answers,
-    ) -> Self {
-        let client = Client::new(settings.client.clone(), target.dialect().0, node);
+    /// `shared` is the stream that all types share, except those that end it.
+    pub(super) fn new(shared: Leg) -> Self {
         Self {
-            shared: Leg::new(
-                which,
-                client,
-                target.clone(),
-                access.clone(),
-                settings.clone(),
-                answers.clone(),
-            ),
+            shared,
             apart: Vec::new(),
             probe: None,
             doubts: Doubts::default(),
             unanswered: Vec::new(),
-            which,
-            target,
-            access,
-            settings,
-            answers,
         }
     }
 
@@ -92,29 +64,16 @@ impl Way {
     /// Moves newly suspected types to streams of their own and acquitted types back. If a separate stream failed, answers those
     /// who wait for its types.
     fn judge(&mut self, changes: &mut Vec<Changes>) {
-        for (type_url, words) in self.shared.take_suspected() {
-            tracing::warn!(
-                server = self.target.uri(), leg = ?self.which, r#type = %type_url, reason = %words,
-                "the server ends the stream when it is asked for this type; the type has a stream of its own from now on"
-            );
-            self.shared.board.suspect(&type_url, &words);
+        for type_url in self.shared.take_suspected() {
             self.unanswered.push(type_url.clone());
             self.separate(type_url, changes);
         }
         for Apart { types, leg } in &mut self.apart {
-            let Some(words) = leg.take_trouble() else { continue };
-            changes.extend(leg.client.handle_refused(&words));
-            for type_url in types.iter() {
-                self.shared.suspects.handle_trouble(type_url, now());
-                self.shared.board.suspect(type_url, &words);
+            if let Some(words) = leg.take_trouble(changes) {
+                types.iter().for_each(|type_url| self.shared.troubled(type_url, &words));
             }
         }
-        for type_url in self.shared.suspects.handle_timeout(now()) {
-            tracing::info!(
-                server = self.target.uri(), leg = ?self.which, r#type = %type_url,
-                "no trouble with this type for an hour; it shares a stream with the other types again"
-            );
-            self.shared.board.acquit(&type_url);
+        for type_url in self.shared.take_acquitted() {
             self.reunite(&type_url, changes);
         }
     }
@@ -122,71 +81,39 @@ impl Way {
     /// E-27: asks anew, on another stream, what the shared stream has passed over. If that is answered there, the type has a stream of its
     /// own from now on.
     fn doubt(&mut self, changes: &mut Vec<Changes>) {
-        while let Some(question) = self.shared.client.take_passed_over() {
+        while let Some(question) = self.shared.take_passed_over() {
             if self.probe.is_none() && self.doubts.handle_doubt(&question.type_url, now()) {
-                let patience = self.target.settings(&self.settings).client.does_not_exist;
-                self.probe = Some(Box::new(Probe::new(question, self.beside(), patience)));
+                self.probe = Some(Box::new(Probe::new(question, self.shared.beside())));
             }
         }
         // The end of the shared stream is the end of the question.
-        self.probe.take_if(|_| !self.shared.client.connected());
+        self.probe.take_if(|_| !self.shared.is_connected());
         if let Some(probe) = &mut self.probe {
             probe.turn();
         }
         let over = self.probe.take_if(|probe| probe.is_over());
         let answered = over.and_then(|probe| probe.into_answered());
-        let Some(question) = answered.filter(|question| self.shared.client.waits_for(question)) else {
-            return;
-        };
-        let type_url = question.type_url;
-        let words = "it is answered on another stream, and not on the one that the types share";
-        tracing::warn!(
-            server = self.target.uri(), leg = ?self.which, r#type = %type_url,
-            "the server answers for this type on another stream and not on the one that the types share; it has its own from now on"
-        );
-        self.shared.suspects.handle_deaf(&type_url, now());
-        self.shared.board.suspect(&type_url, words);
-        self.separate(type_url, changes);
-        self.legs().for_each(|leg| leg.turn(changes));
-    }
-
-    /// Another stream to the same server.
-    fn beside(&self) -> Leg {
-        let client = self.shared.client.beside();
-        let (target, access) = (self.target.clone(), self.access.clone());
-        Leg::new(
-            self.which,
-            client,
-            target,
-            access,
-            self.settings.clone(),
-            self.answers.clone(),
-        )
-        .apart()
+        let type_url = answered.and_then(|question| self.shared.answered_beside(question));
+        if let Some(type_url) = type_url {
+            self.separate(type_url, changes);
+            self.legs().for_each(|leg| leg.turn(changes));
+        }
     }
 
     fn separate(&mut self, type_url: TypeUrl, changes: &mut Vec<Changes>) {
         if self.apart.len() < APART_MAX {
-            let leg = self.beside();
-            let types = BTreeSet::new();
+            let (types, leg) = (BTreeSet::new(), self.shared.beside());
             self.apart.push(Apart { types, leg });
         }
         let Some(apart) = self.apart.last_mut() else { return };
-        if let Some((parted, lost)) = self.shared.client.part(&type_url) {
-            changes.extend(lost);
-            changes.extend(apart.leg.client.join(parted));
-        }
+        self.shared.hand_over(&type_url, &mut apart.leg, changes);
         apart.types.insert(type_url);
     }
 
     fn reunite(&mut self, type_url: &TypeUrl, changes: &mut Vec<Changes>) {
         for apart in &mut self.apart {
-            if !apart.types.remove(type_url) {
-                continue;
-            }
-            if let Some((parted, lost)) = apart.leg.client.part(type_url) {
-                changes.extend(lost);
-                changes.extend(self.shared.client.join(parted));
+            if apart.types.remove(type_url) {
+                apart.leg.hand_over(type_url, &mut self.shared, changes);
             }
         }
         self.apart.retain(|apart| !apart.types.is_empty());
@@ -225,7 +152,7 @@ impl Talk for Way {
     fn poll_timeout(&self) -> Option<Instant> {
         let apart = self.apart.iter().map(|apart| apart.leg.poll_timeout());
         let probe = self.probe.as_ref().and_then(|probe| probe.poll_timeout());
-        let all = apart.chain([self.shared.poll_timeout(), self.shared.suspects.poll_timeout(), probe]);
+        let all = apart.chain([self.shared.poll_timeout(), probe]);
         all.flatten().min()
     }
 
@@ -237,12 +164,12 @@ impl Talk for Way {
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
         let mut unserved = std::mem::take(&mut self.unanswered);
-        unserved.extend(self.legs().flat_map(Talk::take_unserved));
+        unserved.extend(self.legs().flat_map(Leg::take_unserved));
         unserved
     }
 
     fn take_arrivals(&mut self) -> Vec<Arrival> {
-        self.legs().flat_map(Talk::take_arrivals).collect()
+        self.legs().flat_map(Leg::take_arrivals).collect()
     }
 
     fn each_stream(&mut self, act: &mut dyn FnMut(&mut Leg)) {
@@ -250,7 +177,7 @@ impl Talk for Way {
     }
 
     fn supersede(&mut self) {
-        self.legs().for_each(Talk::supersede);
+        self.legs().for_each(Leg::supersede);
     }
 
     fn come_through(&mut self, relays: &[String]) {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::access::ClassFiles;
 use super::clock::now;
+use super::dialer::Dialer;
 use super::error_line::error_line;
 use super::holding::{FindBeside, Holding};
 use super::leg::Leg;
@@ -105,8 +106,8 @@ impl Writer<Way> {
         let told = (target.metrics.traces.clone(), target.metrics.holds.clone());
         let answers = Answers::default();
         let way = |which| {
-            let (node, target, access) = (node.clone(), target.clone(), access.clone());
-            Way::new(which, node, target, access, settings.clone(), answers.clone())
+            let dialer = Dialer::new(which, target.clone(), access.clone(), settings.clone());
+            Way::new(Leg::new(dialer, node.clone(), answers.clone()))
         };
         let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
         Self::of(view, target.uri(), told, guard, way(Which::Main), way(Which::Aside))
@@ -153,7 +154,7 @@ impl<L: Talk> Writer<L> {
     #[must_use]
     pub fn sharing(mut self, twins: &Twins) -> Self {
         for talk in [&mut self.main, &mut self.aside] {
-            talk.each_stream(&mut |leg| leg.client.share(twins.clone()));
+            talk.each_stream(&mut |leg| leg.share(twins));
         }
         self
     }
@@ -211,6 +212,7 @@ impl<L: Talk> Writer<L> {
             if self.free_names(changes) {
                 continue;
             }
+            self.holding.cross(changes, &cut);
             if changes.is_empty() {
                 // What lets a removal go is published by now.
                 changes.append(&mut self.holding.release(&cut));

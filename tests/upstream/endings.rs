@@ -119,6 +119,22 @@ async fn closed_after_one_response() {
     assert_eq!(relay.metrics.failures.get(), 0);
 }
 
+/// A stream whose first response cannot be read never counted as one that works, so its end takes nothing from those that do.
+#[tokio::test]
+async fn an_unreadable_first_response_takes_nothing_from_other_streams() {
+    let (mut plane, relay, _call) = Relay::with_a().await;
+    let other = relay.beside(&[(EDS, "b")]);
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send_bytes(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+    other
+        .status("the end of the stream", |status| status.phase == Phase::Waiting)
+        .await;
+    let numbers = relay.all.encode().unwrap();
+    let connected = "distributary_upstream_connected{server=\"cp\"} 1";
+    assert!(numbers.lines().any(|line| line == connected), "{numbers}");
+}
+
 /// UNAUTHENTICATED is an error with a clear text, and the relay retries later.
 #[tokio::test]
 async fn unauthenticated() {

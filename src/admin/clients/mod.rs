@@ -12,10 +12,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::Shown;
 use super::forms::{self, Format};
 use super::written::{self, Page};
+use crate::answers;
 use crate::census::{ClientState, QuestionTurn, Round};
 use crate::classes::Pattern;
 use crate::clock::WallClock;
@@ -117,17 +119,16 @@ async fn write_json((mut streams, servers): (Ordered, Servers), away: Option<usi
     page.write("{\"clients\":[").await;
     let mut separator = "\n";
     while let Some((state, client)) = streams.next().await {
-        let mut json = shown::json(&client, clock, &servers, None);
-        if let Some(fields) = json.as_object_mut() {
-            fields.insert("state".to_owned(), state.word().into());
-        }
-        page.write(&format!("{separator}{json}")).await;
+        let client = answers::Client {
+            state: state.word().to_owned(),
+            ..shown::answer(&client, clock, &servers, None)
+        };
+        page.write(&format!("{separator}{}", json!(client))).await;
         separator = ",\n";
     }
-    let (more, late) = (streams.more(), streams.late());
-    let away = away.map_or_else(String::new, |away| format!("\"away\":{away},"));
-    page.write(&format!("\n],{away}\"more\":{more},\"unanswered\":{late}}}\n"))
-        .await;
+    let (more, unanswered) = (streams.more(), streams.late());
+    let end = json!(answers::ClientsEnd { away, more, unanswered }).to_string();
+    page.write(&format!("\n],{}\n", end.trim_start_matches('{'))).await;
     page
 }
 
@@ -216,8 +217,8 @@ async fn write_streams(
     let mut before = "{\"streams\":[\n";
     let mut next = Some(first);
     while let Some(stream) = next {
-        let stream = shown::json(&stream, clock, &servers, limit);
-        page.write(&format!("{before}{stream:#}")).await;
+        let stream = shown::answer(&stream, clock, &servers, limit);
+        page.write(&format!("{before}{:#}", json!(stream))).await;
         before = ",\n";
         next = round.next().await;
     }

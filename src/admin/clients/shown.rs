@@ -1,16 +1,15 @@
-//! A client stream as text and as JSON.
+//! A client stream as text and as an answer.
 //!
 //! Owns the form. Collects nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use serde_json::{Map, Value, json};
-
+use crate::answers::{self, Client, ClientNode, Full, Locality, OfClient, Older};
 use crate::census::ClientState;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType};
-use crate::xds::{Condemned, Objection, printable};
+use crate::xds::{Condemned, printable};
 
 /// How many resources are named that a client waits for.
 const NAMED_MAX: usize = 5;
@@ -63,97 +62,89 @@ fn line_of(cells: [&str; 8]) -> String {
 /// The names of servers by number.
 pub(super) type Servers = BTreeMap<usize, String>;
 
-/// Returns one stream as JSON, with at most so many resources of each type.
-pub(super) fn json(client: &ClientStream, clock: WallClock, servers: &Servers, limit: Option<usize>) -> Value {
+/// Returns one stream as it is answered, with at most so many resources of each type.
+pub(super) fn answer(client: &ClientStream, clock: WallClock, servers: &Servers, limit: Option<usize>) -> Client {
     let node = &client.node;
-    let types: Map<String, Value> = client
-        .types
-        .iter()
-        .map(|one| {
-            let server = one.server.and_then(|at| servers.get(&at));
-            let shown = type_json(one, server.map(String::as_str), clock, limit);
-            (one.type_url.full_name().to_owned(), shown)
-        })
-        .collect();
-    json!({
-        "stream": client.number.to_string(),
-        "node": {
-            "id": &*node.id,
-            "cluster": &*node.cluster,
-            "locality": {
-                "region": node.locality.region,
-                "zone": node.locality.zone,
-                "sub_zone": node.locality.sub_zone,
+    let types = client.types.iter().map(|one| {
+        let server = one.server.and_then(|at| servers.get(&at)).cloned();
+        (one.type_url.full_name().to_owned(), of_type(one, server, clock, limit))
+    });
+    Client {
+        stream: client.number.to_string(),
+        node: ClientNode {
+            id: node.id.to_string(),
+            cluster: node.cluster.to_string(),
+            locality: Locality {
+                region: node.locality.region.to_string(),
+                zone: node.locality.zone.to_string(),
+                sub_zone: node.locality.sub_zone.to_string(),
             },
-            "user_agent_name": &*node.user_agent.name,
-            "user_agent_version": &*node.user_agent.version,
+            user_agent_name: node.user_agent.name.to_string(),
+            user_agent_version: node.user_agent.version.to_string(),
         },
-        "identity": client.identity.to_string(),
-        "class": node.class.to_string(),
-        "address": address(client),
-        "dialect": client.dialect.word(),
-        "service": client.service.as_ref().map_or("aggregated", |service| service.full_name()),
-        "since": clock.time(client.since),
-        "types": types,
-    })
+        identity: client.identity.to_string(),
+        class: node.class.to_string(),
+        address: address(client),
+        dialect: client.dialect.word().to_owned(),
+        service: (client.service.as_ref())
+            .map_or("aggregated", |service| service.full_name())
+            .to_owned(),
+        since: clock.time(client.since),
+        state: String::new(),
+        types: types.collect(),
+    }
 }
 
-fn type_json(one: &ClientType, server: Option<&str>, clock: WallClock, limit: Option<usize>) -> Value {
+fn of_type(one: &ClientType, server: Option<String>, clock: WallClock, limit: Option<usize>) -> answers::ClientType {
     let time = |at: Option<Instant>| at.map(|at| clock.time(at));
-    let mut shown = json!({
-        "status": one.status.word(),
-        "server": server,
-        "wildcard": one.wildcard,
-        "names": one.names,
-        "last_sent": time(one.sent),
-        "last_accepted": time(one.accepted),
-        "unanswered_since": time(one.unanswered_since),
-        "rejections": one.objections.iter().map(|why| why.words()).collect::<Vec<_>>(),
+    answers::ClientType {
+        status: one.status.word().to_owned(),
+        server,
+        wildcard: one.wildcard,
+        names: one.names,
+        last_sent: time(one.sent),
+        last_accepted: time(one.accepted),
+        unanswered_since: time(one.unanswered_since),
+        rejections: one.objections.iter().map(|why| why.words().to_owned()).collect(),
+        older: one.older.iter().map(|one| older(one, clock)).collect(),
+        full: one.ready.map(|ready| full(one, ready, limit)),
+    }
+}
+
+fn full(one: &ClientType, ready: bool, limit: Option<usize>) -> Full {
+    let mut standings: BTreeMap<String, usize> = BTreeMap::new();
+    let mut resources: Vec<&ClientResource> = one.resources.iter().collect();
+    for resource in &resources {
+        *standings.entry(resource.standing.word().to_owned()).or_default() += 1;
+    }
+    if let Some(limit) = limit {
+        // What the client lacks comes first.
+        resources.sort_by_key(|resource| resource.standing.is_settled());
+        resources.truncate(limit);
+    }
+    let resources = resources.into_iter().map(|resource| OfClient {
+        name: resource.name.as_str().to_owned(),
+        status: resource.standing.word().to_owned(),
+        version: (resource.resource.as_ref()).map(|content| content.version().to_string()),
+        rejection: resource.objection.as_ref().map(|why| why.words().to_owned()),
     });
-    if let (false, Some(shown)) = (one.older.is_empty(), shown.as_object_mut()) {
-        let older = one.older.iter().map(|one| older_json(one, clock));
-        shown.insert("older".to_owned(), older.collect());
+    Full {
+        ready,
+        standings,
+        resources: resources.collect(),
     }
-    if let (Some(ready), Some(shown)) = (one.ready, shown.as_object_mut()) {
-        shown.insert("ready".to_owned(), ready.into());
-        let mut standings: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut resources: Vec<&ClientResource> = one.resources.iter().collect();
-        for resource in &resources {
-            *standings.entry(resource.standing.word()).or_default() += 1;
-        }
-        if let Some(limit) = limit {
-            // What the client lacks comes first.
-            resources.sort_by_key(|resource| resource.standing.is_settled());
-            resources.truncate(limit);
-        }
-        shown.insert("standings".to_owned(), json!(standings));
-        shown.insert(
-            "resources".to_owned(),
-            resources.into_iter().map(resource_json).collect(),
-        );
-    }
-    shown
 }
 
 /// Returns what the client has in the place of something newer, and why.
-fn older_json(one: &Condemned, clock: WallClock) -> Value {
-    json!({
-        "name": one.name().as_str(),
-        "version": one.version.to_string(),
-        "served": one.stands_in.version().to_string(),
-        "why": one.why(),
-        "since": clock.time(one.since),
-        "words": one.objection.words(),
-    })
-}
-
-fn resource_json(resource: &ClientResource) -> Value {
-    json!({
-        "name": resource.name.as_str(),
-        "status": resource.standing.word(),
-        "version": resource.resource.as_ref().map(|content| content.version().to_string()),
-        "rejection": resource.objection.as_ref().map(Objection::words),
-    })
+fn older(one: &Condemned, clock: WallClock) -> Older {
+    Older {
+        name: one.name().as_str().to_owned(),
+        version: one.version.to_string(),
+        served: one.stands_in.version().to_string(),
+        why: one.why(),
+        since: clock.time(one.since),
+        words: one.objection.words().to_owned(),
+    }
 }
 
 /// Returns what a stream waits for, in a line for each type.

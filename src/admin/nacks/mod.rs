@@ -13,10 +13,11 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::yield_now;
 
 use super::{Shown, forms};
+use crate::answers::{Before, Nacks, Rejected, Rejecter};
 use crate::cache::{EarlierContent, View};
 use crate::census::ClientStatus;
 use crate::classes::{Class, UserAgent};
@@ -49,7 +50,7 @@ type Key = (String, String, Option<String>, String);
 #[derive(Default)]
 struct Rejection {
     clients: usize,
-    some: Vec<Value>,
+    some: Vec<Rejecter>,
     /// How many clients by their software and its version.
     software: BTreeMap<String, usize>,
     /// When the first response with it was sent that was rejected so.
@@ -107,16 +108,20 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     condemned::add(&mut found, &views, &wanted, &whom);
     let mut past = Past::new(views);
     let contents = wanted.name.as_ref().map(|_| &shown.status);
-    let mut rejections: Vec<Value> = Vec::new();
+    let mut rejections = Vec::new();
     for (key, rejection) in found {
         let before = rejection.about.as_ref().and_then(|about| past.before(about));
         let reported = rejection.about.as_ref().and_then(|about| past.reported(about));
-        rejections.push(rejection.json(key, (before, reported), contents, clock));
+        rejections.push(rejection.answer(key, (before, reported), contents, clock));
         if rejections.len().is_multiple_of(WRITTEN_AT_ONCE) {
             yield_now().await;
         }
     }
-    forms::json(&json!({ "rejections": rejections, "left_out": left_out, "unanswered": round.late() }))
+    forms::json(&json!(Nacks {
+        rejections,
+        left_out,
+        unanswered: round.late(),
+    }))
 }
 
 fn rejections(stream: &ClientStream) -> impl Iterator<Item = (Key, &ClientType, &ClientResource)> {
@@ -194,39 +199,44 @@ impl Rejection {
         }
         *self.software.entry(software(&stream.node.user_agent)).or_default() += 1;
         if self.some.len() < NAMED_MAX {
-            self.some
-                .push(json!({ "stream": stream.number.to_string(), "node": &*stream.node.id }));
+            self.some.push(Rejecter {
+                stream: stream.number.to_string(),
+                node: stream.node.id.to_string(),
+            });
         }
     }
 
     /// Returns the rejection as it is shown: with contents, if there is somebody who decodes them.
-    fn json(
+    fn answer(
         self,
         key: Key,
         (before, reported): (Option<EarlierContent>, Option<Instant>),
         contents: Option<&ClientStatus>,
         clock: WallClock,
-    ) -> Value {
+    ) -> Rejected {
         let (type_url, name, version, words) = key;
         let about = self.about.as_ref().zip(contents);
         let content = about.map(|((type_url, content, _), shown)| shown.content(type_url, content));
         let before = before.map(|before| {
             let content = about.map(|((type_url, ..), shown)| shown.body(type_url, &before.body));
-            json!({ "version": before.version.to_string(), "content": content })
+            Before {
+                version: before.version.to_string(),
+                content: content.unwrap_or_default(),
+            }
         });
-        json!({
-            "content": content,
-            "before": before,
-            "type": type_url,
-            "name": name,
-            "version": version,
-            "rejection": words,
-            "clients": self.clients,
-            "some": self.some,
-            "software": self.software,
-            "since": self.since.map(|since| clock.time(since)),
-            "reported": reported.map(|at| clock.time(at)),
-            "condemned": self.condemned,
-        })
+        Rejected {
+            content: content.unwrap_or_default(),
+            before,
+            type_url,
+            name,
+            version,
+            rejection: words,
+            clients: self.clients,
+            some: self.some,
+            software: self.software,
+            since: self.since.map(|since| clock.time(since)),
+            reported: reported.map(|at| clock.time(at)),
+            condemned: self.condemned,
+        }
     }
 }

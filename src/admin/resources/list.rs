@@ -10,9 +10,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::line;
+use super::listed;
 use crate::admin::Shown;
 use crate::admin::forms::{self, Wrong};
 use crate::admin::written::{self, Page};
@@ -183,7 +183,7 @@ impl List {
         let mut types: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (_, class, entry) in &first {
             let lines = types.entry(entry.type_url.full_name()).or_default();
-            lines.push(line(entry, class, self.clock).to_string());
+            lines.push(json!(listed(entry, class, self.clock)).to_string());
         }
         let types = types.iter();
         let types = types.map(|(name, lines)| format!("\n{}:[\n{}\n]", Value::from(*name), lines.join(SEPARATOR)));
@@ -218,7 +218,7 @@ impl List {
             }
             self.room -= 1;
             text.push_str(&std::mem::replace(before, SEPARATOR.to_owned()));
-            text.push_str(&line(entry, class, self.clock).to_string());
+            text.push_str(&json!(listed(entry, class, self.clock)).to_string());
         }
         text
     }

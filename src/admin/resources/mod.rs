@@ -15,10 +15,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::adoption::Adoption;
 use super::{Shown, forms, holds};
+use crate::answers::{Content, Holder, Holders, Listed, Said, Whole};
 use crate::cache::View;
 use crate::census::{Entry, visit_name};
 use crate::clock::{self, WallClock};
@@ -43,7 +44,7 @@ struct Clients {
     count: usize,
     /// How many by the version that the control plane has sent for them.
     versions: BTreeMap<Version, usize>,
-    some: Vec<Value>,
+    some: Vec<Holder>,
 }
 
 /// How many clients are named of each standing.
@@ -71,19 +72,20 @@ fn asked(wanted: Result<Query<Wanted>, QueryRejection>) -> Result<Whom, String> 
 }
 
 /// Returns what is known of a name, without its content.
-fn line(entry: &Entry, class: &str, clock: WallClock) -> Value {
+fn listed(entry: &Entry, class: &str, clock: WallClock) -> Listed {
     let content = entry.resource.as_ref();
-    json!({
-        "name": entry.name.as_ref().map_or(Name::WILDCARD, Name::as_str),
-        "class": class,
-        "wildcard": entry.covered,
-        "state": entry.cached.word(),
-        "version": content.map(|content| content.version().to_string()),
-        "digest": content.map(|content| content.version().to_string()),
-        "bytes": content.map(|content| content.weight()),
-        "received": content.map(|content| clock.time(content.received())),
-        "error": entry.error.as_ref().map(|error| &*error.message),
-    })
+    let version = content.map(|content| content.version().to_string());
+    Listed {
+        name: entry.name.as_ref().map_or(Name::WILDCARD, Name::as_str).to_owned(),
+        class: class.to_owned(),
+        wildcard: entry.covered,
+        state: entry.cached.word().to_owned(),
+        digest: version.clone(),
+        version,
+        bytes: content.map(|content| content.weight()),
+        received: content.map(|content| clock.time(content.received())),
+        error: entry.error.as_ref().map(|error| error.message.to_string()),
+    }
 }
 
 async fn one(
@@ -123,13 +125,13 @@ async fn one(
         return (StatusCode::CONFLICT, text).into_response();
     }
     match shown.status.questions().turn().await {
-        Ok(_turn) => forms::json(&whole(&shown, whom, first, &name, &entries).await),
+        Ok(_turn) => forms::json(&json!(whole(&shown, whom, first, &name, &entries).await)),
         Err(busy) => forms::busy(busy),
     }
 }
 
 /// Returns all that is known of a name: its contents, and how many clients have each of them, or not.
-async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entries: &[(Arc<View>, Entry)]) -> Value {
+async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entries: &[(Arc<View>, Entry)]) -> Whole {
     let mut contents = Vec::new();
     for (view, entry) in entries {
         contents.push(content(shown, type_url, view, entry).await);
@@ -149,24 +151,24 @@ async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entrie
             }
         }
     }
-    let by_standing = clients
-        .into_iter()
-        .map(|(standing, clients)| (standing.word().to_owned(), clients.json()));
-    json!({
-        "name": name,
-        "type": type_url.full_name(),
-        "contents": contents,
-        "clients": by_standing.collect::<Map<_, _>>(),
-        "adoption": adoption.json(&shown.metrics.of(type_url).adoptions),
-        "unanswered": round.late(),
-    })
+    let clients = clients.into_iter();
+    Whole {
+        name: name.to_owned(),
+        type_url: type_url.full_name().to_owned(),
+        contents,
+        clients: clients
+            .map(|(standing, clients)| (standing.word().to_owned(), clients.answer()))
+            .collect(),
+        adoption: adoption.json(&shown.metrics.of(type_url).adoptions),
+        unanswered: round.late(),
+    }
 }
 
 /// Returns a content in full, with what the control plane says about it.
-async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) -> Value {
-    let mut known = line(entry, &view.class().to_string(), WallClock::read());
-    let (Some(content), Some(fields)) = (&entry.resource, known.as_object_mut()) else {
-        return known;
+async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) -> Content {
+    let listed = listed(entry, &view.class().to_string(), WallClock::read());
+    let Some(content) = &entry.resource else {
+        return Content { listed, said: None };
     };
     let asked = view.mailbox().words(type_url, vec![content.name().clone()]);
     let words = clock::timeout(WORDS_PATIENCE, asked)
@@ -177,13 +179,18 @@ async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) 
         .next();
     let words = words.unwrap_or_default();
     let said = |word: &str| (!word.is_empty()).then(|| word.to_owned());
-    fields.insert("version_info".to_owned(), said(&words.version).into());
-    fields.insert("nonce".to_owned(), said(&words.nonce).into());
-    fields.insert("control_plane".to_owned(), said(&words.identifier).into());
-    fields.insert("content".to_owned(), shown.status.content(type_url, content));
     let held = holds::of_resource(view, type_url, content.name(), WallClock::read());
-    fields.insert("held".to_owned(), held.into());
-    known
+    let said = Said {
+        version_info: said(&words.version),
+        nonce: said(&words.nonce),
+        control_plane: said(&words.identifier),
+        content: shown.status.content(type_url, content),
+        held: held.unwrap_or_default(),
+    };
+    Content {
+        listed,
+        said: Some(said),
+    }
 }
 
 impl Clients {
@@ -197,19 +204,20 @@ impl Clients {
         }
     }
 
-    fn json(self) -> Value {
+    fn answer(self) -> Holders {
         let versions = self.versions.into_iter();
-        let versions: Map<_, _> = versions
-            .map(|(version, count)| (version.to_string(), count.into()))
-            .collect();
-        json!({ "count": self.count, "versions": versions, "some": self.some })
+        Holders {
+            count: self.count,
+            versions: versions.map(|(version, count)| (version.to_string(), count)).collect(),
+            some: self.some,
+        }
     }
 }
 
-fn who(stream: &ClientStream, resource: &ClientResource) -> Value {
-    json!({
-        "stream": stream.number.to_string(),
-        "node": &*stream.node.id,
-        "rejection": resource.objection.as_ref().map(|why| why.words()),
-    })
+fn who(stream: &ClientStream, resource: &ClientResource) -> Holder {
+    Holder {
+        stream: stream.number.to_string(),
+        node: stream.node.id.to_string(),
+        rejection: resource.objection.as_ref().map(|why| why.words().to_owned()),
+    }
 }

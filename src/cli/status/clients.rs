@@ -8,9 +8,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::Report;
-use super::answers::{self, Client};
+use super::answers;
 use super::fault::Fault;
 use super::table::Tone;
+use crate::answers::Client;
 use crate::cli::asking::{Relays, encoded};
 use crate::xds::TypeUrl;
 
@@ -51,7 +52,7 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
         let mut listed = Vec::new();
         for client in &clients.clients {
             rejecting += usize::from(client.types.values().any(|one| one.status == "ERROR"));
-            rows.push((client.rank(), &client.node.id, relay, client));
+            rows.push((rank(client), &client.node.id, relay, client));
             let types = client
                 .types
                 .iter()
@@ -79,10 +80,10 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
             let words = format!("{relay}: clients that reject something: {rejecting}; --nacks shows what");
             report.faults.push(Fault::new(format!("nacks {relay}"), words));
         }
-        if clients.unanswered > 0 {
+        if clients.end.unanswered > 0 {
             let words = format!(
                 "{relay}: clients that are not listed, because they were busy: {}",
-                clients.unanswered
+                clients.end.unanswered
             );
             report.faults.push(Fault::new(format!("unanswered {relay}"), words));
         }
@@ -114,31 +115,29 @@ impl Chosen {
     }
 }
 
-impl Client {
-    /// Returns the control planes from which it reads, each with its types: `cds,lds http://a; eds http://b`.
-    fn servers(&self) -> String {
-        let mut read: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-        for (name, one) in &self.types {
-            if let Some(server) = &one.server {
-                let types = read.entry(server).or_default();
-                types.insert(TypeUrl::new(name).word().to_owned());
-            }
+/// Returns the control planes from which a client reads, each with its types: `cds,lds http://a; eds http://b`.
+fn servers(client: &Client) -> String {
+    let mut read: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (name, one) in &client.types {
+        if let Some(server) = &one.server {
+            let types = read.entry(server).or_default();
+            types.insert(TypeUrl::new(name).word().to_owned());
         }
-        let each = read.into_iter().map(|(server, types)| {
-            let types: Vec<String> = types.into_iter().collect();
-            format!("{} {server}", types.join(","))
-        });
-        each.collect::<Vec<_>>().join("; ")
     }
+    let each = read.into_iter().map(|(server, types)| {
+        let types: Vec<String> = types.into_iter().collect();
+        format!("{} {server}", types.join(","))
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
 
-    /// Returns its place in the order of trouble. An older relay does not say a state.
-    fn rank(&self) -> usize {
-        let known = STATES.iter().position(|state| *state == self.state);
-        known.unwrap_or_else(|| match self.types.values().any(|one| one.status == "ERROR") {
-            true => 0,
-            false => STATES.len() - 1,
-        })
-    }
+/// Returns a client's place in the order of trouble. An older relay does not say a state.
+fn rank(client: &Client) -> usize {
+    let known = STATES.iter().position(|state| *state == client.state);
+    known.unwrap_or_else(|| match client.types.values().any(|one| one.status == "ERROR") {
+        true => 0,
+        false => STATES.len() - 1,
+    })
 }
 
 /// Returns what the client has older content of, and why.
@@ -165,7 +164,7 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
     });
     let others = types.iter().filter(|(word, _)| !COMMON.contains(&word.as_str()));
     let others: Vec<String> = others.map(|(word, status)| format!("{word}:{status}")).collect();
-    let state = STATES.get(client.rank()).copied().unwrap_or_default().to_owned();
+    let state = STATES.get(rank(client)).copied().unwrap_or_default().to_owned();
     let first = [client.node.id.clone(), state, client.node.cluster.clone()].into_iter();
     let wide = [
         &client.stream,
@@ -177,6 +176,6 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
         &client.since,
     ];
     let rest = [others.join(","), relay.to_owned()].into_iter();
-    let wide = wide.into_iter().cloned().chain([client.servers(), older(client)]);
+    let wide = wide.into_iter().cloned().chain([servers(client), older(client)]);
     first.chain(common).chain(rest).chain(wide).collect()
 }

@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answers::{Resource, Resources};
 use super::table::short;
-use crate::answers::{Half, Halves, View, Views};
+use crate::answers::{Half, Halves, Listed, Resources, View, Views};
 use crate::xds::Version;
 
 /// What a resource is known by: its type, its name, and the class of clients that it is for.
@@ -19,7 +18,7 @@ pub(super) struct Key {
 }
 
 /// What is known under one key at each relay, in their order.
-pub(super) type Row = Vec<Vec<Resource>>;
+pub(super) type Row = Vec<Vec<Listed>>;
 
 /// A key under which relays have different contents.
 #[derive(Debug)]
@@ -123,7 +122,7 @@ fn whole(views: Option<&Views>) -> BTreeSet<(&str, &str)> {
 }
 
 /// Returns what a relay knows under a key; `whole`: a name that it does not list does not exist.
-pub(super) fn known(cell: &[Resource], whole: bool) -> Option<Contents> {
+pub(super) fn known(cell: &[Listed], whole: bool) -> Option<Contents> {
     let contents: Contents = cell.iter().filter_map(|resource| resource.digest.clone()).collect();
     let is_absent = match cell.is_empty() {
         true => whole,

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::Report;
-use super::answers::{self, Rejection};
+use super::answers;
 use super::fault::Fault;
 use super::table::short;
+use crate::answers::Rejected;
 use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
@@ -19,9 +20,9 @@ const WIDE: [&str; 5] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES", "COND
 /// One rejection, over all relays.
 #[derive(Default)]
 struct Everywhere {
-    clients: u64,
+    clients: usize,
     relays: Vec<String>,
-    software: BTreeMap<String, u64>,
+    software: BTreeMap<String, usize>,
     /// Some of the clients.
     nodes: BTreeSet<String>,
     /// When a control plane was told last.
@@ -37,9 +38,9 @@ struct Together {
     /// The first content, and whether the words name it; those that they name come before all others.
     first: Option<(String, String, bool)>,
     /// The most that reject one of the contents: mostly, they reject all of them.
-    clients: u64,
+    clients: usize,
     relays: BTreeSet<String>,
-    software: BTreeMap<String, u64>,
+    software: BTreeMap<String, usize>,
     nodes: BTreeSet<String>,
     reported: Option<String>,
     condemned: BTreeSet<String>,
@@ -159,7 +160,7 @@ fn is_named(name: &str, words: &str) -> bool {
 }
 
 impl Everywhere {
-    fn add(&mut self, relay: &str, rejection: &Rejection) {
+    fn add(&mut self, relay: &str, rejection: &Rejected) {
         self.clients += rejection.clients;
         self.relays.push(relay.to_owned());
         for (name, count) in &rejection.software {
@@ -175,7 +176,7 @@ impl Everywhere {
 mod tests {
     use super::*;
 
-    fn row(contents: &[(&str, u64)], words: &str) -> [String; 4] {
+    fn row(contents: &[(&str, usize)], words: &str) -> [String; 4] {
         let mut together = Together::default();
         for (name, clients) in contents {
             let everywhere = Everywhere {

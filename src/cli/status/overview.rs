@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answers::{self, Health, Nacks, Resources};
+use super::answers::{self, Health};
 use super::compare::{self, Difference};
 use super::fault::Fault;
 use super::table::{Tone, short};
 use super::{Report, servers};
-use crate::answers::{Clusters, Server, Standings, Views};
+use crate::answers::{Clusters, Nacks, Resources, Server, Standings, Views};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, Version};
 
@@ -139,7 +139,7 @@ fn holding(relay: &str, held: usize) -> Option<Fault> {
 
 impl Seen {
     /// Returns what is wrong with the relay as a whole.
-    fn faults(&self, relay: &str, rejected: u64, held: usize) -> Vec<Fault> {
+    fn faults(&self, relay: &str, rejected: usize, held: usize) -> Vec<Fault> {
         let Self { health, clusters, .. } = self;
         let unready = || Fault::new(format!("ready {relay}"), format!("{relay}: {}", health.state));
         let files = clusters.faults.iter();
@@ -167,7 +167,7 @@ impl Report {
             nacks,
         } = seen;
         let word = health.state.split(':').next().unwrap_or_default();
-        let rejected = nacks.rejections.len() as u64 + nacks.left_out;
+        let rejected = nacks.rejections.len() + nacks.left_out;
         let held: usize = views.views.iter().map(|view| view.held).sum();
         let faults = seen.faults(relay, rejected, views.in_trouble());
         let tone = if faults.is_empty() { Tone::Plain } else { Tone::Wrong };

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::answers::{self, Resource, Resources};
+use super::answers;
 use super::compare::{self, Difference, Key};
 use super::table::short;
-use crate::answers::Views;
+use crate::answers::{Listed, Resources, Views};
 use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
@@ -19,7 +19,7 @@ const WIDE: [&str; 5] = ["CLASS", "BYTES", "RECEIVED", "WHOLE-VERSION", "ERROR"]
 
 /// One content under a key, and the relays that have it.
 struct Line<'a> {
-    one: &'a Resource,
+    one: &'a Listed,
     relays: Vec<&'a str>,
 }
 

@@ -1,11 +1,14 @@
-//! The ACKs and NACKs of one type that are not sent yet.
+//! The ACKs and NACKs of one type on the present stream.
 //!
-//! Owns their order and when each may be sent. Knows nothing of the responses that they answer.
+//! Owns their order, when each may be sent, and what the server was acknowledged last. Knows nothing of the content of responses.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use arcstr::ArcStr;
+
 use super::refusals::{Refusal, Refusals};
+use xds::Dialect;
 
 /// An ACK; with a refusal, a NACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +19,14 @@ pub(super) struct Ack {
     pub(super) left_out: bool,
 }
 
-/// The answers that are to be sent, the oldest first.
+/// The answers to the responses of one type.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
+    /// The nonce of the newest response.
+    nonce: String,
+    /// SotW: the version of the last response that was accepted as a whole.
+    version: ArcStr,
+    /// What is to be sent, the oldest first.
     pending: VecDeque<Pending>,
     /// The nonce of the last ACK, and when that ACK was sent.
     accepted: Option<(String, Instant)>,
@@ -39,8 +47,34 @@ const PACE: Duration = Duration::from_secs(1);
 const PENDING: usize = 256;
 
 impl Acks {
+    /// E-03: in SotW, every further request of the type carries the newest nonce.
+    pub(super) fn nonce(&self) -> &str {
+        &self.nonce
+    }
+
+    /// SotW: returns the version of the last response that was accepted as a whole.
+    pub(super) const fn version(&self) -> &ArcStr {
+        &self.version
+    }
+
+    /// A response with this version was accepted as a whole.
+    pub(super) fn accept(&mut self, version: ArcStr) {
+        self.version = version;
+    }
+
+    /// A response was received, and this is its answer. In SotW it replaces earlier ones.
+    pub(super) fn received(&mut self, ack: Ack, dialect: Dialect, now: Instant) {
+        self.nonce.clone_from(&ack.nonce);
+        match dialect {
+            Dialect::Sotw => self.replace(ack, now),
+            // C-02: without a nonce, the response cannot be acknowledged.
+            Dialect::Delta if ack.nonce.is_empty() => {}
+            Dialect::Delta => self.push(ack, now),
+        }
+    }
+
     /// Adds the answer to a delta response: every response gets its own answer, within the bound.
-    pub(super) fn push(&mut self, ack: Ack, now: Instant) {
+    fn push(&mut self, ack: Ack, now: Instant) {
         // E-22: of answers with the same content, only the newest is kept.
         self.pending.retain(|other| !ack.repeats(&other.ack));
         if self.pending.len() == PENDING {
@@ -51,7 +85,7 @@ impl Acks {
     }
 
     /// Replaces all answers by the one to the newest response (SotW). E-21: the latest wins.
-    pub(super) fn replace(&mut self, ack: Ack, now: Instant) {
+    fn replace(&mut self, ack: Ack, now: Instant) {
         self.pending.clear();
         self.push(ack, now);
     }
@@ -60,9 +94,10 @@ impl Acks {
         self.pending.is_empty()
     }
 
-    /// Returns whether the last answer was an ACK, of the response with this nonce, and none is to be sent.
-    pub(super) fn acknowledged(&self, nonce: &str) -> bool {
-        self.is_empty() && self.accepted.as_ref().is_some_and(|(accepted, _)| accepted == nonce)
+    /// Returns whether the newest response was acknowledged, and no answer is to be sent.
+    pub(super) fn acknowledged(&self) -> bool {
+        let newest = |(accepted, _): &(String, Instant)| *accepted == self.nonce;
+        !self.nonce.is_empty() && self.is_empty() && self.accepted.as_ref().is_some_and(newest)
     }
 
     /// Returns whether any answer may be sent now.

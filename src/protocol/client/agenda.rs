@@ -24,7 +24,7 @@ impl Agenda {
         let sets = [
             (
                 &mut self.answers,
-                outbound.is_some_and(|outbound| !outbound.acks.is_empty()),
+                outbound.is_some_and(|outbound| !outbound.acks().is_empty()),
             ),
             (&mut self.changes, outbound.is_some_and(Outbound::changed)),
         ];
@@ -104,7 +104,7 @@ impl Client {
     /// to find the next deadline takes longer the more collections wait.
     pub(super) fn note_requests(&mut self, type_url: &TypeUrl) {
         if let Some(feed) = self.feeds.get(type_url) {
-            let outbound = self.asks(type_url).then_some(&feed.outbound);
+            let outbound = self.asks(type_url).then_some(feed.outbound());
             self.agenda.note_requests(type_url, outbound);
         }
     }
@@ -113,7 +113,7 @@ impl Client {
     pub(super) fn note_all(&mut self) {
         let mut agenda = Agenda::default();
         for (type_url, feed) in &self.feeds {
-            let outbound = self.asks(type_url).then_some(&feed.outbound);
+            let outbound = self.asks(type_url).then_some(feed.outbound());
             agenda.note_requests(type_url, outbound);
             agenda.note_deadline(type_url, feed.deadline());
         }

@@ -43,7 +43,10 @@ impl Client {
     /// there the node goes with the next one.
     pub(super) fn greet_again(&mut self) -> Option<Request> {
         let again = self.dialect == Dialect::Delta && !self.stream.as_ref()?.node_sent;
-        let (type_url, _) = self.feeds.iter().find(|(_, feed)| again && feed.outbound.opened)?;
+        let (type_url, _) = self
+            .feeds
+            .iter()
+            .find(|(_, feed)| again && feed.outbound().is_opened())?;
         let mut request = Request::Delta(DeltaDiscoveryRequest {
             type_url: type_url.url().to_owned(),
             ..DeltaDiscoveryRequest::default()

@@ -11,7 +11,7 @@ use arcstr::ArcStr;
 
 use super::entry::Entry;
 use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
-use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
+use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update, Version};
 
 /// The resources that a server has sent, by canonical name.
 ///
@@ -104,6 +104,12 @@ impl Kept {
 
     pub(super) fn resource(&self, name: &str) -> Option<&Arc<Resource>> {
         self.resources.get(name).map(|one| &one.resource)
+    }
+
+    /// Returns the version of the content that is held under a name.
+    pub(super) fn version(&self, name: &Name) -> Option<Version> {
+        let key = self.canonical(name.as_str())?;
+        self.resource(key.as_str()).map(|resource| resource.version())
     }
 
     /// A stream begins, on which the server is sent the versions if `told`.

@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 use agenda::Agenda;
 use feed::Feed;
 use ingest::Message;
+use outbound::Opening;
 use reporting::Reporting;
 use sweep::TYPES_REMEMBERED;
 use unserved::Unserved;
@@ -306,10 +307,11 @@ impl Client {
         while let Some(type_url) = self.agenda.due(now) {
             self.note_silence(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
-                changes.extend(feed.timeout(now));
+                let (changed, pause) = feed.timeout(now);
+                changes.extend(changed);
                 self.reporting.ask(feed, now);
+                self.note_pause(&type_url, pause);
             }
-            self.note_pause(&type_url);
             self.note(&type_url);
             self.agenda.rest(&type_url, now);
         }
@@ -319,9 +321,9 @@ impl Client {
     /// Returns the next message for the server. It counts as sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
         let stream = self.stream.as_ref()?;
-        let forgetful = stream.forgetful;
+        let (forgetful, place) = (stream.forgetful, stream.requested);
         // D-08: ACKs and NACKs before everything else.
-        let due = |of: &&TypeUrl| self.feeds.get(*of).is_some_and(|feed| feed.outbound.acks.due(now));
+        let due = |of: &&TypeUrl| self.feeds.get(*of).is_some_and(|feed| feed.outbound().acks().due(now));
         let answer = self.agenda.answers().find(due);
         // E-19: a stream on which nothing is wanted is closed soon, so nothing needs to be unsubscribed.
         let change = || self.agenda.change().filter(|_| self.wanted());
@@ -331,10 +333,11 @@ impl Client {
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;
-        let first = !feed.outbound.opened;
+        let opening = Opening { legacy, place };
+        let first = !feed.outbound().is_opened();
         let mut request = match self.dialect {
-            Dialect::Sotw => Request::Sotw(feed.sotw_request(legacy, now)?),
-            Dialect::Delta => Request::Delta(feed.delta_request(legacy, now)?),
+            Dialect::Sotw => Request::Sotw(feed.sotw_request(opening, now)?),
+            Dialect::Delta => Request::Delta(feed.delta_request(opening, now)?),
         };
         self.note(&type_url);
         self.note_asked(first.then_some(type_url));
@@ -355,7 +358,7 @@ impl Client {
         read: impl FnOnce(&TypeUrl, &Ways) -> Message,
     ) -> Vec<Changes> {
         // E-05: a response for a type that was never requested on this stream gets no answer.
-        if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound.opened) {
+        if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound().is_opened()) {
             return Vec::new();
         }
         if std::mem::replace(&mut self.versions_of, self.dialect) != self.dialect {
@@ -367,23 +370,18 @@ impl Client {
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
-        let mut message = read(type_url, &feed.outbound.ways);
+        let mut message = read(type_url, feed.outbound().ways());
         twins::find(&mut message.entries, type_url, &self.twins);
-        feed.hear(&message, now);
         let valid = message.entries.len();
-        let place = feed.unanswered();
-        let (changes, message) = feed.receive(message, self.dialect, now);
-        self.received = Some(message.received(type_url, valid));
-        let ack = message.answer();
-        // K-06: the relay acknowledges on its own and waits for no client.
-        if self.dialect == Dialect::Delta && ack.nonce.is_empty() {
-            feed.unanswerable(now);
-        }
-        feed.outbound.received(ack, self.dialect, now);
+        let outbound = feed.outbound();
+        let place = (!outbound.is_answered()).then(|| outbound.place());
+        let taken = feed.receive(message, self.dialect, now);
+        self.received = Some(taken.message.received(type_url, valid));
+        feed.acknowledge(taken.message.answer(), self.dialect, now);
         place.into_iter().for_each(|place| self.overtake(place));
-        self.note_pause(type_url);
+        self.note_pause(type_url, taken.pause);
         self.note(type_url);
-        changes.into_iter().collect()
+        taken.changes.into_iter().collect()
     }
 }
 

@@ -8,9 +8,7 @@ use xds::TypeUrl;
 impl Client {
     /// A request was sent; `first`: its type, if that was the first request of the type on the stream.
     pub(super) fn note_asked(&mut self, first: Option<TypeUrl>) {
-        let asked = first.as_ref().and_then(|asked| self.feeds.get_mut(asked));
-        if let (Some(feed), Some(stream)) = (asked, &mut self.stream) {
-            feed.opened(stream.requested);
+        if let (Some(_), Some(stream)) = (&first, &mut self.stream) {
             stream.requested = stream.requested.wrapping_add(1);
         }
         self.asked = first;

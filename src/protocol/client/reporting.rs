@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::complaint::complaint;
 use super::feed::Feed;
 use super::{Client, Request};
-use xds::{Dialect, Name, Rejection, TypeUrl, Version};
+use xds::{Name, Rejection, TypeUrl, Version};
 
 /// What passes between the machine and those who ask the clients.
 #[derive(Debug, Default)]
@@ -33,17 +33,17 @@ pub struct Reported {
 impl Reporting {
     /// Asks the clients, if it is time.
     pub(super) fn ask(&mut self, feed: &mut Feed, now: Instant) {
-        if feed.asks_clients(now) {
-            self.questions.insert(feed.type_url.clone());
+        if feed.outbound_mut().asks_clients(now) {
+            self.questions.insert(feed.type_url().clone());
         }
     }
 
     /// Records whether a type has something to say.
     fn note(&mut self, feed: &Feed) {
         if feed.has_unsaid() {
-            self.unsaid.insert(feed.type_url.clone());
+            self.unsaid.insert(feed.type_url().clone());
         } else {
-            self.unsaid.remove(&feed.type_url);
+            self.unsaid.remove(feed.type_url());
         }
     }
 }
@@ -52,7 +52,7 @@ impl Client {
     /// E-24: a client has rejected something of this type.
     pub fn handle_rejected(&mut self, type_url: &TypeUrl, now: Instant) {
         if let Some(feed) = self.feeds.get_mut(type_url) {
-            feed.rejected(now);
+            feed.outbound_mut().rejected(now);
             self.note(type_url);
         }
     }
@@ -94,10 +94,7 @@ impl Client {
             return None;
         }
         let rejected = complaint(type_url, &rejections);
-        let request = match self.dialect {
-            Dialect::Sotw => Request::Sotw(feed.outbound.sotw_late(type_url, &feed.accepted, rejected)),
-            Dialect::Delta => Request::Delta(feed.outbound.delta_late(type_url, rejected)),
-        };
+        let request = feed.outbound().report(type_url, self.dialect, rejected);
         self.reporting.reported = Some(Reported {
             type_url: type_url.clone(),
             contents: rejections.into_iter().filter_map(|one| one.content).collect(),

@@ -69,8 +69,9 @@ impl Client {
         (!self.seen.is_empty()).then(|| std::mem::take(&mut self.seen))
     }
 
-    pub(super) fn note_pause(&mut self, type_url: &TypeUrl) {
-        if let Some(pause) = self.feeds.get_mut(type_url).and_then(|feed| feed.take_pause()) {
+    /// The server has shown this pause, if any, in an answer.
+    pub(super) fn note_pause(&mut self, type_url: &TypeUrl, pause: Option<Duration>) {
+        if let Some(pause) = pause {
             self.seen.note(type_url, pause);
         }
     }

@@ -23,7 +23,7 @@ impl Client {
         }
         let before = self.feeds.len();
         self.feeds
-            .retain(|_, feed| feed.wanted() || feed.outbound.is_ready() || feed.goes_on());
+            .retain(|_, feed| feed.wanted() || feed.outbound().is_ready() || feed.goes_on());
         stream.forgetful |= self.feeds.len() < before;
         stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
         self.note_all();

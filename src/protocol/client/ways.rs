@@ -8,7 +8,13 @@ use xds::Name;
 
 /// The names that clients spell in another way than the canonical one. Other names are not in it.
 #[derive(Debug, Default)]
-pub(super) struct Ways(BTreeMap<Name, Way>);
+pub(super) struct Ways {
+    by_name: BTreeMap<Name, Way>,
+    /// Further spellings that the server must be asked for, with the names that they belong to.
+    more: BTreeMap<Name, Name>,
+    /// Spellings that the server must be asked for again, so they are unsubscribed first.
+    less: BTreeSet<Name>,
+}
 
 /// The spellings of one name.
 ///
@@ -25,37 +31,48 @@ struct Way {
     absent: BTreeSet<Name>,
 }
 
-/// The spellings to request after the answered one is gone.
-#[derive(Debug, Default)]
-pub(super) struct Alternatives {
-    pub(super) more: Vec<Name>,
-    /// Spellings that were requested already: the relay ignored the server's answers to them.
-    pub(super) again: Vec<Name>,
-}
-
 impl Ways {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_name.is_empty()
     }
 
     /// Returns whether a client spells the name in another way than the canonical one.
     pub(super) fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    /// Returns the spellings of a name, if clients spell it in another way than the canonical one.
-    pub(super) fn texts(&self, name: &Name) -> impl Iterator<Item = &Name> {
-        self.0.get(name).into_iter().flat_map(|way| &way.texts)
+        self.by_name.contains_key(name)
     }
 
     /// A new stream.
     pub(super) fn reset(&mut self) {
-        self.0.values_mut().for_each(|way| way.asked.clear());
+        self.by_name.values_mut().for_each(|way| way.asked.clear());
+        self.more.clear();
+        self.less.clear();
+    }
+
+    /// Whether the server must be asked for any spelling beside those of new names.
+    pub(super) fn changed(&self) -> bool {
+        !self.more.is_empty() || !self.less.is_empty()
+    }
+
+    /// Takes the further spellings that the server must be asked for, with the names that they belong to.
+    pub(super) fn take_more(&mut self) -> BTreeMap<Name, Name> {
+        std::mem::take(&mut self.more)
+    }
+
+    /// Takes the spellings that must be unsubscribed, because the server must be asked for them again.
+    pub(super) fn take_less(&mut self) -> BTreeSet<Name> {
+        std::mem::take(&mut self.less)
+    }
+
+    /// A name is not wanted any more.
+    pub(super) fn leave(&mut self, name: &Name) {
+        for text in self.by_name.get(name).into_iter().flat_map(|way| &way.texts) {
+            self.more.remove(text);
+        }
     }
 
     /// The server is asked for a name.
     pub(super) fn ask(&mut self, name: &Name) {
-        let Some(way) = self.0.get_mut(name) else { return };
+        let Some(way) = self.by_name.get_mut(name) else { return };
         match &way.answered {
             Some(answered) => drop(way.asked.insert(answered.clone())),
             None => way.asked.clone_from(&way.texts),
@@ -64,7 +81,7 @@ impl Ways {
 
     /// Returns the spellings by which a name was requested.
     pub(super) fn asked<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Name> {
-        let way = self.0.get(name);
+        let way = self.by_name.get(name);
         let own = way.is_none().then_some(name);
         own.into_iter().chain(way.into_iter().flat_map(|way| &way.asked))
     }
@@ -72,7 +89,7 @@ impl Ways {
     /// Adds a spelling of a name; `None`: the canonical one. `known`: the name was wanted already; `held`: the server has content
     /// for it. Returns whether the spelling is new.
     pub(super) fn add(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> bool {
-        if let Some(way) = self.0.get_mut(name) {
+        if let Some(way) = self.by_name.get_mut(name) {
             return way.texts.insert(written.unwrap_or(name).clone());
         }
         let Some(written) = written else { return false };
@@ -86,20 +103,24 @@ impl Ways {
             asked: own,
             ..Way::default()
         };
-        self.0.insert(name.clone(), way);
+        self.by_name.insert(name.clone(), way);
         true
     }
 
-    /// Returns whether the server must be asked for one more spelling, if it was asked for the name.
+    /// The server was asked for the name. Returns whether it must be asked for one more spelling.
     pub(super) fn ask_more(&mut self, name: &Name, text: &Name) -> bool {
-        let way = self.0.get_mut(name);
-        way.is_some_and(|way| way.answered.is_none() && way.asked.insert(text.clone()))
+        let way = self.by_name.get_mut(name);
+        let more = way.is_some_and(|way| way.answered.is_none() && way.asked.insert(text.clone()));
+        if more {
+            self.more.insert(text.clone(), name.clone());
+        }
+        more
     }
 
     /// The server sent content under this spelling of the name. Returns whether it counts. It does not if content is `held` under
     /// another spelling.
     pub(super) fn heard(&mut self, name: &Name, written: Option<&Name>, held: bool) -> bool {
-        let Some(way) = self.0.get_mut(name) else {
+        let Some(way) = self.by_name.get_mut(name) else {
             return true;
         };
         let text = written.unwrap_or(name);
@@ -119,40 +140,44 @@ impl Ways {
 
     /// Returns the spelling under which the name's content came.
     pub(super) fn answered(&self, name: &Name) -> Option<&Name> {
-        self.0.get(name)?.answered.as_ref()
+        self.by_name.get(name)?.answered.as_ref()
     }
 
-    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name, and what to
-    /// request instead.
-    pub(super) fn absent(&mut self, name: &Name, text: &str) -> (bool, Alternatives) {
-        let Some(way) = self.0.get_mut(name) else {
-            return (true, Alternatives::default());
+    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name. If the name
+    /// `stays` requested, the server must be asked for the spellings that are left.
+    pub(super) fn absent(&mut self, name: &Name, text: &str, stays: bool) -> bool {
+        let Some(way) = self.by_name.get_mut(name) else {
+            return true;
         };
         let Some(text) = way.texts.get(text).cloned() else {
-            return (true, Alternatives::default());
+            return true;
         };
         way.absent.insert(text.clone());
-        match way.answered.take_if(|answered| *answered == text) {
-            Some(_) => {
-                let others = way.texts.iter().filter(|other| !way.absent.contains(*other)).cloned();
-                let (again, more): (Vec<Name>, Vec<Name>) = others.partition(|text| way.asked.contains(text));
-                way.asked.extend(more.iter().cloned());
-                (true, Alternatives { more, again })
-            }
-            None if way.answered.is_some() => (false, Alternatives::default()),
-            None => (way.absent.len() == way.texts.len(), Alternatives::default()),
+        if way.answered.take_if(|answered| *answered == text).is_none() {
+            return way.answered.is_none() && way.absent.len() == way.texts.len();
         }
+        for other in way.texts.iter().filter(|other| !way.absent.contains(*other)) {
+            let again = !way.asked.insert(other.clone());
+            if stays {
+                self.more.insert(other.clone(), name.clone());
+                // E-17: a spelling that was requested already is unsubscribed first: the relay ignored the server's answers to it.
+                if again {
+                    self.less.insert(other.clone());
+                }
+            }
+        }
+        true
     }
 
     /// The name is not requested any more.
     pub(super) fn forget(&mut self, name: &Name) {
-        self.0.remove(name);
+        self.by_name.remove(name);
     }
 
     /// Returns the spelling that counts, if a response has content under several of them. A server may answer to each, and to the
     /// canonical one for a collection.
     pub(super) fn choose(&self, name: &str, texts: &BTreeSet<&Name>) -> Option<&Name> {
-        let way = self.0.get(name)?;
+        let way = self.by_name.get(name)?;
         let answered = way.answered.as_ref().filter(|answered| texts.contains(answered));
         answered.or_else(|| way.texts.iter().find(|text| texts.contains(text)))
     }

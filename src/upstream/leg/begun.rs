@@ -1,100 +1,74 @@
-//! How a stream of a view begins, until it is answered.
+//! How a stream of a leg begins, until it is answered.
 //!
-//! Owns the dialect of each attempt, and what follows from it. Knows nothing of how a stream ends.
+//! Owns what follows from the dialect of an attempt. Does not choose it, and knows nothing of how a stream ends.
 
+use super::live::Live;
 use super::{Leg, Stage};
 use crate::protocol::Why;
-use crate::upstream::ads_stream::AdsStream;
 use crate::upstream::channel::Channel;
-use crate::upstream::doors::Doors;
+use crate::upstream::clock::now;
+use crate::upstream::doors::Admission;
 use crate::upstream::status::Phase;
 use crate::xds::{Changes, Dialect};
 
 impl Leg {
     /// Sets the dialect of the next attempt.
     pub(super) fn choose(&mut self, changes: &mut Vec<Changes>) {
-        let (dialect, why) = self.target.next_dialect(&self.trial);
-        if (dialect, &why) == (self.client.dialect(), &self.why) {
+        let Some(dialect) = self.choice.next(self.dialer.target(), self.client.dialect()) else {
             return;
-        }
+        };
         self.client.handle_dialect(dialect);
+        let why = self.choice.why();
         if dialect == Dialect::Sotw && matches!(why, Why::Configured | Why::Refused(_)) {
             changes.extend(self.client.handle_no_delta(&why.to_string()));
         }
-        self.why = why;
     }
 
     pub(super) fn open(&mut self) {
         self.board.enter(Phase::Connecting, self.client.dialect());
-        self.board.explain(self.why.clone());
-        self.settings = self.target.settings(&self.settings);
-        self.client.handle_settings(self.settings.client.clone());
-        self.backoff.set_most(self.settings.reconnect_max);
-        let (target, access, settings) = (self.target.clone(), self.access.clone(), self.settings.clone());
-        let (place, exhausted) = (self.place.take(), self.exhausted);
-        self.stage = Stage::Opening(Box::pin(async move {
-            let place = match place {
-                Some((place, _)) => place,
-                None => Doors::enter(target.doors.clone(), exhausted).await,
-            };
-            (place, Channel::open(&target, &access, &settings).await)
-        }));
+        self.board.explain(self.choice.why().clone());
+        self.dialer.renew();
+        let settings = self.dialer.settings();
+        self.client.handle_settings(settings.client.clone());
+        let (place, refused) = self.attempts.begin(settings.reconnect_max);
+        self.stage = Stage::Opening(self.dialer.dial(place, refused));
     }
 
-    pub(super) fn opened(&mut self, channel: Channel) {
-        let dialect = self.client.dialect();
-        if std::mem::take(&mut self.superseded) {
+    pub(super) fn opened(&mut self, place: Admission, channel: Channel) {
+        let (dialect, target) = (self.client.dialect(), self.dialer.target());
+        if self.attempts.reached(place, now()) {
             self.client.handle_superseded();
         }
-        self.client.handle_rhythm(self.target.rhythm());
-        self.client.handle_connected(channel.round_trip);
+        self.client.handle_rhythm(target.rhythm());
+        let round_trip = channel.round_trip();
+        self.client.handle_connected(round_trip);
         self.board.enter(Phase::Open, dialect);
         tracing::debug!(
-            server = self.target.uri(), leg = ?self.which, dialect = dialect.word(), round_trip = ?channel.round_trip, "stream opened"
+            server = target.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), ?round_trip, "stream opened"
         );
-        self.stage = Stage::Live(Box::new(AdsStream::begin(
-            channel,
-            dialect,
-            &self.target,
-            &self.settings,
-        )));
+        let live = Live::begin(channel, dialect, target, self.dialer.settings());
+        self.stage = Stage::Live(Box::new(live));
     }
 
-    /// The first response has arrived.
+    /// The first response was read.
     pub(super) fn answered(&mut self, changes: &mut Vec<Changes>) {
         let Stage::Live(live) = &mut self.stage else {
             return;
         };
-        if !self.alone {
-            self.backoff.handle_response();
-        }
-        self.place = None;
-        (self.exhausted, self.followed) = (false, false);
-        self.target.returned();
-        let (dialect, why) = (live.dialect.word(), &self.why);
-        self.target.answered(&mut self.trial, live.dialect);
-        self.target.metrics.stream_opened();
-        live.counted = Some(self.target.metrics.stream_of(dialect, why.word()));
-        self.board.enter(Phase::Answering, live.dialect);
-        if let Some(suppressed) = self.target.greeted() {
+        let (target, dialect, why) = (self.dialer.target(), live.dialect(), self.choice.why().clone());
+        self.attempts.answered();
+        target.returned();
+        self.choice.answered(target, dialect);
+        live.count(target.metrics.stream_of(dialect.word(), why.word()));
+        self.board.enter(Phase::Answering, dialect);
+        if let Some(suppressed) = target.greeted() {
             tracing::info!(
-                server = self.target.uri(), leg = ?self.which, dialect, reason = %why, suppressed, "control plane answers"
+                server = target.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), reason = %why, suppressed,
+                "control plane answers"
             );
         }
-        if live.dialect == Dialect::Sotw {
+        if dialect == Dialect::Sotw {
             changes.extend(self.client.handle_no_delta(&why.to_string()));
         }
-    }
-
-    /// Reports the types that the server is not asked for, if they have changed.
-    pub(super) fn show_unserved(&mut self) {
-        let Some(unserved) = self.client.take_unserved() else {
-            return;
-        };
-        for (type_url, why) in &unserved {
-            self.target.leave_out(type_url, why);
-        }
-        self.unserved.extend(unserved.keys().cloned());
-        self.board.leave_out(unserved);
     }
 }

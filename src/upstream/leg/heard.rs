@@ -1,21 +1,62 @@
 //! A response of the server, until the machine has taken it.
 //!
-//! Owns where a server writes to which span of its own a change belongs. Knows nothing of how streams begin and end.
+//! Owns what is counted and traced of a response. Knows nothing of how streams begin and end.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use opentelemetry::trace::SpanContext;
 
 use super::Leg;
-use crate::protocol::Cutter;
-use crate::telemetry::traceparent;
+use super::live::Heard;
+use crate::protocol::{Cutter, Received};
+use crate::telemetry::{Arrival, traceparent};
+use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
 use crate::xds::{Changes, Dialect};
 
 impl Leg {
+    pub(super) fn received(&mut self, heard: Heard, changes: &mut Vec<Changes>) -> Result<(), Failure> {
+        let received = now();
+        self.reports.tolerated();
+        let size = heard.message.length();
+        let (new, parent) = self.decode(heard.message, heard.dialect, received)?;
+        let target = self.dialer.target();
+        target.metrics.responses.inc();
+        if let Some(Received {
+            type_url,
+            valid,
+            invalid,
+            ignored,
+        }) = self.client.take_received()
+        {
+            target.metrics.resources(&type_url, valid, invalid, ignored);
+            self.blame.heard(&type_url);
+            if target.metrics.traces.is_on() {
+                self.arrivals.push(Arrival {
+                    server: Arc::from(target.uri()),
+                    type_url,
+                    bytes: size,
+                    received,
+                    decoded: now(),
+                    parent,
+                    stream: heard.span,
+                });
+            }
+        }
+        tracing::debug!(server = target.uri(), leg = ?self.dialer.which(), size, "response");
+        if heard.first {
+            self.answered(changes);
+        }
+        self.board.heard();
+        self.dialer.target().metrics.heard();
+        changes.extend(new);
+        Ok(())
+    }
+
     /// Decodes a response and hands it to the machine. Returns what it changes, and the server's span for it. A-19: the span is taken
     /// from the server's identifier, which is then the same in all responses.
-    pub(super) fn decode(
+    fn decode(
         &mut self,
         message: Cutter,
         dialect: Dialect,

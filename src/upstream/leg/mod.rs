@@ -1,11 +1,16 @@
-//! One of the two streams of a view: its machine, and its life from attempt to attempt.
+//! One stream of a view: its machine, and its life from attempt to attempt.
 //!
-//! Owns when to connect, and what to report when that fails. Knows nothing of the other stream and the view.
+//! Owns when to connect, and what to report when that fails. Knows nothing of the view's other streams and of the view.
 
+mod attempts;
 mod begun;
+mod blame;
+mod choice;
 mod ended;
 mod heard;
-mod reporting;
+mod live;
+mod reports;
+mod types;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,54 +20,30 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use prost::Message;
 
-use super::access::Access;
-use super::ads_stream::AdsStream;
-use super::channel::Channel;
 use super::clock::now;
-use super::doors::Admission;
-use super::failure::Failure;
-use super::status::{Answers, Board, Phase};
-use super::target::{Target, UpstreamSettings};
-use super::writer::Talk;
+use super::dialer::{Dialer, Dialing};
+use super::status::{Answers, Board};
+use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::google::rpc;
-use crate::protocol::{Backoff, Client, Cutter, Leg as Which, Pause, Received, Request, Suspects, Trial, Why};
+use crate::protocol::{Client, Pause, Request};
 use crate::telemetry::Arrival;
-use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
+use attempts::Attempts;
+use blame::Blame;
+use choice::Choice;
+use live::Live;
+use reports::Reports;
 
 /// One stream of a view.
 pub struct Leg {
-    pub(super) client: Client,
-    pub(super) board: Board,
-    which: Which,
-    target: Arc<Target>,
-    access: Arc<Access>,
-    settings: Arc<UpstreamSettings>,
-    backoff: Backoff,
-    trial: Trial,
-    /// Why it uses its dialect.
-    why: Why,
+    client: Client,
+    board: Board,
+    dialer: Dialer,
+    attempts: Attempts,
+    choice: Choice,
     stage: Stage,
-    /// Whether another server has stood in since the last stream began.
-    superseded: bool,
-    /// Since when nothing is wanted from the open stream.
-    idle: Option<Instant>,
-    /// Its place among the opening streams, and when it gives the place up at the latest.
-    place: Option<(Admission, Instant)>,
-    /// Whether the server had no room for it at the last attempt.
-    exhausted: bool,
-    /// Whether the current attempt was made early because the server answered another stream.
-    followed: bool,
-    /// Whether it is a separate stream, for types that end the shared one.
-    alone: bool,
-    /// Finds out which of its types make the server end the stream.
-    pub(super) suspects: Suspects,
-    /// Newly suspected types that `take_suspected` has not returned yet, and how the stream ended.
-    suspected: Vec<(TypeUrl, String)>,
-    /// How the last stream ended, if a requested type may be the reason; `take_trouble` clears it.
-    trouble: Option<String>,
-    /// Types for which the server has no answer and that `take_unserved` has not returned yet.
-    unserved: Vec<TypeUrl>,
-    reports: reporting::Reports,
+    blame: Blame,
+    reports: Reports,
     /// Responses that `take_arrivals` has not returned yet, if changes are traced.
     arrivals: Vec<Arrival>,
 }
@@ -70,73 +51,132 @@ pub struct Leg {
 enum Stage {
     /// There is no stream and no attempt.
     Rest,
-    Opening(Opening),
-    Live(Box<AdsStream>),
+    Opening(Dialing),
+    Live(Box<Live>),
     /// The stream ended. The next attempt is made after the pause, or when the future shows that the server answered another
     /// stream.
     Waiting(Pause, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-type Opening = Pin<Box<dyn Future<Output = (Admission, Result<Channel, Failure>)> + Send>>;
-
-/// How long an open stream without an answer keeps its place among the opening streams.
-const OPENING: Duration = Duration::from_secs(1);
 /// How many responses, and of how many bytes, are read at most before their changes are published and others have the thread.
 const BURST: usize = 64;
 const BURST_BYTES: usize = 4 * 1024 * 1024;
 
 impl Leg {
-    /// Creates the stream that all types share, except those that end it.
-    pub(super) fn new(
-        which: Which,
-        client: Client,
-        target: Arc<Target>,
-        access: Arc<Access>,
-        settings: Arc<UpstreamSettings>,
-        answers: Answers,
-    ) -> Self {
+    /// Creates the stream that all types share, except those that end it. The relay presents itself as `node`.
+    pub(super) fn new(dialer: Dialer, node: Arc<Node>, answers: Answers) -> Self {
+        let settings = dialer.settings();
+        let client = Client::new(settings.client.clone(), dialer.target().dialect().0, node);
         Self {
             board: Board::new(client.dialect(), answers),
             client,
-            which,
-            target,
-            access,
-            backoff: Backoff::new(settings.reconnect_max),
-            settings,
-            trial: Trial::new(true),
-            why: Why::Preferred,
+            attempts: Attempts::new(settings.reconnect_max, false),
+            choice: Choice::new(true),
             stage: Stage::Rest,
-            superseded: false,
-            idle: None,
-            place: None,
-            exhausted: false,
-            followed: false,
-            alone: false,
-            suspects: Suspects::default(),
-            suspected: Vec::new(),
-            trouble: None,
-            unserved: Vec::new(),
-            reports: reporting::Reports::default(),
+            blame: Blame::shared(),
+            reports: Reports::default(),
             arrivals: Vec::new(),
+            dialer,
         }
     }
 
-    /// Makes it a separate stream, for types that end the shared one. What it learns about the server's dialects counts for it
+    /// Creates another stream to the same server, for types that end this one. What it learns about the server's dialects counts for it
     /// alone.
-    pub(super) fn apart(mut self) -> Self {
-        self.alone = true;
-        self.trial = Trial::new(false);
-        self
+    pub(super) fn beside(&self) -> Self {
+        let client = self.client.beside();
+        let mut dialer = self.dialer.clone();
+        dialer.renew();
+        Self {
+            board: self.board.beside(client.dialect()),
+            client,
+            attempts: Attempts::new(dialer.settings().reconnect_max, true),
+            choice: Choice::new(false),
+            stage: Stage::Rest,
+            blame: Blame::apart(),
+            reports: Reports::default(),
+            arrivals: Vec::new(),
+            dialer,
+        }
     }
 
-    /// Returns the types suspected since the last call, and how the stream ended.
-    pub(super) fn take_suspected(&mut self) -> Vec<(TypeUrl, String)> {
-        std::mem::take(&mut self.suspected)
+    /// A want begins or ends.
+    pub(super) fn want(&mut self, want: &Want) -> Vec<Changes> {
+        self.client.handle_rhythm(self.dialer.target().rhythm());
+        self.client.handle_want(want)
     }
 
-    /// Returns, once, how the last stream ended if a requested type may be the reason.
-    pub(super) const fn take_trouble(&mut self) -> Option<String> {
-        self.trouble.take()
+    /// A want has begun for something that the relay knew before its restart.
+    pub(super) fn restore(&mut self, type_url: &TypeUrl, wanted: &Wanted, slot: &Slot) -> Option<Changes> {
+        self.client.handle_restored(type_url, wanted, slot)
+    }
+
+    /// Opens and closes the stream, sends requests, and adds the changes that follow from the time.
+    pub(super) fn turn(&mut self, changes: &mut Vec<Changes>) {
+        if let Stage::Live(live) = &mut self.stage
+            && let Some(at) = live.partial()
+        {
+            self.client.handle_bytes(at);
+        }
+        changes.extend(self.client.handle_timeout(now()));
+        if let Some(seen) = self.client.take_rhythm() {
+            self.dialer.target().learn(&seen);
+        }
+        self.attempts.handle_timeout(now());
+        if matches!(&self.stage, Stage::Waiting(pause, _) if pause.due(self.client.lacks()) <= now()) {
+            self.rest();
+        }
+        if matches!(&self.stage, Stage::Rest) {
+            self.choose(changes);
+        }
+        match (&mut self.stage, self.client.wanted()) {
+            (Stage::Rest, true) => self.open(),
+            (Stage::Opening(_), false) => self.rest(),
+            // A stream from which nothing is wanted stays open for a while, so that the next want need not wait for a new one.
+            (Stage::Live(live), false) => {
+                if live.is_idle(self.dialer.settings().idle, now()) {
+                    self.close(changes);
+                    self.attempts.leave();
+                    self.rest();
+                }
+            }
+            (Stage::Live(live), true) => live.occupy(),
+            (Stage::Rest | Stage::Waiting(..), false) | (Stage::Opening(_) | Stage::Waiting(..), true) => {}
+        }
+        self.feed();
+    }
+
+    /// When the next turn is due at the latest.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let stage = match &self.stage {
+            Stage::Live(live) => live.poll_timeout(self.dialer.settings().idle),
+            Stage::Waiting(pause, _) if self.client.wanted() => Some(pause.due(self.client.lacks())),
+            Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => None,
+        };
+        let all = [
+            self.client.poll_timeout(),
+            self.attempts.poll_timeout(),
+            self.blame.poll_timeout(),
+            stage,
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Waits for the next event.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
+        match &mut self.stage {
+            Stage::Rest => return Poll::Pending,
+            Stage::Waiting(_, returned) => {
+                ready!(returned.as_mut().poll(cx));
+                self.attempts.hurry();
+                self.rest();
+            }
+            Stage::Opening(dialing) => match ready!(dialing.as_mut().poll(cx)) {
+                (place, Ok(channel)) => self.opened(place, channel),
+                (_, Err(failure)) => self.failed(&failure),
+            },
+            Stage::Live(_) => return self.poll_live(cx, changes),
+        }
+        Poll::Ready(())
     }
 
     fn poll_live(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
@@ -149,8 +189,8 @@ impl Leg {
                 break;
             };
             any = true;
-            bytes += response.as_ref().map_or(0, Cutter::length);
-            if let Err(failure) = response.and_then(|message| self.received(message, changes)) {
+            bytes += response.as_ref().map_or(0, |heard| heard.message.length());
+            if let Err(failure) = response.and_then(|heard| self.received(heard, changes)) {
                 self.ended(failure, changes);
             }
             if bytes >= BURST_BYTES {
@@ -158,7 +198,7 @@ impl Leg {
             }
         }
         if let Stage::Live(live) = &self.stage
-            && live.outbox.poll_hungry(cx).is_ready()
+            && live.outbox().poll_hungry(cx).is_ready()
         {
             any |= self.feed();
         }
@@ -170,214 +210,84 @@ impl Leg {
         let Stage::Live(live) = &self.stage else {
             return false;
         };
-        if !live.outbox.is_hungry() {
+        if !live.outbox().is_hungry() {
             return false;
         }
         let Some(request) = self.client.poll_request(now()) else {
             return false;
         };
         if let Some(asked) = self.client.take_asked() {
-            self.suspects.handle_asked(asked, now());
+            self.blame.asked(asked, now());
         }
         let (bytes, type_url, refusal) = match &request {
             Request::Sotw(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
             Request::Delta(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
         };
-        live.outbox.put(Bytes::from(bytes));
+        live.outbox().put(Bytes::from(bytes));
         if let Some(rpc::Status { message, .. }) = refusal {
             match self.client.take_reported() {
                 Some(reported) => self.report(reported, message),
-                None => self.target.refuse(type_url, message),
+                None => self.dialer.target().refuse(type_url, message),
             }
         }
         true
     }
 
-    fn received(&mut self, message: Cutter, changes: &mut Vec<Changes>) -> Result<(), Failure> {
-        let Stage::Live(live) = &mut self.stage else {
-            return Ok(());
-        };
-        let received = now();
-        self.reports.tolerated();
-        let first = !std::mem::replace(&mut live.answered, true);
-        let size = message.length();
-        let (dialect, stream) = (live.dialect, live.context());
-        let (new, parent) = self.decode(message, dialect, received)?;
-        self.target.metrics.responses.inc();
-        if let Some(Received {
-            type_url,
-            valid,
-            invalid,
-            ignored,
-        }) = self.client.take_received()
+    /// Another server has stood in for this one.
+    pub(super) fn supersede(&mut self) {
+        if self.attempts.supersede()
+            && let Stage::Waiting(pause, _) = &mut self.stage
         {
-            self.target.metrics.resources(&type_url, valid, invalid, ignored);
-            self.suspects.handle_answer(&type_url);
-            if self.target.metrics.traces.is_on() {
-                self.arrivals.push(Arrival {
-                    server: Arc::from(self.target.uri()),
-                    type_url,
-                    bytes: size,
-                    received,
-                    decoded: now(),
-                    parent,
-                    stream,
-                });
-            }
-        }
-        tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
-        if first {
-            self.answered(changes);
-        }
-        self.board.heard();
-        self.target.metrics.heard();
-        changes.extend(new);
-        Ok(())
-    }
-
-    fn close(&mut self, changes: &mut Vec<Changes>) {
-        self.idle = None;
-        if let Stage::Live(live) = std::mem::replace(&mut self.stage, Stage::Rest) {
-            if live.answered {
-                self.target.metrics.stream_closed();
-            }
-            changes.extend(self.client.handle_disconnected());
-        }
-    }
-
-    fn rest(&mut self) {
-        self.stage = Stage::Rest;
-        self.board.enter(Phase::Idle, self.client.dialect());
-    }
-}
-
-impl Talk for Leg {
-    fn want(&mut self, want: &Want) -> Vec<Changes> {
-        self.client.handle_rhythm(self.target.rhythm());
-        self.client.handle_want(want)
-    }
-
-    fn restore(&mut self, type_url: &TypeUrl, target: &Wanted, slot: &Slot) -> Option<Changes> {
-        self.client.handle_restored(type_url, target, slot)
-    }
-
-    fn turn(&mut self, changes: &mut Vec<Changes>) {
-        if let Stage::Live(live) = &mut self.stage
-            && let Some(at) = live.partial()
-        {
-            self.client.handle_bytes(at);
-        }
-        changes.extend(self.client.handle_timeout(now()));
-        if let Some(seen) = self.client.take_rhythm() {
-            self.target.learn(&seen);
-        }
-        self.place.take_if(|(_, until)| *until <= now());
-        if matches!(&self.stage, Stage::Waiting(pause, _) if pause.due(self.client.lacks()) <= now()) {
-            self.rest();
-        }
-        if matches!(&self.stage, Stage::Rest) {
-            self.choose(changes);
-        }
-        self.show_unserved();
-        match (&self.stage, self.client.wanted()) {
-            (Stage::Rest, true) => self.open(),
-            (Stage::Opening(_), false) => self.rest(),
-            // A stream from which nothing is wanted stays open for a while, so that the next want need not wait for a new one.
-            (Stage::Live(_), false) => {
-                if now() >= *self.idle.get_or_insert_with(now) + self.settings.idle {
-                    self.close(changes);
-                    self.place = None;
-                    self.rest();
-                }
-            }
-            (Stage::Live(_), true) => self.idle = None,
-            (Stage::Rest | Stage::Waiting(..), false) | (Stage::Opening(_) | Stage::Waiting(..), true) => {}
-        }
-        self.feed();
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        let closes = self.idle.map(|since| since + self.settings.idle);
-        let place = self.place.as_ref().map(|(_, until)| *until);
-        let retry = match &self.stage {
-            Stage::Waiting(pause, _) if self.client.wanted() => Some(pause.due(self.client.lacks())),
-            Stage::Rest | Stage::Opening(_) | Stage::Live(_) | Stage::Waiting(..) => None,
-        };
-        let all = [self.client.poll_timeout(), closes, place, retry];
-        all.into_iter().flatten().min()
-    }
-
-    fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        std::mem::take(&mut self.unserved)
-    }
-
-    fn take_arrivals(&mut self) -> Vec<Arrival> {
-        std::mem::take(&mut self.arrivals)
-    }
-
-    fn supersede(&mut self) {
-        self.superseded = true;
-        // The pauses of a separate stream are about its types, not about the server.
-        if self.alone {
-            return;
-        }
-        self.backoff.handle_superseded();
-        if let Stage::Waiting(pause, _) = &mut self.stage {
             pause.shorten();
         }
     }
 
-    fn come_through(&mut self, relays: &[String]) {
-        self.client.handle_relays(relays.to_vec());
-    }
-
-    fn board(&self) -> &Board {
-        &self.board
-    }
-
-    fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
-        self.client.words(type_url, name)
-    }
-
-    fn removal_times(&self) -> (Duration, Duration) {
-        (self.settings.removal_quiet, self.settings.order_gate)
-    }
-
-    fn server_state(&self) -> Option<ServerState> {
+    /// Returns the server's state, if anything is wanted from it.
+    pub(super) fn server_state(&self) -> Option<ServerState> {
         let server_state = match &self.stage {
-            Stage::Live(live) if live.answered => ServerState::Up,
+            Stage::Live(live) if live.is_answered() => ServerState::Up,
             _ if self.board.failing() => ServerState::Failing,
             Stage::Live(_) => ServerState::Open,
             Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => ServerState::Trying,
         };
         // Types that only delta can ask for do not count if the server does not support delta.
-        let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.trial.is_without_delta();
+        let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.choice.is_without_delta();
         counts.then_some(server_state)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
-        match &mut self.stage {
-            Stage::Rest => return Poll::Pending,
-            Stage::Waiting(_, returned) => {
-                ready!(returned.as_mut().poll(cx));
-                self.followed = true;
-                self.rest();
-            }
-            Stage::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
-                (place, Ok(channel)) => {
-                    self.place = Some((place, now() + OPENING));
-                    self.opened(channel);
-                }
-                (_, Err(failure)) => self.failed(&failure),
-            },
-            Stage::Live(_) => return self.poll_live(cx, changes),
-        }
-        Poll::Ready(())
+    /// D-03: returns how long nothing that directs traffic must have come before a removal counts, and how long that waits at most.
+    pub(super) fn removal_times(&self) -> (Duration, Duration) {
+        let settings = self.dialer.settings();
+        (settings.removal_quiet, settings.order_gate)
     }
-}
 
-impl Drop for Leg {
-    fn drop(&mut self) {
-        self.close(&mut Vec::new());
+    /// Returns how long the server may take to send a name that it was asked for.
+    pub(super) fn patience(&self) -> Duration {
+        self.dialer.settings().client.does_not_exist
+    }
+
+    /// Bytes that other views have as well are kept once.
+    pub(super) fn share(&mut self, twins: &Twins) {
+        self.client.share(twins.clone());
+    }
+
+    /// The requests come through these relays as well.
+    pub(super) fn come_through(&mut self, relays: &[String]) {
+        self.client.handle_relays(relays.to_vec());
+    }
+
+    /// Returns what the server said about a resource, if it is held.
+    pub(super) fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
+        self.client.words(type_url, name)
+    }
+
+    /// Returns the place where its status is written.
+    pub(super) const fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Returns the responses since the last call, if changes are traced.
+    pub(super) fn take_arrivals(&mut self) -> Vec<Arrival> {
+        std::mem::take(&mut self.arrivals)
     }
 }

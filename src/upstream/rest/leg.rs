@@ -18,7 +18,7 @@ use super::{Polling, RestServer};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::protocol::{Client, FIELD_BYTES_MIN, Received};
-use crate::telemetry::Arrival;
+use crate::telemetry::{Arrival, CountedStream};
 use crate::upstream::access::Access;
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
@@ -41,8 +41,8 @@ pub struct PollLeg {
     /// The connections of types without a poll under way.
     links: BTreeMap<TypeUrl, Link>,
     board: Board,
-    /// Types that cannot be polled and that `take_unserved` has not returned yet.
-    unserved: Vec<TypeUrl>,
+    /// Counts the polls while the server answers them.
+    counted: Option<CountedStream>,
     /// Answers that `take_arrivals` has not returned yet, if changes are traced.
     arrivals: Vec<Arrival>,
 }
@@ -57,7 +57,7 @@ impl PollLeg {
             polls: BTreeMap::new(),
             links: BTreeMap::new(),
             board: Board::new(Dialect::Sotw, Answers::default()),
-            unserved: Vec::new(),
+            counted: None,
             arrivals: Vec::new(),
         }
     }
@@ -102,18 +102,6 @@ impl PollLeg {
         self.polls.insert(type_url, poll);
     }
 
-    /// Reports the types that cannot be polled, if they have changed.
-    fn show_unserved(&mut self) {
-        let Some(unserved) = self.poller.take_unserved() else {
-            return;
-        };
-        for (type_url, why) in &unserved {
-            self.server.left_out.note(&self.server.uri, type_url, why);
-        }
-        self.unserved.extend(unserved.keys().cloned());
-        self.board.leave_out(unserved);
-    }
-
     fn handle(&mut self, type_url: &TypeUrl, outcome: Outcome, changes: &mut Vec<Changes>) {
         let (result, link) = outcome;
         self.links.extend(link.map(|link| (type_url.clone(), link)));
@@ -154,14 +142,14 @@ impl PollLeg {
         (response, received): (Option<DiscoveryResponse>, Instant),
         changes: &mut Vec<Changes>,
     ) {
-        let (answered, news) = (self.poller.answers(), response.is_some());
+        let news = response.is_some();
         changes.extend(self.poller.handle_answer(type_url, response, dice(), received));
         if let Some(away) = self.server.away.over(now()) {
             tracing::info!(server = self.server.uri, ?away, "control plane is back");
         }
         self.server.contact.reached();
-        if !answered {
-            self.server.metrics.stream_opened();
+        if self.counted.is_none() {
+            self.counted = Some(self.server.metrics.polls());
             self.board.enter(Phase::Answering, Dialect::Sotw);
             if let Some(suppressed) = self.server.away.answered(now()) {
                 tracing::info!(server = self.server.uri, suppressed, "control plane answers");
@@ -175,7 +163,6 @@ impl PollLeg {
     }
 
     fn failed(&mut self, type_url: &TypeUrl, failure: &Failure, changes: &mut Vec<Changes>) {
-        let answered = self.poller.answers();
         // A server that does not serve one type may well serve the others.
         let alone = matches!(failure, Failure::Refused { status: 400..=499, .. });
         let (wait, lost) = self
@@ -194,9 +181,7 @@ impl PollLeg {
             if self.board.fail(false) {
                 self.server.metrics.lost.inc();
             }
-            if answered {
-                self.server.metrics.stream_closed();
-            }
+            self.counted = None;
         }
     }
 
@@ -238,7 +223,6 @@ impl PollLeg {
 impl Talk for PollLeg {
     fn want(&mut self, want: &Want) -> Vec<Changes> {
         let changes = self.poller.handle_want(want, now());
-        self.show_unserved();
         // A poll under way that does not ask for everything now wanted is cancelled.
         let (poller, of) = (&self.poller, &want.type_url);
         self.polls.retain(|type_url, _| type_url != of || poller.awaits(of));
@@ -301,7 +285,15 @@ impl Talk for PollLeg {
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        std::mem::take(&mut self.unserved)
+        let Some(unserved) = self.poller.take_unserved() else {
+            return Vec::new();
+        };
+        for (type_url, why) in &unserved {
+            self.server.left_out.note(&self.server.uri, type_url, why);
+        }
+        let types = unserved.keys().cloned().collect();
+        self.board.leave_out(unserved);
+        types
     }
 
     fn take_arrivals(&mut self) -> Vec<Arrival> {
@@ -326,13 +318,5 @@ impl Talk for PollLeg {
 
     fn removal_times(&self) -> (Duration, Duration) {
         (self.polling.removal_quiet, self.polling.order_gate)
-    }
-}
-
-impl Drop for PollLeg {
-    fn drop(&mut self) {
-        if self.poller.answers() {
-            self.server.metrics.stream_closed();
-        }
     }
 }

@@ -69,16 +69,10 @@ impl Poller {
         self.topics.values_mut().for_each(|topic| topic.set_most(reconnect_max));
     }
 
-    /// Whether the server answered after its last failure.
-    #[must_use]
-    pub const fn answers(&self) -> bool {
-        self.answers
-    }
-
     /// Whether a poll of this type is under way. A poll that does not ask for everything now wanted no longer counts.
     #[must_use]
     pub fn awaits(&self, type_url: &TypeUrl) -> bool {
-        self.topics.get(type_url).is_some_and(|topic| topic.asked)
+        self.topics.get(type_url).is_some_and(Topic::is_asked)
     }
 
     /// Whether anything of this type is asked for.
@@ -141,14 +135,7 @@ impl Poller {
     /// G-12: another server has stood in. Requests to this one no longer state the versions that it sent before.
     pub fn handle_superseded(&mut self) {
         self.superseded = true;
-        for topic in self.topics.values_mut() {
-            topic.shorten();
-            topic.changed = true;
-            // A response that was not taken yet is discarded and asked for anew.
-            if let Some((_, came)) = topic.news.take() {
-                topic.due = came;
-            }
-        }
+        self.topics.values_mut().for_each(Topic::supersede);
     }
 
     /// K-25: the requests come through these relays as well; the next poll says so.
@@ -160,7 +147,7 @@ impl Poller {
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
         let mut changes = self.client.handle_timeout(now);
         changes.extend(self.take_news(now));
-        let due = self.topics.values().any(|topic| topic.due <= now);
+        let due = self.topics.values().any(|topic| topic.due() <= now);
         if due && self.client.wanted() && !self.client.connected() {
             // After a failure everything is asked for anew.
             self.client.handle_superseded();
@@ -177,13 +164,8 @@ impl Poller {
             let Some(topic) = self.topics.get_mut(&TypeUrl::new(&request.type_url)) else {
                 continue;
             };
-            topic.version = request.version_info;
-            topic.fault = request.error_detail;
-            if let Some(fault) = &topic.fault {
-                // E-13: the sound resources of the rejected response are used, so the last accepted version is no longer that of
-                // what is held, and the next poll must not state it.
-                topic.changed = true;
-                return Some((request.type_url, fault.message.clone()));
+            if let Some(fault) = topic.acknowledge(request.version_info, request.error_detail) {
+                return Some((request.type_url, fault));
             }
         }
         None
@@ -196,25 +178,12 @@ impl Poller {
         }
         for (type_url, topic) in &mut self.topics {
             // H-03: a type without a path cannot be polled.
-            let Some(path) = type_url
-                .path()
-                .filter(|_| !topic.asked && topic.news.is_none() && topic.due <= now)
-            else {
-                continue;
-            };
-            topic.asked = true;
-            let version_info = if topic.changed {
-                String::new()
-            } else {
-                topic.version.clone()
-            };
+            let Some(path) = type_url.path() else { continue };
+            let Some(request) = topic.ask(now) else { continue };
             let request = DiscoveryRequest {
-                version_info,
                 node: Some(self.client.node()),
-                resource_names: topic.names(),
                 type_url: type_url.url().to_owned(),
-                error_detail: topic.fault.clone(),
-                ..Default::default()
+                ..request
             };
             let type_url = type_url.clone();
             return Some(Question {
@@ -242,10 +211,12 @@ impl Poller {
         if !self.client.connected() {
             // Another poll failed in the meantime, which ended the machine's stream: this answer is ignored and the type polled
             // again.
-            topic.due = now;
+            topic.poll_now(now);
             return Vec::new();
         }
-        topic.news = response.map(|response| (response, now));
+        if let Some(response) = response {
+            topic.keep(response, now);
+        }
         self.take_news(now)
     }
 
@@ -266,19 +237,16 @@ impl Poller {
         let ready = self.together(now);
         let mut ripe: Vec<TypeUrl> = Vec::new();
         for (type_url, topic) in &self.topics {
-            if topic.news.is_some() && (ready || !belongs(type_url)) {
+            if topic.came().is_some() && (ready || !belongs(type_url)) {
                 ripe.push(type_url.clone());
             }
         }
         ripe.sort_by_key(|type_url| type_url.traits().kind);
         let mut changes = Vec::new();
         for type_url in ripe {
-            let topic = self.topics.get_mut(&type_url);
-            let Some((topic, (response, came))) = topic.and_then(|topic| topic.news.take().map(|news| (topic, news)))
-            else {
+            let Some((response, came)) = self.topics.get_mut(&type_url).and_then(Topic::take_news) else {
                 continue;
             };
-            topic.changed = false;
             self.nonce += 1;
             let response = DiscoveryResponse {
                 type_url: type_url.url().to_owned(),
@@ -296,14 +264,14 @@ impl Poller {
     fn together(&mut self, now: Instant) -> bool {
         let ours = self.topics.iter_mut().filter(|(type_url, _)| belongs(type_url));
         let mut ours: Vec<&mut Topic> = ours.map(|(_, topic)| topic).collect();
-        let came = ours.iter().filter_map(|topic| Some(topic.news.as_ref()?.1));
+        let came = ours.iter().filter_map(|topic| topic.came());
         let Some(first) = came.min().filter(|first| now < *first + ORDER) else {
             return true;
         };
         let mut ready = true;
         for topic in ours.iter_mut().filter(|topic| topic.is_behind(first)) {
             ready = false;
-            topic.due = topic.due.min(now);
+            topic.poll_now(now);
         }
         ready
     }
@@ -323,14 +291,11 @@ impl Poller {
         };
         topic.failed(why, alone, dice, now);
         if alone {
-            return (topic.due - now, Vec::new());
+            return (topic.due() - now, Vec::new());
         }
         // H-07: known resources stay. Timeouts for missing resources stop while the server does not answer.
         (self.answers, self.failing) = (false, true);
-        for topic in self.topics.values_mut() {
-            topic.changed = true;
-            topic.news = None;
-        }
+        self.topics.values_mut().for_each(Topic::forget);
         let lost = match self.client.connected() {
             true => self.client.handle_disconnected(),
             false => Vec::new(),
@@ -339,7 +304,7 @@ impl Poller {
         if self.superseded {
             self.topics.values_mut().for_each(Topic::shorten);
         }
-        let due = self.topics.get(type_url).map_or(now, |topic| topic.due);
+        let due = self.topics.get(type_url).map_or(now, Topic::due);
         (due - now, lost)
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
+use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use crate::proto::google::rpc;
 use crate::protocol::{Backoff, Pause};
 use crate::xds::{Name, Target, Want};
@@ -18,18 +18,18 @@ pub(super) struct Topic {
     /// The spellings by which a name is asked for, if there are others than the canonical one (F-07).
     written: BTreeMap<Name, BTreeSet<Name>>,
     /// The version of the last accepted response, for the next poll.
-    pub(super) version: String,
+    version: String,
     /// Why the last response was rejected.
-    pub(super) fault: Option<rpc::Status>,
+    fault: Option<rpc::Status>,
     /// Whether the wants have changed since the last answer, or a part of that was rejected. Then the poll has no version: many
     /// servers look at the version alone.
-    pub(super) changed: bool,
-    pub(super) due: Instant,
+    changed: bool,
+    due: Instant,
     /// A response and when it arrived. It waits until the types that belong to it were polled once more.
-    pub(super) news: Option<(DiscoveryResponse, Instant)>,
+    news: Option<(DiscoveryResponse, Instant)>,
     answered: Option<Instant>,
     /// Whether a poll is under way.
-    pub(super) asked: bool,
+    asked: bool,
     backoff: Backoff,
     /// The pause after the last poll, if it failed because of the server and not of this type.
     pause: Option<Pause>,
@@ -96,12 +96,88 @@ impl Topic {
         }
     }
 
+    /// Returns the next poll, without node and type, if it is due.
+    pub(super) fn ask(&mut self, now: Instant) -> Option<DiscoveryRequest> {
+        if self.asked || self.news.is_some() || self.due > now {
+            return None;
+        }
+        self.asked = true;
+        let version_info = if self.changed {
+            String::new()
+        } else {
+            self.version.clone()
+        };
+        Some(DiscoveryRequest {
+            version_info,
+            resource_names: self.names(),
+            error_detail: self.fault.clone(),
+            ..DiscoveryRequest::default()
+        })
+    }
+
+    /// Keeps for the next poll which version was accepted, and what was wrong with the last response. Returns the words of that.
+    pub(super) fn acknowledge(&mut self, version: String, fault: Option<rpc::Status>) -> Option<String> {
+        self.version = version;
+        self.fault = fault;
+        // E-13: the sound resources of the rejected response are used, so the last accepted version is no longer that of what is held,
+        // and the next poll must not state it.
+        self.changed |= self.fault.is_some();
+        self.fault.as_ref().map(|fault| fault.message.clone())
+    }
+
+    /// Whether a poll is under way.
+    pub(super) const fn is_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// Returns when the next poll is due.
+    pub(super) const fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// The next poll is made now.
+    pub(super) fn poll_now(&mut self, now: Instant) {
+        self.due = self.due.min(now);
+    }
+
+    /// Keeps a response until the types that belong to it were polled once more.
+    pub(super) fn keep(&mut self, response: DiscoveryResponse, now: Instant) {
+        self.news = Some((response, now));
+    }
+
+    /// Returns when the response arrived that was not taken yet.
+    pub(super) fn came(&self) -> Option<Instant> {
+        self.news.as_ref().map(|(_, came)| *came)
+    }
+
+    /// Takes the response that was kept.
+    pub(super) fn take_news(&mut self) -> Option<(DiscoveryResponse, Instant)> {
+        let news = self.news.take()?;
+        self.changed = false;
+        Some(news)
+    }
+
+    /// The server is gone: everything is asked for anew.
+    pub(super) fn forget(&mut self) {
+        self.changed = true;
+        self.news = None;
+    }
+
+    /// G-12: another server has stood in. A response that was not taken yet is discarded and asked for anew.
+    pub(super) fn supersede(&mut self) {
+        self.shorten();
+        if let Some(came) = self.came() {
+            self.due = came;
+        }
+        self.forget();
+    }
+
     pub(super) fn is_wanted(&self) -> bool {
         self.wildcard || !self.names.is_empty()
     }
 
     /// H-05, H-06: returns the names that the next poll asks for; no names mean everything.
-    pub(super) fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         if self.wildcard {
             return Vec::new();
         }

@@ -27,10 +27,10 @@ impl Feed {
         // E-06 holds for removed names too: only names that were requested count.
         if let Some(asked) = self.names.get(name).cloned() {
             self.names.known(name);
-            self.errors.remove(name);
+            self.errors.forget(&asked);
             updates.push(Update::Absent(asked, reason));
         }
-        self.absolve(name, updates);
+        self.errors.absolve(name, updates);
         false
     }
 
@@ -45,7 +45,7 @@ impl Feed {
         let mut news = false;
         for name in std::mem::take(&mut message.removed) {
             // F-07: if the name was requested in several spellings, another one may still exist.
-            if !self.outbound.ways.is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
+            if !self.outbound.ways().is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
                 continue;
             }
             match self.collections.get(&name).cloned() {
@@ -68,14 +68,13 @@ impl Feed {
 
     /// The resource with this canonical name is gone.
     pub(super) fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
-        // G-13: this feature alone makes the relay keep what the server has deleted.
-        if reason == Reason::Said && self.features.ignore_resource_deletion {
+        if reason == Reason::Said && self.errors.keep_deleted() {
             return self.keep_deleted(canonical, updates);
         }
         let Some(resource) = self.kept.remove(canonical) else {
             return;
         };
-        self.errors.remove(canonical);
+        self.errors.forget(canonical);
         self.outbound.lost(canonical);
         let asked: Vec<Name> = self.names_of(canonical, resource.aliases()).cloned().collect();
         // A resource that leaves a wildcard is only not covered by it any more; the name may still exist (K-05).

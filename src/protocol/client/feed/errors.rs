@@ -1,25 +1,19 @@
-//! Errors of names: those that a server reports (E-09), faulty entries, and the effects of the server's features (G-13, G-14,
-//! G-15).
+//! What errors of names do to the names: those that a server reports (E-09), faulty entries (G-15), and silence (E-08).
 //!
-//! Owns the errors that are remembered. Does not know how they are passed on.
+//! Owns which names get an error. Does not know how errors are passed on.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Feed;
 use crate::client::ingest::Message;
-use xds::{Changes, Name, Reason, ResourceError, Trouble, Update};
-
-/// At most this many faulty names are remembered among those that nobody requested by name.
-const REJECTED_MAX: usize = 1024;
+use xds::{Changes, Name, Reason, ResourceError, Update};
 
 impl Feed {
     /// Takes the errors of a response, and the names of its faulty entries.
     pub(super) fn complain(&mut self, message: &mut Message, updates: &mut Vec<Update>) {
         // The server does not refuse the type any more.
-        self.absolve(Name::WILDCARD, updates);
-        // G-13: errors take nothing from any client, unless the feature `fail_on_data_errors` of the server says so.
-        if self.features.fail_on_data_errors {
+        self.errors.absolve(Name::WILDCARD, updates);
+        if self.errors.drop_content() {
             for text in &message.spoiled {
                 if let Some(canonical) = self.kept.canonical(text).cloned() {
                     self.gone(&canonical, Reason::Said, updates);
@@ -40,36 +34,24 @@ impl Feed {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
-        let covered = || (self.wildcard || self.covering(text).is_some()) && self.errors.len() < REJECTED_MAX;
+        let covered = || (self.wildcard.is_asked() || self.covering(text).is_some()) && self.errors.have_room();
         let Some(name) = known.or_else(|| covered().then(|| Name::from(text))) else {
             return;
         };
-        self.remember(name, ResourceError::rejected(), updates);
-    }
-
-    /// G-15: a complete response does not mention these names any more, and nobody requested them by name, so their faults are
-    /// forgotten.
-    pub(super) fn absolve_others(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
-        let rejected = self.errors.iter().filter(|(name, error)| {
-            let alone = !self.names.contains(name.as_str());
-            alone && error.trouble == Trouble::Rejected && !mentioned.contains(name.as_str())
-        });
-        for name in rejected.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
-            self.absolve(name.as_str(), updates);
-        }
+        self.errors.note(name, Arc::new(ResourceError::rejected()), updates);
     }
 
     /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error, and so does the wildcard
     /// until it is answered.
     pub(in crate::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let all = (self.wildcard && !self.completeness.complete()).then(|| Name::from(Name::WILDCARD));
+        let all = self.wildcard.is_asked() && !self.completeness.complete();
+        let all = all.then(|| Name::from(Name::WILDCARD));
         let open = all.iter().chain(self.names.open());
-        let open = open.filter(|name| self.errors.get(*name) != Some(error));
+        let open = open.filter(|name| self.errors.get(name) != Some(error));
         let open: Vec<Name> = open.cloned().collect();
         let mut updates = Vec::new();
         for name in open {
-            self.errors.insert(name.clone(), error.clone());
-            updates.push(Update::Error(name, Some(error.clone())));
+            self.errors.note(name, error.clone(), &mut updates);
         }
         self.changes(updates, None, None)
     }
@@ -91,9 +73,8 @@ impl Feed {
         let mut updates = Vec::new();
         for name in open {
             self.names.known(name.as_str());
-            self.errors.insert(name.clone(), error.clone());
             updates.push(Update::Absent(name.clone(), Reason::TimedOut));
-            updates.push(Update::Error(name, Some(error.clone())));
+            self.errors.note(name, error.clone(), &mut updates);
         }
         self.changes(updates, None, None)
     }
@@ -101,7 +82,8 @@ impl Feed {
     /// G-13: remembers that the server has deleted a resource which the relay keeps anyway.
     pub(super) fn keep_deleted(&mut self, canonical: &Name, updates: &mut Vec<Update>) {
         if self.kept.resource(canonical.as_str()).is_some() {
-            self.remember(canonical.clone(), ResourceError::deleted(), updates);
+            let error = Arc::new(ResourceError::deleted());
+            self.errors.note(canonical.clone(), error, updates);
         }
     }
 
@@ -115,7 +97,7 @@ impl Feed {
         let kept = self.kept.canonical(text).cloned();
         self.names.known(text);
         match (kept, &asked) {
-            (Some(kept), _) if error.is_final() && self.features.fail_on_data_errors => {
+            (Some(kept), _) if error.is_final() && self.errors.drop_content() => {
                 self.gone(&kept, Reason::Said, updates);
             }
             (None, Some(collection)) if error.is_final() && collection.is_collection() => {
@@ -125,20 +107,7 @@ impl Feed {
             (Some(_), _) | (None, _) => {}
         }
         if let Some(name) = asked {
-            self.remember(name, error, updates);
-        }
-    }
-
-    fn remember(&mut self, name: Name, error: ResourceError, updates: &mut Vec<Update>) {
-        let error = Arc::new(error);
-        self.errors.insert(name.clone(), error.clone());
-        updates.push(Update::Error(name, Some(error)));
-    }
-
-    /// The server has sent something else for a name, so its error is forgotten.
-    pub(super) fn absolve(&mut self, text: &str, updates: &mut Vec<Update>) {
-        if let Some((name, _)) = self.errors.remove_entry(text) {
-            updates.push(Update::Error(name, None));
+            self.errors.note(name, Arc::new(error), updates);
         }
     }
 
@@ -155,9 +124,8 @@ impl Feed {
                 return;
             }
         }
-        // G-14: if the server reports errors itself, its silence says nothing about the resource.
-        if self.features.resource_timer_is_transient_error {
-            return self.remember(name, ResourceError::silence(), updates);
+        if self.errors.include_silence() {
+            return self.errors.note(name, Arc::new(ResourceError::silence()), updates);
         }
         // K-16: clients that hold a member keep it, because the relay does not know the whole collection any more.
         if !alone.is_empty() {

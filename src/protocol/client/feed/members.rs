@@ -2,8 +2,6 @@
 //!
 //! Owns the members that are held only for a collection. Knows nothing of the other names.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::time::Instant;
 
 use super::Feed;
@@ -16,14 +14,14 @@ impl Feed {
         self.collections.remove(collection);
         let mut updates = vec![Update::Forget(collection.clone())];
         for name in self.members_alone(collection).cloned().collect::<Vec<_>>() {
-            self.errors.remove(&name);
+            self.errors.forget(&name);
             self.kept.remove(&name);
             updates.push(Update::Forget(name));
         }
         let alone = |name: &&Name| !self.names.contains(name.as_str()) && self.kept.resource(name.as_str()).is_none();
-        let rejected = within(&self.errors, collection).filter(alone);
+        let rejected = self.errors.within(collection).filter(alone);
         for name in rejected.cloned().collect::<Vec<_>>() {
-            self.absolve(name.as_str(), &mut updates);
+            self.errors.absolve(name.as_str(), &mut updates);
         }
         updates
     }
@@ -63,7 +61,8 @@ impl Feed {
 
     /// The present delta response is read to its end.
     pub(super) fn heard(&mut self, heard: Heard, now: Instant, updates: &mut Vec<Update>) {
-        let settled = self.collections.heard(heard, self.patience.unlearned(), now);
+        let quiet = self.exchange.patience().unlearned();
+        let settled = self.collections.heard(heard, quiet, now);
         self.members_settled(settled, updates);
     }
 
@@ -95,13 +94,4 @@ impl Feed {
             self.names_of(name, aliases.unwrap_or_default()).next().is_none()
         })
     }
-}
-
-/// Returns those of the names that are in a collection (F-10).
-fn within<'a, T>(names: &'a BTreeMap<Name, T>, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
-    let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
-    let names = names.range::<str, _>(from).map(|(name, _)| name);
-    let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
-    let covers = collection.coverage();
-    names.filter(move |name| covers(name))
 }

@@ -1,108 +1,98 @@
 //! One type on one upstream stream: the wanted names, the held content, and how responses change it.
 //!
-//! Owns the state of every name. Knows nothing of the dialect's messages and the other types.
+//! Owns what concerns several of its parts at once. Knows nothing of the dialect's messages and the other types.
 
 mod absence;
 mod clients;
 mod errors;
+mod exchange;
 mod members;
+mod name_errors;
 mod requests;
+mod responses;
 mod restored;
 mod streams;
 mod times;
 mod whole;
-mod words;
 mod written;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use arcstr::ArcStr;
+use std::time::Instant;
 
 use super::awaited::{Awaited, Patience};
 use super::collections::Collections;
-use super::completeness::{Completeness, Heard, Settled};
-use super::entry::{Entry, called};
-use super::ingest::Message;
-use super::kept::{Kept, Receipt};
-use super::late::Late;
+use super::completeness::Completeness;
+use super::entry::Entry;
+use super::kept::Kept;
 use super::outbound::Outbound;
-use super::silence::Silence;
-use words::LastWords;
-use xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
+use exchange::Exchange;
+use name_errors::NameErrors;
+use whole::Wildcard;
+use xds::{Changes, Name, ServerFeatures, ServerWords, TypeUrl, Update};
 
 /// One type on one stream.
 ///
 /// Invariant: either a wildcard is wanted or names are, never both; everything in `kept` is wanted.
 #[derive(Debug)]
 pub(super) struct Feed {
-    pub(super) type_url: TypeUrl,
-    pub(super) outbound: Outbound,
-    silence: Silence,
-    wildcard: bool,
-    /// Nobody wants the wildcard any more, but the server goes on sending it on this stream.
-    hidden: bool,
+    type_url: TypeUrl,
+    outbound: Outbound,
+    exchange: Exchange,
+    wildcard: Wildcard,
+    completeness: Completeness,
     names: Awaited,
     collections: Collections,
     kept: Kept,
-    completeness: Completeness,
     /// The errors of wanted names.
-    errors: BTreeMap<Name, Arc<ResourceError>>,
-    features: ServerFeatures,
-    /// SotW: the version of the last response on this stream that was accepted as a whole.
-    pub(super) accepted: ArcStr,
-    last_words: LastWords,
-    /// E-24: what clients reject, if any has rejected anything.
-    late: Option<Box<Late>>,
-    patience: Patience,
-    /// The longest pause within the server's answer, if its end was seen and nobody has taken it yet.
-    pause: Option<Duration>,
-    /// What the changes are a part of.
-    phase: Phase,
-    /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
-    first_until: Option<Instant>,
-    /// Its place in the order in which types were first requested on this stream.
-    place: u32,
+    errors: NameErrors,
 }
-
-/// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
-/// may say nothing at all, and what it says much later is meant. Endpoints change so often that they get less.
-const FIRST_STATE: Duration = Duration::from_secs(30);
-const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
 
 impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
             type_url,
             outbound: Outbound::default(),
-            silence: Silence::default(),
-            wildcard: false,
-            hidden: false,
+            exchange: Exchange::new(patience),
+            wildcard: Wildcard::Unwanted,
+            completeness: Completeness::new(),
             names: Awaited::default(),
             collections: Collections::default(),
             kept: Kept::default(),
-            completeness: Completeness::new(),
-            errors: BTreeMap::new(),
-            features,
-            accepted: ArcStr::new(),
-            last_words: LastWords::default(),
-            late: None,
-            patience,
-            pause: None,
-            phase: Phase::First,
-            first_until: None,
-            place: 0,
+            errors: NameErrors::new(features),
         }
     }
 
-    pub(super) fn wanted(&self) -> bool {
-        self.wildcard && !self.hidden || !self.names.is_empty()
+    pub(super) const fn type_url(&self) -> &TypeUrl {
+        &self.type_url
+    }
+
+    pub(super) const fn outbound(&self) -> &Outbound {
+        &self.outbound
+    }
+
+    /// Returns the same, for what has nothing to do with content.
+    pub(super) const fn outbound_mut(&mut self) -> &mut Outbound {
+        &mut self.outbound
+    }
+
+    pub(super) const fn wanted(&self) -> bool {
+        self.wildcard.is_wanted() || !self.names.is_empty()
+    }
+
+    /// Returns what the server said about the resource of this name, if it is held.
+    pub(super) fn words(&self, name: &Name) -> Option<ServerWords> {
+        let key = self.kept.canonical(name.as_str())?;
+        let (_, version) = self.kept.held(key.as_str())?;
+        Some(self.exchange.words(version))
+    }
+
+    /// Whether the server has said anything about the type since then, on this stream.
+    pub(super) fn has_heard_since(&self, then: Instant) -> bool {
+        self.exchange.has_heard_since(then)
     }
 
     /// Returns whether nothing is known yet of something that is wanted.
     pub(super) fn lacks(&self) -> bool {
-        let wildcard = self.wildcard && !self.hidden && !self.completeness.complete();
+        let wildcard = self.wildcard.is_wanted() && !self.completeness.complete();
         wildcard && self.kept.names().next().is_none() || self.names.lacks()
     }
 
@@ -128,9 +118,10 @@ impl Feed {
             return Vec::new();
         }
         self.outbound.leave(name);
-        self.outbound.forget_written(name);
-        self.errors.remove(name);
-        self.outbound.answered &= self.wanted();
+        self.errors.forget(name);
+        if !self.wanted() {
+            self.outbound.forget_answer();
+        }
         if name.is_collection() {
             return self.unwant_collection(name);
         }
@@ -153,187 +144,6 @@ impl Feed {
         }
     }
 
-    /// Takes a response. Returns what it changes, and the message with its faults.
-    pub(super) fn receive(
-        &mut self,
-        mut message: Message,
-        dialect: Dialect,
-        now: Instant,
-    ) -> (Option<Changes>, Message) {
-        if !self.wanted() && !self.hidden {
-            return (None, message);
-        }
-        let first = !std::mem::replace(&mut self.outbound.answered, true);
-        self.pass(now);
-        let mut updates = Vec::new();
-        let mut heard = Heard {
-            news: false,
-            more: message.more,
-            uncertain: message.uncertain,
-        };
-        let mut mentioned = Vec::new();
-        let mut aliases = BTreeSet::new();
-        let mut beats = !message.entries.is_empty();
-        for mut entry in std::mem::take(&mut message.entries) {
-            beats &= entry.body.is_none();
-            // E-06: content that nobody requested is ignored without a NACK.
-            let collection = self.covering(entry.name.as_str());
-            if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
-                continue;
-            }
-            let held = self.held(&mut entry, &message.version);
-            heard.news |= self.take(&entry, held, collection.as_ref(), &mut message, now, &mut updates);
-            if dialect == Dialect::Delta {
-                aliases.extend(entry.aliases);
-            } else {
-                mentioned.push(entry.name);
-            }
-        }
-        // If the name of an entry is in doubt, a name that is not mentioned may be meant by it: then nothing is deleted.
-        if !message.uncertain {
-            heard.news |= self.remove(&mut message, &aliases, &mut updates);
-        }
-        self.complain(&mut message, &mut updates);
-        let complete = match dialect {
-            Dialect::Delta => {
-                self.heard(heard, now, &mut updates);
-                let settled = if self.wildcard {
-                    self.completeness.heard(heard, self.patience.wildcard(), now)
-                } else {
-                    Settled::default()
-                };
-                self.settled(settled, &mut updates)
-            }
-            // A response with nothing but heartbeats says nothing about other resources (E-10).
-            Dialect::Sotw if message.uncertain || beats && message.version == self.accepted => {
-                self.collections.forget_mentioned();
-                None
-            }
-            Dialect::Sotw => {
-                if self.type_url.traits().full_state {
-                    let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
-                    let mentioned = mentioned.into_iter().chain(spoiled).collect();
-                    self.delete_others(&mentioned, &mut updates);
-                    self.absolve_others(&mentioned, &mut updates);
-                    updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
-                } else {
-                    // Without full states, a server may leave out resources or split its answer into several responses.
-                    self.heard(heard, now, &mut updates);
-                }
-                (self.wildcard && self.completeness.finish()).then_some(true)
-            }
-        };
-        if !message.faults.none() {
-            self.completeness.refuse();
-            self.collections.refuse();
-        }
-        if message.faults.none() {
-            self.accepted = message.version.clone();
-        }
-        self.conclude(dialect);
-        let changes = self.changes(updates, complete, first.then_some(true));
-        self.settle();
-        (changes, message)
-    }
-
-    /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or
-    /// unconfirmed.
-    fn take(
-        &mut self,
-        entry: &Entry,
-        held: Option<bool>,
-        collection: Option<&Name>,
-        message: &mut Message,
-        now: Instant,
-        updates: &mut Vec<Update>,
-    ) -> bool {
-        if !self.counts(entry, message) {
-            return false;
-        }
-        let name = &entry.name;
-        let version = entry.version.as_ref().unwrap_or(&message.version).clone();
-        if entry.body.is_none() {
-            // C-21: a virtual host without a body does not exist; it is never a heartbeat.
-            if self.type_url.kind() == Kind::Vhds {
-                return self.missing(entry, updates);
-            }
-            // E-10: without a body, the entry says that what is not held does not exist. It confirms content that is held if the version
-            // is the same; in SotW, the response's version counts.
-            if held.is_none() {
-                return self.missing(entry, updates);
-            }
-            let confirms = match &entry.version {
-                Some(_) => held == Some(true),
-                None => message.version == self.accepted,
-            };
-            if !confirms {
-                message.faults.add(
-                    &called(entry.name.as_str()),
-                    "has no body and another version than what the relay holds",
-                );
-                return false;
-            }
-        }
-        // In two cases the server resends held content although it did not forget that the relay holds it: to prolong a time to
-        // live (E-11), and for a name that is requested by itself.
-        let mut asked = self.names_of(name, &entry.aliases).peekable();
-        let alone = asked.peek().is_some();
-        // a resource without a name answers all requested names.
-        let answered: Vec<Name> = asked.filter(|_| name.is_empty()).cloned().collect();
-        let resent = held == Some(true) && entry.ttl.is_none() && !alone;
-        let news = held.is_none() | self.completeness.confirm(name, resent);
-        if let Some(collection) = collection {
-            self.names.known(collection.as_str());
-            self.collections.mention(collection, name, resent, news);
-        }
-        for name in entry.names().chain(&answered) {
-            self.names.known(name.as_str());
-            self.absolve(name.as_str(), updates);
-        }
-        match self.kept.receive(&self.type_url, entry, version, now) {
-            Receipt::Same => {}
-            Receipt::Put(resource, expiry, lost) => {
-                updates.push(Update::Put(resource, expiry));
-                for alias in lost {
-                    self.names.doubt(&alias, now + self.patience.does_not_exist);
-                }
-            }
-            // E-11: the time to live is zero.
-            Receipt::Dead => {
-                self.absent(entry.name.as_str(), Reason::Expired, updates);
-            }
-        }
-        news
-    }
-
-    fn settled(&mut self, settled: Settled, updates: &mut Vec<Update>) -> Option<bool> {
-        for name in settled.gone {
-            self.gone(&name, Reason::Said, updates);
-        }
-        self.pause = self.pause.max(settled.pause);
-        settled.complete.then_some(true)
-    }
-
-    /// Returns whether the content under the name of an entry has the same version; `None` without content. If the name is already
-    /// stored, here or in another view, the entry takes that copy, so that equal names share their text.
-    fn held(&self, entry: &mut Entry, version: &ArcStr) -> Option<bool> {
-        let text = entry.name.as_str();
-        let kept = self.kept.held(text);
-        let held = kept.map(|(_, held)| held == entry.version.as_ref().unwrap_or(version));
-        let twin = || {
-            entry
-                .twin
-                .as_ref()
-                .map(|twin| twin.name())
-                .filter(|name| name.as_str() == text)
-        };
-        let stored = self.names.get(text).or_else(|| kept.map(|(name, _)| name));
-        if let Some(known) = stored.or_else(twin).cloned() {
-            entry.name = known;
-        }
-        held
-    }
-
     /// Returns the requested names that this resource answers. A-09: a resource without a name answers all names that no other
     /// resource has.
     fn names_of<'a>(&'a self, canonical: &'a Name, aliases: &'a [Name]) -> impl Iterator<Item = &'a Name> {
@@ -353,13 +163,24 @@ impl Feed {
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {
         let any = !updates.is_empty() || complete.is_some() || answered.is_some();
-        (any && !self.hidden).then(|| Changes {
+        (any && !self.wildcard.is_hidden()).then(|| Changes {
             type_url: self.type_url.clone(),
-            wildcard: self.wildcard,
+            wildcard: self.wildcard.is_asked(),
             updates,
             complete,
             answered,
-            phase: self.phase,
+            phase: self.exchange.phase(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each view has one for each of its types, and there may be very many views.
+    #[test]
+    fn what_every_type_of_every_view_takes() {
+        assert!(size_of::<Feed>() <= 976, "{}", size_of::<Feed>());
     }
 }

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use super::Feed;
 use crate::client::kept::Kept;
-use crate::client::silence::TOLD_MAX;
+use crate::client::outbound::Opening;
+use crate::client::silence::{PassedOver, TOLD_MAX};
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::{Name, Target, Want};
 
@@ -16,19 +17,23 @@ const UNKNOWN: &str = "unknown";
 
 impl Feed {
     /// Returns the next request in delta: answers first, then changes of the subscription.
-    pub(in crate::client) fn delta_request(&mut self, legacy: bool, now: Instant) -> Option<DeltaDiscoveryRequest> {
+    pub(in crate::client) fn delta_request(&mut self, opening: Opening, now: Instant) -> Option<DeltaDiscoveryRequest> {
         if let Some(request) = self.outbound.delta_answer(&self.type_url, now) {
-            if self.outbound.acks.is_empty() {
+            if self.outbound.acks().is_empty() {
                 self.unanswerable(now);
             }
             return Some(request);
         }
-        let (wildcard, completeness, kept, collections) =
-            (self.wildcard, &self.completeness, &self.kept, &self.collections);
+        let (wildcard, completeness, kept, collections) = (
+            self.wildcard.is_asked(),
+            &self.completeness,
+            &self.kept,
+            &self.collections,
+        );
         let whole = |names: &BTreeSet<Name>| names.iter().filter(|name| collections.whole(name)).cloned().collect();
         let held = |names: &BTreeSet<Name>| declared(kept, wildcard, completeness.complete(), names, whole(names));
-        let first = !self.outbound.opened;
-        let (mut request, joined) = self.outbound.delta_change(&self.type_url, legacy, held)?;
+        let first = !self.outbound.is_opened();
+        let (mut request, joined) = self.outbound.delta_change(&self.type_url, opening, held)?;
         if first {
             self.ask_for_a_sign(&mut request.initial_resource_versions);
             self.doubt_undeclared(&request, &joined, now);
@@ -37,20 +42,10 @@ impl Feed {
         Some(request)
     }
 
-    /// The first request of the type was sent, as the one with this number on the stream.
-    pub(in crate::client) const fn opened(&mut self, place: u32) {
-        self.place = place;
-    }
-
-    /// The number of the first request of the type, unless the server has answered the type on this stream.
-    pub(in crate::client) fn unanswered(&self) -> Option<u32> {
-        (!self.outbound.answered).then_some(self.place)
-    }
-
     /// Returns the next request in SotW.
-    pub(in crate::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
-        let (request, joined) = self.outbound.sotw(&self.type_url, legacy, &self.accepted, now)?;
-        if self.outbound.acks.is_empty() {
+    pub(in crate::client) fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
+        let (request, joined) = self.outbound.sotw(&self.type_url, opening, now)?;
+        if self.outbound.acks().is_empty() {
             self.unanswerable(now);
         }
         self.asked(joined, now);
@@ -61,7 +56,7 @@ impl Feed {
     /// one named resource is brought with a version that no server gave it: it is sent again, or reported as removed.
     fn ask_for_a_sign(&self, versions: &mut BTreeMap<String, String>) {
         // What is sent again of a wildcard or a collection tells whether the server reads versions at all.
-        let named = |(text, _): &(&String, &mut String)| !self.wildcard && self.names.contains(text);
+        let named = |(text, _): &(&String, &mut String)| !self.wildcard.is_asked() && self.names.contains(text);
         if let Some((_, version)) = versions.iter_mut().find(named) {
             UNKNOWN.clone_into(version);
         }
@@ -83,37 +78,45 @@ impl Feed {
                 members.peek().is_none() || !members.all(declared)
             };
             if untold || held.is_some_and(|held| !declared(held)) {
-                self.names.doubt(name, now + self.patience.does_not_exist);
+                self.names.doubt(name, self.exchange.time_to_answer(now));
             } else if held.is_some() {
                 self.names.rest(name.as_str());
             }
         }
     }
 
+    /// E-27: returns the last question, once, if the server has passed over it for as long as it may take for a name.
+    pub(in crate::client) fn take_passed_over(&mut self, now: Instant) -> Option<PassedOver> {
+        let asked = self.exchange.take_overdue(now)?;
+        Some(PassedOver {
+            type_url: self.type_url.clone(),
+            wants: self.lacked(),
+            asked,
+        })
+    }
+
     /// Returns some of what was asked for and nothing is known of, as it was asked for.
-    pub(in crate::client) fn lacked(&self) -> Vec<Want> {
+    fn lacked(&self) -> Vec<Want> {
         let want = |target, written| Want {
             type_url: self.type_url.clone(),
             target,
             wanted: true,
             written,
         };
-        if self.wildcard {
-            let all = (!self.hidden && !self.completeness.complete()).then(|| want(Target::Wildcard, None));
+        if self.wildcard.is_asked() {
+            let all =
+                (self.wildcard.is_wanted() && !self.completeness.complete()).then(|| want(Target::Wildcard, None));
             return all.into_iter().collect();
         }
         let open = self.names.open().filter(|name| self.outbound.has_told(name.as_str()));
-        let texts = open.flat_map(|name| self.outbound.ways.asked(name).map(move |text| (name, text)));
+        let texts = open.flat_map(|name| self.outbound.ways().asked(name).map(move |text| (name, text)));
         let wants = texts.map(|(name, text)| want(Target::Name(name.clone()), name.written(text.as_str())));
         wants.take(TOLD_MAX).collect()
     }
 
     fn asked(&mut self, names: Vec<Name>, now: Instant) {
-        self.open_first_state(now);
-        self.names.asked(names, now + self.patience.does_not_exist);
-        if self.lacks() {
-            self.silence.ask(now);
-        }
+        self.names.asked(names, self.exchange.time_to_answer(now));
+        self.exchange.ask(self.type_url.kind(), self.lacks(), now);
     }
 }
 

@@ -10,7 +10,7 @@ impl Feed {
     /// server is not sent its version; what the server does not confirm is dropped. Returns `None` if the server has answered
     /// already.
     pub(in crate::client) fn restore(&mut self, target: &Target, slot: &Slot) -> Option<Changes> {
-        if self.outbound.answered || self.hidden {
+        if self.outbound.is_answered() || self.wildcard.is_hidden() {
             return None;
         }
         match target {
@@ -20,7 +20,7 @@ impl Feed {
     }
 
     fn restore_wildcard(&mut self, slot: &Slot) -> Option<Changes> {
-        let state = slot.wildcard.as_ref().filter(|_| self.wildcard)?;
+        let state = slot.wildcard.as_ref().filter(|_| self.wildcard.is_asked())?;
         let updates = state.resources().map(|resource| self.kept.restore(resource)).collect();
         self.completeness
             .restored(state.resources().map(|resource| resource.name().clone()));

@@ -2,35 +2,23 @@
 //!
 //! Owns what survives a stream. Knows nothing of connections.
 
-use arcstr::ArcStr;
-
-use std::collections::BTreeSet;
-use std::time::Instant;
-
-use super::{FIRST_ENDPOINTS, FIRST_STATE, Feed};
+use super::Feed;
 use crate::client::awaited::Patience;
-use crate::client::silence::Silence;
-use xds::{Dialect, Name, Phase};
+use xds::{Dialect, Name};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, in delta with the versions that this server gave (E-04). E-25:
     /// in SotW without one, because a server whose versions start anew would be silent about new content with an old version.
     pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
-        self.patience = patience;
-        self.accepted = ArcStr::new();
         self.kept.connected(told);
-        if let Some(late) = &mut self.late {
-            late.connected();
-        }
         let mut names = self.kept.names();
         let declares = dialect == Dialect::Delta && names.any(|name| self.kept.declared(name.as_str()).is_some());
-        self.phase = if declares { Phase::First } else { Phase::Anew };
-        self.first_until = None;
+        self.exchange.connected(patience, declares);
         // E-19: a type of which nothing is wanted gets no request.
-        let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
+        let wildcard = self.wildcard.is_asked().then(|| Name::from(Name::WILDCARD));
         self.outbound
-            .reset(self.names.iter().cloned().chain(wildcard).collect());
-        if self.wildcard && dialect == Dialect::Delta {
+            .connected(self.names.iter().cloned().chain(wildcard).collect());
+        if self.wildcard.is_asked() && dialect == Dialect::Delta {
             // An incomplete wildcard is requested without versions: then the server sends everything, and the end of its answer
             // can be seen.
             let complete = self.completeness.complete();
@@ -54,53 +42,25 @@ impl Feed {
     /// The stream ended. G-19: what is known stays known. If the server had answered for the type, returns for which half: `true`
     /// is the wildcard.
     pub(in crate::client) fn disconnected(&mut self) -> Option<bool> {
-        let answered = (self.outbound.answered && self.wanted()).then_some(self.wildcard);
-        if self.hidden {
+        let answered = (self.outbound.is_answered() && self.wanted()).then_some(self.wildcard.is_asked());
+        if self.wildcard.is_hidden() {
             self.drop_wildcard();
         }
-        self.outbound.reset(BTreeSet::new());
-        self.silence = Silence::default();
+        self.outbound.disconnected();
+        self.exchange.disconnected();
         self.completeness.disconnected();
         self.collections.disconnected();
         self.names.disconnected();
         answered
     }
 
-    /// The server was asked for something on this stream.
-    pub(super) fn open_first_state(&mut self, now: Instant) {
-        let time = match self.type_url.kind().is_endpoints() {
-            true => FIRST_ENDPOINTS,
-            false => FIRST_STATE,
-        };
-        self.first_until.get_or_insert(now + time);
-    }
-
-    /// D-10: the time of the first whole state may be over.
-    pub(super) fn pass(&mut self, now: Instant) {
-        if self.is_first() && self.first_until.is_some_and(|until| until <= now) {
-            self.phase = Phase::Steady;
-        }
-    }
-
     /// D-10: the first whole state is over when the server has answered on this stream for all that it was asked for on it. In SotW, one
     /// response has all that a wildcard covers, and all of a type with full states.
     pub(super) fn conclude(&mut self, dialect: Dialect) {
-        let at_once = dialect == Dialect::Sotw && (self.wildcard || self.type_url.traits().full_state);
+        let at_once = dialect == Dialect::Sotw && (self.wildcard.is_asked() || self.type_url.traits().full_state);
         let whole = || self.completeness.rests() && self.collections.rests() && self.names.all_heard();
-        if self.is_first() && self.outbound.answered && (at_once || whole()) {
-            self.phase = Phase::Last;
-        }
-    }
-
-    /// Whether the first whole state is not over.
-    const fn is_first(&self) -> bool {
-        matches!(self.phase, Phase::First | Phase::Anew)
-    }
-
-    /// What ended the first whole state is told.
-    pub(super) const fn settle(&mut self) {
-        if matches!(self.phase, Phase::Last) {
-            self.phase = Phase::Steady;
+        if self.exchange.is_first() && self.outbound.is_answered() && (at_once || whole()) {
+            self.exchange.conclude();
         }
     }
 

@@ -26,7 +26,7 @@ impl Feed {
 
     /// Whether an entry counts. It does not if the name is held under another spelling that stays valid.
     pub(super) fn counts(&mut self, entry: &Entry, message: &Message) -> bool {
-        if self.outbound.ways.is_empty() {
+        if self.outbound.ways().is_empty() {
             return true;
         }
         // A server may use its own spelling, whatever it was asked for.
@@ -34,7 +34,8 @@ impl Feed {
         let left_out = entry.version.is_none() && self.type_url.traits().full_state;
         let stays = |text: &Name| !left_out && !message.removes(entry.name.as_str(), text);
         let other = held.is_some_and(|text| text != entry.text() && stays(text));
-        self.outbound.ways.heard(&entry.name, entry.written.as_ref(), other)
+        let ways = self.outbound.ways_mut();
+        ways.heard(&entry.name, entry.written.as_ref(), other)
     }
 
     /// Whether a removal in these spellings removes the whole name. It does not if other spellings may still exist.

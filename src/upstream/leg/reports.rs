@@ -1,6 +1,6 @@
 //! What one stream tells its server of the rejections of clients (E-24).
 //!
-//! Owns that a server which ends streams because of it is told no more. Does not know the form.
+//! Owns what the server was told, and whether a stream ended because of it. Does not know the form.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::Leg;
 use crate::protocol::Reported;
 use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
-use crate::xds::TypeUrl;
+use crate::xds::{Rejection, TypeUrl};
 
 /// What the server was told on the present stream.
 #[derive(Debug, Default)]
@@ -23,16 +23,28 @@ pub(super) struct Reports {
 const SOON: Duration = Duration::from_secs(1);
 
 impl Reports {
+    /// The server is told this.
+    pub(super) fn told(&mut self, reported: Reported) {
+        self.last = Some(reported.at);
+        self.new.push(reported);
+    }
+
     /// The server has sent something.
     pub(super) const fn tolerated(&mut self) {
         self.last = None;
+    }
+
+    /// The stream ended. Returns whether that is because the server was told what clients reject.
+    pub(super) fn ended(&mut self, failure: &Failure, now: Instant) -> bool {
+        let soon = self.last.take().is_some_and(|at| now < at + SOON);
+        soon && failure.ending().is_some_and(|ending| ending.accuses(true))
     }
 }
 
 impl Leg {
     /// A client has rejected something of this type.
     pub(in crate::upstream) fn rejected(&mut self, type_url: &TypeUrl) {
-        if self.target.hears_rejections() {
+        if self.dialer.target().hears_rejections() {
             self.client.handle_rejected(type_url, now());
         }
     }
@@ -40,8 +52,13 @@ impl Leg {
     /// Returns the types of which the clients are to be asked what they reject.
     pub(in crate::upstream) fn take_questions(&mut self) -> impl Iterator<Item = TypeUrl> + use<> {
         let questions = self.client.take_questions().into_iter();
-        let hears = self.target.hears_rejections();
+        let hears = self.dialer.target().hears_rejections();
         questions.filter(move |_| hears)
+    }
+
+    /// Takes all that clients reject of a type.
+    pub(in crate::upstream) fn take_rejections(&mut self, type_url: &TypeUrl, rejections: &[Rejection]) {
+        self.client.handle_rejections(type_url, rejections);
     }
 
     /// Returns what the server was told since the last call.
@@ -51,22 +68,21 @@ impl Leg {
 
     /// The request that is sent tells the server this.
     pub(super) fn report(&mut self, reported: Reported, words: &str) {
-        self.target.metrics.rejections_reported.inc();
+        let target = self.dialer.target();
+        target.metrics.rejections_reported.inc();
         tracing::debug!(
-            server = self.target.uri(), leg = ?self.which, r#type = %reported.type_url, reason = words,
+            server = target.uri(), leg = ?self.dialer.which(), r#type = %reported.type_url, reason = words,
             "the server is told what clients reject"
         );
-        self.reports.last = Some(reported.at);
-        self.reports.new.push(reported);
+        self.reports.told(reported);
     }
 
     /// The stream ended. Returns whether that is because the server was told what clients reject.
     pub(super) fn offended(&mut self, failure: &Failure) -> bool {
-        let soon = self.reports.last.take().is_some_and(|at| now() < at + SOON);
-        let offended = soon && failure.ending().is_some_and(|ending| ending.accuses(true));
-        if offended && self.target.stop_reporting() {
+        let (offended, target) = (self.reports.ended(failure, now()), self.dialer.target());
+        if offended && target.stop_reporting() {
             tracing::warn!(
-                server = self.target.uri(), leg = ?self.which, reason = %failure,
+                server = target.uri(), leg = ?self.dialer.which(), reason = %failure,
                 "the server ended the stream when it was told what clients reject; it is told no more; write `rejections: keep` in its \
                  entry"
             );

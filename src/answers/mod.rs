@@ -1,10 +1,18 @@
-//! What the admin address answers about views and control planes, as the commands read it.
+//! What the admin address answers, as the commands read it.
 //!
 //! Owns the fields and their names. Neither fills nor shows them. What an earlier version does not say has a default.
+
+mod clients;
+mod nacks;
+mod resources;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub(crate) use clients::{Client, ClientNode, ClientType, Clients, ClientsEnd, Full, Locality, OfClient, Older};
+pub(crate) use nacks::{Before, Nacks, Rejected, Rejecter};
+pub(crate) use resources::{Content, Holder, Holders, Listed, Resources, Said, Whole};
 
 /// `/clusters`
 #[derive(Debug, Deserialize, Serialize)]

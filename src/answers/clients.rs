@@ -1,0 +1,124 @@
+//! `/clients`: the client streams.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The list of client streams.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Clients {
+    pub(crate) clients: Vec<Client>,
+    #[serde(flatten)]
+    pub(crate) end: ClientsEnd,
+}
+
+/// What stands behind the list.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct ClientsEnd {
+    /// Clients that wait and have no stream at present, if the query may mean them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) away: Option<usize>,
+    /// Whether there are more than were asked for.
+    #[serde(default)]
+    pub(crate) more: bool,
+    /// How many streams did not answer in time.
+    pub(crate) unanswered: usize,
+}
+
+/// One client stream.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Client {
+    pub(crate) stream: String,
+    pub(crate) node: ClientNode,
+    pub(crate) identity: String,
+    pub(crate) class: String,
+    pub(crate) address: String,
+    pub(crate) dialect: String,
+    #[serde(default)]
+    pub(crate) service: String,
+    pub(crate) since: String,
+    /// Only the list says it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) state: String,
+    pub(crate) types: BTreeMap<String, ClientType>,
+}
+
+/// The node of a client.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct ClientNode {
+    pub(crate) id: String,
+    pub(crate) cluster: String,
+    #[serde(default)]
+    pub(crate) locality: Locality,
+    pub(crate) user_agent_name: String,
+    #[serde(default)]
+    pub(crate) user_agent_version: String,
+}
+
+/// Where a node is.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Locality {
+    pub(crate) region: String,
+    pub(crate) zone: String,
+    pub(crate) sub_zone: String,
+}
+
+/// What a client has of a type.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct ClientType {
+    pub(crate) status: String,
+    /// The control plane from which it is read.
+    #[serde(default)]
+    pub(crate) server: Option<String>,
+    #[serde(default)]
+    pub(crate) wildcard: bool,
+    #[serde(default)]
+    pub(crate) names: usize,
+    pub(crate) last_sent: Option<String>,
+    pub(crate) last_accepted: Option<String>,
+    pub(crate) unanswered_since: Option<String>,
+    /// The error texts of what it rejects.
+    #[serde(default)]
+    pub(crate) rejections: Vec<String>,
+    /// What it has in the place of something that is condemned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) older: Vec<Older>,
+    /// What is only said of one client that is shown in full.
+    #[serde(flatten)]
+    pub(crate) full: Option<Full>,
+}
+
+/// Older content in the place of something that is condemned.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Older {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    /// The version that is served.
+    #[serde(default)]
+    pub(crate) served: String,
+    pub(crate) why: String,
+    #[serde(default)]
+    pub(crate) since: String,
+    #[serde(default)]
+    pub(crate) words: String,
+}
+
+/// All resources of a type that a client asks for.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Full {
+    /// Whether the client has accepted all of them.
+    pub(crate) ready: bool,
+    /// How many by how they stand.
+    pub(crate) standings: BTreeMap<String, usize>,
+    pub(crate) resources: Vec<OfClient>,
+}
+
+/// A resource that a client asks for.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct OfClient {
+    pub(crate) name: String,
+    pub(crate) status: String,
+    pub(crate) version: Option<String>,
+    pub(crate) rejection: Option<String>,
+}

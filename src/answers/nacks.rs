@@ -1,0 +1,58 @@
+//! `/nacks`: what clients reject.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The list of rejections.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Nacks {
+    pub(crate) rejections: Vec<Rejected>,
+    /// How many more there are.
+    pub(crate) left_out: usize,
+    /// How many streams did not answer in time.
+    #[serde(default)]
+    pub(crate) unanswered: usize,
+}
+
+/// A content that clients reject for one reason.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Rejected {
+    /// The content, if it was asked for.
+    #[serde(default)]
+    pub(crate) content: Value,
+    /// What was there before.
+    #[serde(default)]
+    pub(crate) before: Option<Before>,
+    #[serde(rename = "type")]
+    pub(crate) type_url: String,
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    /// The words of the clients.
+    pub(crate) rejection: String,
+    pub(crate) clients: usize,
+    pub(crate) some: Vec<Rejecter>,
+    /// How many clients by their software and its version.
+    pub(crate) software: BTreeMap<String, usize>,
+    pub(crate) since: Option<String>,
+    /// When the control plane was told.
+    pub(crate) reported: Option<String>,
+    /// For which software it is condemned.
+    #[serde(default)]
+    pub(crate) condemned: Vec<String>,
+}
+
+/// The content before one that is rejected.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Before {
+    pub(crate) version: String,
+    pub(crate) content: Value,
+}
+
+/// A client that rejects something.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Rejecter {
+    pub(crate) stream: String,
+    pub(crate) node: String,
+}

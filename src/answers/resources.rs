@@ -1,0 +1,83 @@
+//! `/resources`: what a relay has of its control planes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The list of resources, by type.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Resources {
+    pub(crate) resources: BTreeMap<String, Vec<Listed>>,
+}
+
+/// What a relay knows of a name, without its content.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) class: String,
+    /// Whether the wildcard covers it.
+    pub(crate) wildcard: bool,
+    pub(crate) state: String,
+    pub(crate) version: Option<String>,
+    pub(crate) digest: Option<String>,
+    pub(crate) bytes: Option<usize>,
+    pub(crate) received: Option<String>,
+    pub(crate) error: Option<String>,
+}
+
+/// `/resources/NAME`: all that a relay knows of a name, and who has it.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Whole {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) type_url: String,
+    pub(crate) contents: Vec<Content>,
+    /// By how it stands with them.
+    pub(crate) clients: BTreeMap<String, Holders>,
+    #[serde(default)]
+    pub(crate) adoption: Value,
+    /// How many streams did not answer in time.
+    #[serde(default)]
+    pub(crate) unanswered: usize,
+}
+
+/// A content in one view.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Content {
+    #[serde(flatten)]
+    pub(crate) listed: Listed,
+    /// What is only said if there is a content.
+    #[serde(flatten)]
+    pub(crate) said: Option<Said>,
+}
+
+/// What a control plane has said about a content, and the content.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Said {
+    pub(crate) version_info: Option<String>,
+    pub(crate) nonce: Option<String>,
+    pub(crate) control_plane: Option<String>,
+    #[serde(default)]
+    pub(crate) content: Value,
+    #[serde(default)]
+    pub(crate) held: Value,
+}
+
+/// Clients with which a resource stands alike.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Holders {
+    pub(crate) count: usize,
+    /// How many by the relay's version.
+    pub(crate) versions: BTreeMap<String, usize>,
+    pub(crate) some: Vec<Holder>,
+}
+
+/// One of them.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Holder {
+    #[serde(default)]
+    pub(crate) stream: String,
+    pub(crate) node: String,
+    pub(crate) rejection: Option<String>,
+}

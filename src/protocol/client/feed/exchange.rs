@@ -1,0 +1,146 @@
+//! What the relay and the server say to each other about one type on the present stream, and when.
+//!
+//! Owns how long the relay waits, since when a question waits (E-27), and what the server's words are a part of (D-10). Knows nothing of
+//! content.
+
+use std::time::{Duration, Instant};
+
+use crate::client::awaited::Patience;
+use crate::client::ingest::Message;
+use xds::{Kind, Phase, ServerWords};
+
+/// The exchange about one type.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    patience: Patience,
+    /// When the server was heard last on this stream.
+    heard: Option<Instant>,
+    /// Since when a question about something that nothing is known of waits.
+    asked: Option<Instant>,
+    /// What the changes are a part of.
+    phase: Phase,
+    /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
+    first_until: Option<Instant>,
+    /// The nonce of the last response, on whichever stream.
+    nonce: String,
+    /// What the server called itself in it.
+    identifier: String,
+}
+
+/// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
+/// may say nothing at all, and what it says much later is meant. Endpoints change so often that they get less.
+const FIRST_STATE: Duration = Duration::from_secs(30);
+const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
+
+impl Exchange {
+    pub(super) fn new(patience: Patience) -> Self {
+        Self {
+            patience,
+            heard: None,
+            asked: None,
+            phase: Phase::First,
+            first_until: None,
+            nonce: String::new(),
+            identifier: String::new(),
+        }
+    }
+
+    /// A stream begins. `declares`: the server is sent the versions of what it gave.
+    pub(super) const fn connected(&mut self, patience: Patience, declares: bool) {
+        self.patience = patience;
+        self.phase = if declares { Phase::First } else { Phase::Anew };
+        self.first_until = None;
+    }
+
+    /// The stream ended.
+    pub(super) const fn disconnected(&mut self) {
+        self.heard = None;
+        self.asked = None;
+    }
+
+    pub(super) const fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// Returns until when a server that is asked now may take to answer for a name.
+    pub(super) fn time_to_answer(&self, now: Instant) -> Instant {
+        now + self.patience.does_not_exist
+    }
+
+    /// The server was asked for something on this stream. `lacks`: nothing is known of something that is wanted.
+    pub(super) fn ask(&mut self, kind: Kind, lacks: bool, now: Instant) {
+        let first = if kind.is_endpoints() {
+            FIRST_ENDPOINTS
+        } else {
+            FIRST_STATE
+        };
+        self.first_until.get_or_insert(now + first);
+        if lacks {
+            self.asked.get_or_insert(now);
+        }
+    }
+
+    /// A response came.
+    pub(super) fn hear(&mut self, message: &Message, now: Instant) {
+        self.heard = Some(now);
+        self.asked = None;
+        self.nonce.clone_from(&message.nonce);
+        self.identifier.clone_from(&message.identifier);
+        if message.is_relayed() {
+            self.phase = Phase::Relayed;
+        }
+    }
+
+    /// Whether the server has said anything about the type since then, on this stream.
+    pub(super) fn has_heard_since(&self, then: Instant) -> bool {
+        self.heard.is_some_and(|heard| heard > then)
+    }
+
+    /// Returns what the server said last, about a resource with this version of its own.
+    pub(super) fn words(&self, version: &str) -> ServerWords {
+        ServerWords {
+            version: version.into(),
+            nonce: self.nonce.as_str().into(),
+            identifier: self.identifier.as_str().into(),
+        }
+    }
+
+    /// Returns when the server has passed over a question.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.asked.map(|asked| self.time_to_answer(asked))
+    }
+
+    /// E-27: takes the last question, if the server has passed over it for as long as it may take for a name.
+    pub(super) fn take_overdue(&mut self, now: Instant) -> Option<Instant> {
+        let patience = self.patience.does_not_exist;
+        self.asked.take_if(|asked| *asked + patience <= now)
+    }
+
+    pub(super) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether the first whole state is not over.
+    pub(super) const fn is_first(&self) -> bool {
+        matches!(self.phase, Phase::First | Phase::Anew)
+    }
+
+    /// D-10: the time of the first whole state may be over.
+    pub(super) fn pass(&mut self, now: Instant) {
+        if self.is_first() && self.first_until.is_some_and(|until| until <= now) {
+            self.phase = Phase::Steady;
+        }
+    }
+
+    /// D-10: the first whole state ends with the changes that are told next.
+    pub(super) const fn conclude(&mut self) {
+        self.phase = Phase::Last;
+    }
+
+    /// The changes are told.
+    pub(super) const fn settle(&mut self) {
+        if matches!(self.phase, Phase::Last) {
+            self.phase = Phase::Steady;
+        }
+    }
+}

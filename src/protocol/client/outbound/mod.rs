@@ -1,0 +1,211 @@
+//! The subscription of one type on the present stream: what the server knows of it, and what it must be sent next.
+//!
+//! Owns the difference between the two and its form in both dialects. Knows nothing of resources.
+
+mod requests;
+
+pub(super) use requests::Opening;
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use super::acks::Acks;
+use super::late::Late;
+use super::ways::Ways;
+use crate::sorted::Sorted;
+use xds::{Name, Rejection, Version};
+
+/// The subscription of one type on one stream. The wildcard is a name here, as on the wire.
+///
+/// Invariant: `leave` is part of `told`; a name in both `join` and `told` is in `leave`.
+#[derive(Debug, Default)]
+pub(super) struct Outbound {
+    /// A request for this type was sent on this stream.
+    opened: bool,
+    /// Its place in the order in which types were first requested on this stream.
+    place: u32,
+    /// The server has answered on this stream.
+    answered: bool,
+    acks: Acks,
+    told: Sorted<Name>,
+    join: BTreeSet<Name>,
+    leave: BTreeSet<Name>,
+    /// The spellings of the names.
+    ways: Ways,
+    /// The wildcard was requested by an empty list.
+    legacy: bool,
+    /// SotW: the names were sent with a NACK, and are sent once more without one.
+    repeat: bool,
+    /// E-24: what clients reject, if any has rejected anything.
+    late: Option<Box<Late>>,
+}
+
+impl Outbound {
+    /// A stream begins: everything must be sent again (E-04).
+    pub(super) fn connected(&mut self, wanted: BTreeSet<Name>) {
+        self.disconnected();
+        self.join = wanted;
+        if let Some(late) = &mut self.late {
+            late.connected();
+        }
+    }
+
+    /// The stream ended.
+    pub(super) fn disconnected(&mut self) {
+        let mut ways = std::mem::take(&mut self.ways);
+        ways.reset();
+        *self = Self {
+            ways,
+            late: self.late.take(),
+            ..Self::default()
+        };
+    }
+
+    pub(super) const fn is_opened(&self) -> bool {
+        self.opened
+    }
+
+    pub(super) const fn place(&self) -> u32 {
+        self.place
+    }
+
+    pub(super) const fn is_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// The server has answered. Returns whether for the first time on this stream.
+    pub(super) const fn hear(&mut self) -> bool {
+        !std::mem::replace(&mut self.answered, true)
+    }
+
+    /// What the server has answered is not wanted any more.
+    pub(super) const fn forget_answer(&mut self) {
+        self.answered = false;
+    }
+
+    pub(super) const fn acks(&self) -> &Acks {
+        &self.acks
+    }
+
+    /// Returns the same, for another response.
+    pub(super) const fn acks_mut(&mut self) -> &mut Acks {
+        &mut self.acks
+    }
+
+    pub(super) const fn ways(&self) -> &Ways {
+        &self.ways
+    }
+
+    /// Returns the same, for what the server says of single spellings.
+    pub(super) const fn ways_mut(&mut self) -> &mut Ways {
+        &mut self.ways
+    }
+
+    pub(super) fn join(&mut self, name: Name) {
+        self.join.insert(name);
+    }
+
+    /// A name is not wanted any more. Its spellings are forgotten once the server knows that.
+    pub(super) fn leave(&mut self, name: &Name) {
+        self.join.remove(name);
+        self.ways.leave(name);
+        match self.told.get(name.as_str()) {
+            Some(told) => _ = self.leave.insert(told.clone()),
+            None => self.ways.forget(name),
+        }
+    }
+
+    /// F-07: adds a spelling of a name. `known`: the name was wanted already; `held`: the server has content for it. Returns
+    /// whether the spelling is new, and whether the server must be asked for it too.
+    pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> (bool, bool) {
+        let stays = self.stays(name);
+        let new = self.ways.add(name, written, known, held);
+        let more = new && stays && self.ways.ask_more(name, written.unwrap_or(name));
+        (new, more)
+    }
+
+    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name.
+    pub(super) fn absent(&mut self, name: &Name, text: &str) -> bool {
+        let stays = self.stays(name);
+        self.ways.absent(name, text, stays)
+    }
+
+    /// The content of a name is gone; another spelling may still have some.
+    pub(super) fn lost(&mut self, name: &Name) {
+        if let Some(text) = self.ways.answered(name).cloned() {
+            self.absent(name, text.as_str());
+        }
+    }
+
+    /// Whether the server was asked for a name, and is not to be told that it is not wanted.
+    fn stays(&self, name: &Name) -> bool {
+        self.told.contains(name.as_str()) && !self.leave.contains(name)
+    }
+
+    /// Whether the server was asked for this name and must be sent an unsubscription, also if the name is wanted again after
+    /// that.
+    pub(super) fn is_leaving(&self, name: &str) -> bool {
+        self.leave.contains(name)
+    }
+
+    /// Whether the server was asked for this name.
+    pub(super) fn has_told(&self, name: &str) -> bool {
+        self.told.contains(name)
+    }
+
+    /// Whether there is anything to send at all, now or later.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.acks.is_empty() || self.changed()
+    }
+
+    pub(super) fn changed(&self) -> bool {
+        self.repeat || !self.join.is_empty() || !self.leave.is_empty() || self.ways.changed()
+    }
+
+    /// Returns when an answer that had to wait may be sent, or clients are to be asked what they reject.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let late = self.late.as_ref().filter(|_| self.is_at_rest());
+        let late = late.and_then(|late| late.deadline());
+        self.acks.deadline().into_iter().chain(late).min()
+    }
+
+    /// E-24: whether the server may be told what clients reject: it has got the acknowledgement of the last response on this stream, and
+    /// there is nothing else to send.
+    fn is_at_rest(&self) -> bool {
+        self.acks.acknowledged() && !self.changed()
+    }
+
+    /// A client has rejected something.
+    pub(super) fn rejected(&mut self, now: Instant) {
+        self.late.get_or_insert_default().rejected(now);
+    }
+
+    /// Returns whether the clients are to be asked now what they reject; they count as asked.
+    pub(super) fn asks_clients(&mut self, now: Instant) -> bool {
+        let rests = self.is_at_rest();
+        self.late.as_mut().is_some_and(|late| rests && late.asks(now))
+    }
+
+    /// Takes the clients' answer. `is_current`: whether the server's last word for a content is this version.
+    pub(super) fn clients_reject(&mut self, rejections: &[Rejection], is_current: impl Fn(&Name, Version) -> bool) {
+        if let Some(late) = &mut self.late {
+            late.answer(rejections, is_current);
+        }
+    }
+
+    /// Returns what the server is to be told now; it counts as told.
+    pub(super) fn take_rejections(
+        &mut self,
+        now: Instant,
+        is_current: impl Fn(&Name, Version) -> bool,
+    ) -> Vec<Rejection> {
+        let rests = self.is_at_rest();
+        let late = self.late.as_mut().filter(|_| rests);
+        late.map_or_else(Vec::new, |late| late.take(now, is_current))
+    }
+
+    /// Whether the server is to be told of any rejection, now or later.
+    pub(super) fn has_unsaid(&self) -> bool {
+        self.late.as_ref().is_some_and(|late| late.is_ready())
+    }
+}

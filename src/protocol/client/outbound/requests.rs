@@ -1,0 +1,228 @@
+//! The requests of a subscription, in both dialects.
+//!
+//! Owns what goes into one request, and the order of requests. Does not know when the transport takes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::Outbound;
+use crate::client::Request;
+use crate::client::refusals::Refusal;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use proto::google::rpc::Status;
+use xds::{Dialect, Name, TypeUrl};
+
+/// How many bytes of names a delta request carries. This stays well below the limits of common servers.
+const REQUEST_BYTES: usize = 1024 * 1024;
+/// gRPC's INVALID_ARGUMENT.
+const REFUSED: i32 = 3;
+
+/// What the first request of a type depends on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::client) struct Opening {
+    /// Whether the wildcard may be requested in its legacy form, by an empty list.
+    pub(in crate::client) legacy: bool,
+    /// The place of the type among those that are requested on this stream.
+    pub(in crate::client) place: u32,
+}
+
+impl Outbound {
+    /// E-24: returns the request that tells the server what clients reject. In SotW it has the names of the last request: a server takes
+    /// missing ones for given up.
+    pub(in crate::client) fn report(&self, type_url: &TypeUrl, dialect: Dialect, rejected: Status) -> Request {
+        match dialect {
+            Dialect::Sotw => Request::Sotw(self.sotw_request(type_url, Some(rejected))),
+            Dialect::Delta => Request::Delta(delta_answer(type_url, self.acks.nonce().to_owned(), Some(rejected))),
+        }
+    }
+
+    /// Returns the next delta answer. E-16: an answer never shares its request with a change of the subscription, and goes first.
+    pub(in crate::client) fn delta_answer(
+        &mut self,
+        type_url: &TypeUrl,
+        now: Instant,
+    ) -> Option<DeltaDiscoveryRequest> {
+        let ack = self.acks.take(now)?;
+        Some(delta_answer(type_url, ack.nonce, ack.refusal.map(status)))
+    }
+
+    /// Returns the next change of the subscription in delta, and the names that are new in it. `held` returns the versions of the
+    /// held content; E-04: they go with the first request.
+    pub(in crate::client) fn delta_change(
+        &mut self,
+        type_url: &TypeUrl,
+        opening: Opening,
+        held: impl FnOnce(&BTreeSet<Name>) -> BTreeMap<String, String>,
+    ) -> Option<(DeltaDiscoveryRequest, Vec<Name>)> {
+        let mut request = DeltaDiscoveryRequest {
+            type_url: type_url.url().to_owned(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        // E-16, E-17: a name that must be sent again is first unsubscribed, in a request of its own.
+        let less = self.ways.take_less();
+        if !self.leave.is_empty() || !less.is_empty() {
+            let leave = portion(&mut self.leave);
+            self.untell(&leave);
+            request.resource_names_unsubscribe = self.texts(leave.iter());
+            request
+                .resource_names_unsubscribe
+                .extend(less.iter().map(Name::to_string));
+            self.forget_ways(&leave);
+            return Some((request, Vec::new()));
+        }
+        let more = self.ways.take_more();
+        if !more.is_empty() {
+            let (more, names): (Vec<Name>, Vec<Name>) = more.into_iter().unzip();
+            request.resource_names_subscribe = more.iter().map(Name::to_string).collect();
+            return Some((request, names));
+        }
+        if self.join.is_empty() {
+            return None;
+        }
+        let join = portion(&mut self.join);
+        join.iter().for_each(|name| self.ways.ask(name));
+        let first = self.open(opening);
+        if first {
+            request.initial_resource_versions = held(&join);
+        }
+        // E-20: the wildcard's legacy form is a first request without names.
+        if !(first && opening.legacy && is_wildcard(&join)) {
+            request.resource_names_subscribe = self.texts(join.iter());
+        }
+        self.told.extend(join.iter().cloned());
+        Some((request, join.into_iter().collect()))
+    }
+
+    /// Returns the next SotW request, and the names that are new in it. It has all wanted names, and the answer that is due.
+    pub(in crate::client) fn sotw(
+        &mut self,
+        type_url: &TypeUrl,
+        opening: Opening,
+        now: Instant,
+    ) -> Option<(DiscoveryRequest, Vec<Name>)> {
+        if !self.changed() && !self.acks.due(now) {
+            return None;
+        }
+        // E-22: a change of names does not wait until its refusal may be sent again, but carries the refusal: a request with the
+        // nonce and without a refusal would accept the response. An ACK is the same request as a change of names.
+        let refusal = self.acks.take_any(now).and_then(|ack| ack.refusal);
+        let joined = if std::mem::take(&mut self.repeat) {
+            Vec::new()
+        } else {
+            let changed = self.changed();
+            let joined = self.turn(opening);
+            // Some servers ignore the names in a NACK.
+            self.repeat = changed && refusal.is_some();
+            joined
+        };
+        Some((self.sotw_request(type_url, refusal.map(status)), joined))
+    }
+
+    fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
+        let names = if self.legacy {
+            Vec::new()
+        } else {
+            self.texts(self.told.iter())
+        };
+        DiscoveryRequest {
+            version_info: self.acks.version().to_string(),
+            resource_names: names,
+            type_url: type_url.url().to_owned(),
+            response_nonce: self.acks.nonce().to_owned(),
+            error_detail,
+            ..DiscoveryRequest::default()
+        }
+    }
+
+    /// Moves `told` towards what is wanted; returns the names that are new in it.
+    fn turn(&mut self, opening: Opening) -> Vec<Name> {
+        let leave = std::mem::take(&mut self.leave);
+        self.untell(&leave);
+        self.ways.take_less();
+        let more = self.ways.take_more().into_values();
+        let join = std::mem::take(&mut self.join).into_iter();
+        let (again, joined): (BTreeSet<Name>, BTreeSet<Name>) = join.partition(|name| leave.contains(name));
+        // B-14: a name that must be sent again is missing in one request and comes back in the next.
+        self.join = again;
+        self.forget_ways(&leave);
+        let first = !joined.is_empty() && self.open(opening);
+        joined.iter().for_each(|name| self.ways.ask(name));
+        self.told.extend(joined.iter().cloned());
+        if first {
+            self.legacy = opening.legacy && self.told.iter().map(Name::as_str).eq([Name::WILDCARD]);
+        }
+        joined.into_iter().chain(more).collect()
+    }
+
+    /// A request is sent. Returns whether it is the first one of the type on this stream.
+    const fn open(&mut self, opening: Opening) -> bool {
+        let first = !std::mem::replace(&mut self.opened, true);
+        if first {
+            self.place = opening.place;
+        }
+        first
+    }
+
+    /// The server was told that these names are not wanted.
+    fn untell(&mut self, leave: &BTreeSet<Name>) {
+        for name in leave {
+            self.told.remove(name.as_str());
+        }
+    }
+
+    /// Returns the spellings by which these names were requested.
+    fn texts<'a>(&'a self, names: impl Iterator<Item = &'a Name>) -> Vec<String> {
+        let texts = names.flat_map(|name| self.ways.asked(name));
+        texts.map(Name::to_string).collect()
+    }
+
+    /// The server was told that these names are not wanted. Those that are wanted again keep their spellings.
+    fn forget_ways(&mut self, left: &BTreeSet<Name>) {
+        if !self.ways.is_empty() {
+            let gone = left.iter().filter(|name| !self.join.contains(*name));
+            gone.for_each(|name| self.ways.forget(name));
+        }
+    }
+}
+
+fn is_wildcard(names: &BTreeSet<Name>) -> bool {
+    names.len() == 1 && names.contains(Name::WILDCARD)
+}
+
+/// Takes as many names as one request carries.
+fn portion(names: &mut BTreeSet<Name>) -> BTreeSet<Name> {
+    let mut bytes = 0;
+    let beyond = names.iter().find(|name| {
+        bytes += name.as_str().len() + 8;
+        bytes > REQUEST_BYTES
+    });
+    match beyond.cloned() {
+        // A single name always fits.
+        Some(name) if names.first() != Some(&name) => {
+            let rest = names.split_off(&name);
+            std::mem::replace(names, rest)
+        }
+        Some(name) => {
+            names.remove(&name);
+            BTreeSet::from([name])
+        }
+        None => std::mem::take(names),
+    }
+}
+
+fn delta_answer(type_url: &TypeUrl, response_nonce: String, error_detail: Option<Status>) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        type_url: type_url.url().to_owned(),
+        response_nonce,
+        error_detail,
+        ..DeltaDiscoveryRequest::default()
+    }
+}
+
+fn status(refusal: Refusal) -> Status {
+    Status {
+        code: REFUSED,
+        message: refusal.into_text(),
+        details: Vec::new(),
+    }
+}

@@ -1,0 +1,73 @@
+//! How one stream of a view reaches its server.
+//!
+//! Owns what an attempt needs: the server, the credentials and the settings. Does not decide when one is made, nor what follows.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::access::Access;
+use super::channel::Channel;
+use super::doors::{Admission, Doors};
+use super::failure::Failure;
+use super::target::{Target, UpstreamSettings};
+use crate::protocol::Leg as Which;
+
+/// Opens connections for one stream of a view.
+#[derive(Clone)]
+pub(super) struct Dialer {
+    which: Which,
+    target: Arc<Target>,
+    access: Arc<Access>,
+    settings: Arc<UpstreamSettings>,
+}
+
+/// An attempt, until there is a connection or a failure.
+pub(super) type Dialing = Pin<Box<dyn Future<Output = (Admission, Result<Channel, Failure>)> + Send>>;
+
+impl Dialer {
+    pub(super) const fn new(
+        which: Which,
+        target: Arc<Target>,
+        access: Arc<Access>,
+        settings: Arc<UpstreamSettings>,
+    ) -> Self {
+        Self {
+            which,
+            target,
+            access,
+            settings,
+        }
+    }
+
+    /// Returns which of the view's two streams it is for.
+    pub(super) const fn which(&self) -> Which {
+        self.which
+    }
+
+    pub(super) const fn target(&self) -> &Arc<Target> {
+        &self.target
+    }
+
+    /// Returns the settings with which it dials.
+    pub(super) fn settings(&self) -> &UpstreamSettings {
+        &self.settings
+    }
+
+    /// Takes up newer settings, if there are any.
+    pub(super) fn renew(&mut self) {
+        self.settings = self.target.settings(&self.settings);
+    }
+
+    /// Connects once, at this place among the opening streams; without one, waits for a place first. With `refused`, the server had no
+    /// room for the stream at its last attempt.
+    pub(super) fn dial(&self, place: Option<Admission>, refused: bool) -> Dialing {
+        let (target, access, settings) = (self.target.clone(), self.access.clone(), self.settings.clone());
+        Box::pin(async move {
+            let place = match place {
+                Some(place) => place,
+                None => Doors::enter(target.doors.clone(), refused).await,
+            };
+            (place, Channel::open(&target, &access, &settings).await)
+        })
+    }
+}

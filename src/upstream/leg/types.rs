@@ -1,0 +1,98 @@
+//! The types of a leg: which the server ends streams for, passes over, or is not asked for.
+//!
+//! Owns what operators see of that. Does not decide which leg a type is on.
+
+use super::Leg;
+use crate::protocol::PassedOver;
+use crate::upstream::clock::now;
+use crate::xds::{Changes, TypeUrl};
+
+impl Leg {
+    /// Returns the types that are newly suspected of ending the stream that they share.
+    pub(in crate::upstream) fn take_suspected(&mut self) -> Vec<TypeUrl> {
+        let suspected = self.blame.take_suspected().into_iter().map(|(type_url, words)| {
+            tracing::warn!(
+                server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url, reason = %words,
+                "the server ends the stream when it is asked for this type; the type has a stream of its own from now on"
+            );
+            self.board.suspect(&type_url, &words);
+            type_url
+        });
+        suspected.collect()
+    }
+
+    /// Returns how the last stream ended, once, if its types may be the reason. Those who wait for them get an error.
+    pub(in crate::upstream) fn take_trouble(&mut self, changes: &mut Vec<Changes>) -> Option<String> {
+        let words = self.blame.take_trouble()?;
+        changes.extend(self.client.handle_refused(&words));
+        Some(words)
+    }
+
+    /// A type that is suspected here has ended a stream of its own.
+    pub(in crate::upstream) fn troubled(&mut self, type_url: &TypeUrl, words: &str) {
+        self.blame.troubled(type_url, now());
+        self.board.suspect(type_url, words);
+    }
+
+    /// Returns the types that are suspected no more.
+    pub(in crate::upstream) fn take_acquitted(&mut self) -> Vec<TypeUrl> {
+        let acquitted = self.blame.handle_timeout(now());
+        for type_url in &acquitted {
+            tracing::info!(
+                server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url,
+                "no trouble with this type for an hour; it shares a stream with the other types again"
+            );
+            self.board.acquit(type_url);
+        }
+        acquitted
+    }
+
+    /// Returns the next question that the server has passed over (E-27).
+    pub(in crate::upstream) fn take_passed_over(&mut self) -> Option<PassedOver> {
+        self.client.take_passed_over()
+    }
+
+    /// Whether there is a stream.
+    pub(in crate::upstream) const fn is_connected(&self) -> bool {
+        self.client.connected()
+    }
+
+    /// The question was answered on another stream. Returns its type if it waits for an answer here; it is suspected from now on.
+    pub(in crate::upstream) fn answered_beside(&mut self, question: PassedOver) -> Option<TypeUrl> {
+        if !self.client.waits_for(&question) {
+            return None;
+        }
+        let type_url = question.type_url;
+        tracing::warn!(
+            server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url,
+            "the server answers for this type on another stream and not on the one that the types share; it has its own from now on"
+        );
+        self.blame.deaf(&type_url, now());
+        self.board.suspect(
+            &type_url,
+            "it is answered on another stream, and not on the one that the types share",
+        );
+        Some(type_url)
+    }
+
+    /// Moves a type to another leg, if it is here.
+    pub(in crate::upstream) fn hand_over(&mut self, type_url: &TypeUrl, to: &mut Self, changes: &mut Vec<Changes>) {
+        if let Some((parted, lost)) = self.client.part(type_url) {
+            changes.extend(lost);
+            changes.extend(to.client.join(parted));
+        }
+    }
+
+    /// Returns the types that the server is not asked for, if they have changed since the last call.
+    pub(in crate::upstream) fn take_unserved(&mut self) -> Vec<TypeUrl> {
+        let Some(unserved) = self.client.take_unserved() else {
+            return Vec::new();
+        };
+        for (type_url, why) in &unserved {
+            self.dialer.target().leave_out(type_url, why);
+        }
+        let types = unserved.keys().cloned().collect();
+        self.board.leave_out(unserved);
+        types
+    }
+}
