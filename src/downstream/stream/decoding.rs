@@ -80,7 +80,7 @@ impl<M: Rejects> Decoding<M> {
                 .map_err(|_| Status::invalid_argument("the request is not a protobuf message"))?,
         };
         let part = self.left.split_to(end);
-        self.request.merge(part).map_err(wrong)?;
+        part.merge_into(&mut self.request).map_err(wrong)?;
         Ok(self.left.has_remaining())
     }
 
