@@ -17,11 +17,11 @@ use crate::xds::Dialect;
 /// A request that is being decoded.
 pub(super) struct Reading {
     decoding: Either<Decoding<DiscoveryRequest>, Decoding<DeltaDiscoveryRequest>>,
-    kept: Kept,
+    kept: RequestMemory,
 }
 
-/// What is kept for a request.
-pub(super) struct Kept {
+/// What a request takes until it was handled.
+pub(super) struct RequestMemory {
     /// How many bytes its message has.
     pub(super) bytes: usize,
     /// How many names and versions it has.
@@ -43,7 +43,7 @@ pub(super) type Request = Either<DiscoveryRequest, DeltaDiscoveryRequest>;
 impl Reading {
     /// Begins to decode a request that counts so much. There must be `room` for its versions.
     pub(super) fn begin(message: Pieces, dialect: Dialect, scan: &Scan, keeping: Keeping, room: Option<Room>) -> Self {
-        let kept = Kept {
+        let kept = RequestMemory {
             bytes: message.remaining(),
             entries: scan.entries,
             keeping,
@@ -70,7 +70,7 @@ impl Reading {
     }
 
     /// Returns the request, of which nothing is left to decode, and what is kept for it.
-    pub(super) fn finish(self) -> (Request, Kept) {
+    pub(super) fn finish(self) -> (Request, RequestMemory) {
         let request = match self.decoding {
             Either::Sotw(decoding) => Either::Sotw(decoding.finish()),
             Either::Delta(decoding) => Either::Delta(decoding.finish()),

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::accounts::Accounts;
 use super::keeping::Keeping;
-use super::reading::{Either, Kept, Request};
+use super::reading::{Either, Request, RequestMemory};
 use crate::cache::{Library, Room};
 use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
 
@@ -45,7 +45,7 @@ impl Sliced {
     /// Begins to handle a request.
     pub(super) fn begin(
         request: Request,
-        kept: Kept,
+        kept: RequestMemory,
         server: &mut Server,
         library: &Library,
         now: Instant,
