@@ -86,14 +86,15 @@ impl Across<'_> {
                 Some(there) => there.endpoints().cloned(),
                 None => Some(name.clone()),
             };
-            let apart = endpoints.as_ref().and_then(|of| reader.zone(Type::Eds, of.as_str()));
-            if clusters == at && apart.is_none_or(|apart| apart == at) {
-                continue;
-            }
-            let own = |kind: Type, name: &str, zone: usize| {
-                zone != at && self.is_read(at, owner(kind, name, &reader.plan.sourced).as_deref())
+            // Where some read it from the view itself, that counts for all.
+            let counts = |kind: Type, name: &str| {
+                let owner = owner(kind, name, &reader.plan.sourced);
+                reader.zone(kind, name) == Some(at) || !self.is_read(at, owner.as_deref())
             };
-            if own(Type::Cds, cluster, clusters) {
+            let endpoints = endpoints.filter(|of| counts(Type::Eds, of.as_str()));
+            let endpoints = endpoints.and_then(|of| Some((reader.zone(Type::Eds, of.as_str())?, of)));
+            let apart = endpoints.as_ref().is_some_and(|(zone, _)| *zone != at);
+            if !counts(Type::Cds, cluster) || clusters == at && !apart {
                 continue;
             }
             tally.hit(Rule::D12);
@@ -103,11 +104,8 @@ impl Across<'_> {
                     "zone {at}: route {route} leads to cluster {cluster}, which zone {clusters} does not have"
                 );
             }
-            let Some((of, zone)) = endpoints.zip(apart) else {
-                continue;
-            };
-            let lacks = found(&self.origins[zone].writer.view.cut(), Type::Eds, &of).is_none();
-            if lacks && !own(Type::Eds, of.as_str(), zone) {
+            let Some((zone, of)) = endpoints else { continue };
+            if found(&self.origins[zone].writer.view.cut(), Type::Eds, &of).is_none() {
                 return broken!(
                     D12,
                     "zone {at}: route {route} leads to cluster {cluster}, and zone {zone} does not have endpoints {of}"
