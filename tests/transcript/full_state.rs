@@ -194,7 +194,8 @@ fn an_unknown_name_is_waited_for_once() {
         client <- lds [a@1 z@1], ack
         origin put lds a@2
         client <- lds [a@2 z@1], ack
-        client <- lds [a@2 z@1] ![old=5], ack # the server has said so now
+        wait 7s # the server has been silent for so long that the name does not exist
+        client <- lds [a@2 z@1] ![old=5], ack
         ",
     );
 }
