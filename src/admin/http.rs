@@ -227,6 +227,11 @@ mod tests {
     fn start() -> (Admin, SocketAddr, Arc<Health>) {
         let (shown, _) = shown();
         let health = shown.health.clone();
+        let (admin, address) = listen(shown);
+        (admin, address, health)
+    }
+
+    fn listen(shown: Shown) -> (Admin, SocketAddr) {
         let admin = Admin::start(
             &Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))),
             None,
@@ -235,7 +240,7 @@ mod tests {
         )
         .unwrap();
         let address = admin.socket().unwrap();
-        (admin, address, health)
+        (admin, address)
     }
 
     #[test]
@@ -345,14 +350,7 @@ mod tests {
     #[test]
     fn an_operator_has_clients_leave() {
         let (shown, mut orders) = shown();
-        let admin = Admin::start(
-            &Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))),
-            None,
-            None,
-            shown,
-        )
-        .unwrap();
-        let address = admin.socket().unwrap();
+        let (_admin, address) = listen(shown);
         for path in ["/drain_listeners?graceful", "/drain_listeners"] {
             assert!(
                 ask(address, &format!("POST {path}")).starts_with("HTTP/1.1 200 "),

@@ -17,7 +17,7 @@ mod selector;
 pub use class::Class;
 pub use client_kind::ClientKind;
 pub use credentials::{CredentialFiles, Credentials, Unfit};
-pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};
+pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, UserAgent};
 pub use passes::{Member, Members, Parts, Passes, Taken};
 pub use path::{Path, member_path};
 pub use pattern::{Fields, Pattern};

@@ -64,8 +64,6 @@ pub struct Features {
     pub ttl: bool,
     /// It is an Envoy, which names no features: over v3 it reads time to live, and in SotW the wrapper that carries it (B-30).
     pub envoy: bool,
-    /// Errors of single resources (B-31).
-    pub errors: bool,
     /// It asks once and shows the answer to a person: `distributary get`.
     pub once: bool,
     /// `LbEndpoint` collections; changes what a server sends, so it is part of the class (K-04).
@@ -83,9 +81,6 @@ const GRPC: &str = "gRPC ";
 
 /// The name of the feature that `endpoint_collections` stands for.
 pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collection";
-
-/// The name of the feature that `errors` stands for. No document defines one, so only relays of this kind use it.
-pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 
 /// The name of the feature that `once` stands for, which only `distributary get` has.
 pub const ASKS_ONCE: &str = "distributary.asks-once";
@@ -163,7 +158,6 @@ impl Features {
                 | "xds.config.supports-resource-in-sotw"
                 | "envoy.config.resource-in-sotw" => features.wrapper = true,
                 "xds.config.supports-resource-ttl" => features.ttl = true,
-                RESOURCE_ERRORS => features.errors = true,
                 ASKS_ONCE => features.once = true,
                 ENDPOINT_COLLECTIONS => features.endpoint_collections = true,
                 _ => {}

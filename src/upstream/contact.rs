@@ -71,37 +71,30 @@ impl Contact {
         reconnect_max: Duration,
         meet: impl Fn() -> F,
     ) {
+        let attempts = async {
+            let mut backoff = Backoff::new(reconnect_max);
+            let _shown = Shown(&self.board);
+            loop {
+                self.board.enter(Phase::Connecting, Dialect::Delta);
+                let Err(failure) = meet().await else { return };
+                let wait = backoff.handle_failure(dice());
+                self.board.fail(false);
+                self.board.wait(now() + wait, Some(failure.to_string()));
+                metrics.failures.inc();
+                if let Some(suppressed) = away.failed(failure.is_refusal(), now()) {
+                    tracing::warn!(server, error = %failure, retry_in = ?wait, suppressed, "control plane not reached");
+                }
+                self.set(Tried::Failed);
+                clock::sleep(wait).await;
+            }
+        };
         tokio::select! {
             biased;
             () = self.is(Tried::Reached) => return,
-            () = self.attempts(server, (away, metrics), reconnect_max, meet) => {}
+            () = attempts => {}
         }
         self.reached();
         tracing::info!(server, "control plane reached");
-    }
-
-    async fn attempts<F: Future<Output = Result<(), Failure>>>(
-        &self,
-        server: &str,
-        (away, metrics): (&Away, &UpstreamMetrics),
-        reconnect_max: Duration,
-        meet: impl Fn() -> F,
-    ) {
-        let mut backoff = Backoff::new(reconnect_max);
-        let _shown = Shown(&self.board);
-        loop {
-            self.board.enter(Phase::Connecting, Dialect::Delta);
-            let Err(failure) = meet().await else { return };
-            let wait = backoff.handle_failure(dice());
-            self.board.fail(false);
-            self.board.wait(now() + wait, Some(failure.to_string()));
-            metrics.failures.inc();
-            if let Some(suppressed) = away.failed(failure.is_refusal(), now()) {
-                tracing::warn!(server, error = %failure, retry_in = ?wait, suppressed, "control plane not reached");
-            }
-            self.set(Tried::Failed);
-            clock::sleep(wait).await;
-        }
     }
 
     fn set(&self, tried: Tried) {

@@ -49,10 +49,16 @@ impl Outbox {
 
     /// Hands a request over.
     pub(super) fn put(&self, request: Bytes) {
-        let mut slot = self.0.lock();
-        slot.request = Some(request);
-        let transport = slot.transport.take();
-        drop(slot);
+        self.change(|slot| slot.request = Some(request));
+    }
+
+    /// Changes the slot and wakes the transport.
+    fn change(&self, change: impl FnOnce(&mut Slot)) {
+        let transport = {
+            let mut slot = self.0.lock();
+            change(&mut slot);
+            slot.transport.take()
+        };
         if let Some(transport) = transport {
             transport.wake();
         }
@@ -61,13 +67,7 @@ impl Outbox {
 
 impl Drop for Outbox {
     fn drop(&mut self) {
-        let mut slot = self.0.lock();
-        slot.closed = true;
-        let transport = slot.transport.take();
-        drop(slot);
-        if let Some(transport) = transport {
-            transport.wake();
-        }
+        self.change(|slot| slot.closed = true);
     }
 }
 

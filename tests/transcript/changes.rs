@@ -29,12 +29,12 @@ fn an_answer_is_no_change() {
 /// The age of a change is that of its content. The oldest one counts.
 #[test]
 fn a_change_counts_from_its_arrival() {
-    for (asked, absent) in EVERYTHING {
+    for (asked, error, absent) in EVERYTHING {
         both(&format!(
             "
             origin put cds a@1 b@1, put eds e@1
             client subscribe cds {asked}
-            client <- cds sotw [a@1 b@1] | delta [a@1 b@1]{absent}
+            client <- cds sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
             client ack
             client subscribe eds e
             client <- eds [e@1], ack
@@ -162,7 +162,7 @@ fn what_a_rule_allows_is_no_change() {
         client subscribe cds *
         client <- cds [a@1], ack
         client subscribe eds a b
-        client <- eds sotw [a@1] | delta [a@1] -[b]
+        client <- eds sotw [a@1] ![b=7] | delta [a@1] -[b] ![b=7]
         client ack
         wait 5s
         origin put cds b@1, put eds b@1

@@ -60,6 +60,7 @@ fn nothing_is_left_of_an_answer() {
         client <- eds [b@1]
         origin drop eds c, put eds d@1
         client ack
+        client <- eds ![c=5], ack
         client <- eds [d@1], ack
         ",
     );
@@ -464,6 +465,7 @@ fn a_name_that_the_first_part_left_out() {
         origin put rds a@2 c@2, drop rds b
         client <- rds [a@2]
         client subscribe rds b # which acknowledges it, too
+        client <- rds ![b=5], ack
         client <- rds [c@2], ack
         second subscribe rds a c
         second <- rds [a@2], ack

@@ -6,12 +6,12 @@ use crate::story::{EVERYTHING, both, delta, sotw};
 /// not wait for the acknowledgement of the cluster.
 #[test]
 fn a_changed_cluster_is_followed_by_its_endpoints() {
-    for (asked, absent) in EVERYTHING {
+    for (asked, error, absent) in EVERYTHING {
         both(&format!(
             "
             origin put cds s@1 x@1:eds y@1:eds=service, put eds x@1 service@1
             client subscribe cds {asked}
-            client <- cds sotw [s@1 x@1 y@1] | delta [s@1 x@1 y@1]{absent}
+            client <- cds sotw [s@1 x@1 y@1]{error} | delta [s@1 x@1 y@1]{absent}
             client ack
             client subscribe eds x service
             client <- eds [service@1 x@1], ack
@@ -37,12 +37,12 @@ fn a_changed_cluster_is_followed_by_its_endpoints() {
 /// K-13: a cluster that the client rejected and gets again, repaired, is followed by its endpoints, too.
 #[test]
 fn endpoints_follow_a_repaired_cluster() {
-    for (asked, absent) in EVERYTHING {
+    for (asked, error, absent) in EVERYTHING {
         both(&format!(
             "
             origin put cds x@1:eds, put eds x@1
             client subscribe cds {asked}
-            client <- cds sotw [x@1] | delta [x@1]{absent}
+            client <- cds sotw [x@1]{error} | delta [x@1]{absent}
             client ack
             client subscribe eds x
             client <- eds [x@1], ack
@@ -63,12 +63,12 @@ fn endpoints_follow_a_repaired_cluster() {
 /// K-13: after a rejected full state the client may have none of its clusters, so the endpoints of all of them follow the next one.
 #[test]
 fn endpoints_follow_all_clusters_of_a_rejected_state() {
-    for (asked, _) in EVERYTHING {
+    for (asked, error, _) in EVERYTHING {
         sotw(&format!(
             "
             origin put cds a@1:eds b@1, put eds a@1
             client subscribe cds {asked}
-            client <- cds [a@1 b@1], ack
+            client <- cds [a@1 b@1]{error}, ack
             client subscribe eds a
             client <- eds [a@1], ack
             origin put cds a@2:eds b@bad
@@ -181,7 +181,7 @@ fn a_changed_cluster_whose_endpoints_come_back() {
         client subscribe eds x
         client <- eds [x@1], ack
         origin drop eds x
-        nothing
+        client <- eds ![x=5], ack
         origin put cds x@2:eds
         client <- cds [x@2], ack
         nothing for 5s

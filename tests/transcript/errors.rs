@@ -1,36 +1,37 @@
-//! Errors of single names, for clients that can read them and for others.
+//! Errors of single names, for other relays and for all others.
 
 use crate::story::{both, delta, sotw};
 
-/// B-31, C-24, K-16: clients that can read errors are sent them, once per change; the other clients are sent what they always
-/// were.
+/// B-31, C-24, K-16: clients are sent errors, once per change, and only a relay before anything else.
 #[test]
-fn who_can_read_errors() {
+fn once_per_change() {
     both(
         "
         origin fails rds a=5 b=7
         plain subscribe rds a b
-        plain <- rds sotw nothing | delta -[a b]
+        plain <- rds sotw nothing | delta -[a b] ![a=5 b=7]
         delta plain ack
-        reader can xds.config.supports-resource-errors
+        reader via lower
         reader subscribe rds a b
         reader <- rds sotw ![a=5 b=7] | delta -[a b] ![a=5 b=7]
         reader ack
         nothing for 20s
         origin fails rds a=7
         reader <- rds ![a=7], ack
+        delta plain <- rds ![a=7], ack
         origin put rds a@1
-        plain <- rds [a@1], ack
+        plain <- rds sotw [a@1] ![b=7] | delta [a@1]
+        plain ack
         reader <- rds [a@1], ack
         nothing for 20s
         ",
     );
 }
 
-/// E-09, G-18: a client that does not read errors learns of a temporary one by the end of its stream, if it was sent nothing: a type
-/// for which the control plane ends streams has such an error for each of its names. Others keep their streams.
+/// E-09, G-18: a client learns of a temporary error by the end of its stream, if it was sent nothing: a type for which the control plane
+/// ends streams has such an error for each of its names. Others keep their streams.
 #[test]
-fn who_cannot_read_errors_is_not_left_waiting() {
+fn who_was_sent_nothing_is_not_left_waiting() {
     both(
         "
         origin put rds x@1
@@ -40,7 +41,8 @@ fn who_cannot_read_errors_is_not_left_waiting() {
         served subscribe sds z
         served <- sds [z@1], ack
         served subscribe rds a
-        reader can xds.config.supports-resource-errors
+        served <- rds ![a=14], ack
+        reader via lower
         reader subscribe rds a
         reader <- rds ![a=14], ack
         nothing for 7s
@@ -63,7 +65,7 @@ fn who_asks_for_a_type_that_is_refused_is_not_left_waiting() {
         served subscribe sds z
         served <- sds [z@1], ack
         served subscribe cds *
-        tier can xds.config.supports-resource-errors
+        tier via lower
         tier subscribe sds z
         tier <- sds [z@1], ack
         tier subscribe cds *
@@ -75,7 +77,7 @@ fn who_asks_for_a_type_that_is_refused_is_not_left_waiting() {
     );
 }
 
-/// B-31: gRPC is sent errors, although it names no feature for them.
+/// B-31: gRPC reads errors.
 #[test]
 fn grpc_reads_errors() {
     both(
@@ -125,7 +127,7 @@ fn errors_are_not_the_first_that_grpc_is_sent() {
     );
 }
 
-/// C-21, B-31: for a virtual host that does not exist, no error is sent beside the entry without a body.
+/// C-21, B-31: for a virtual host that does not exist, no error is sent beside the entry without a body: Envoy needs the entry.
 #[test]
 fn virtual_hosts() {
     delta(
@@ -133,7 +135,7 @@ fn virtual_hosts() {
         origin fails vhds rc/a=12
         plain subscribe vhds rc/a
         plain <- vhds [rc/a@-:aka=rc/a], ack
-        reader can xds.config.supports-resource-errors
+        reader via lower
         reader subscribe vhds rc/a
         reader <- vhds -[rc/a] ![rc/a=12], ack
         origin put vhds rc/a@1
@@ -149,15 +151,11 @@ fn what_exists_and_fails() {
     both(
         "
         origin put rds a@1
-        reader can xds.config.supports-resource-errors
         reader subscribe rds a
         reader <- rds [a@1], ack
-        plain subscribe rds a
-        plain <- rds [a@1], ack
         origin fails rds a=14
         reader <- rds ![a=14], ack
         nothing for 20s
-        late can xds.config.supports-resource-errors
         late subscribe rds a
         late <- rds [a@1], ack
         late <- rds ![a=14], ack
@@ -175,7 +173,6 @@ fn full_states() {
     sotw(
         "
         origin put cds a@1
-        reader can xds.config.supports-resource-errors
         reader subscribe cds a b
         reader <- cds [a@1] ![b=5], ack
         origin fails cds b=7
@@ -191,7 +188,7 @@ fn full_states() {
 fn nothing() {
     sotw(
         "
-        reader can xds.config.supports-resource-errors
+        reader via lower
         reader subscribe rds xdstp:x xdstp://nowhere/RDS/x?b=1&a=1
         reader <- rds ![xdstp:x=5 xdstp://nowhere/RDS/x?b=1&a=1=5], ack
         nothing for 20s
@@ -206,13 +203,34 @@ fn errors_are_not_shared() {
         "
         origin fails rds a=7
         other put rds a@1
-        reader can xds.config.supports-resource-errors
         reader subscribe rds a
         reader <- rds -[a] ![a=7], ack
         reader moves other
         reader <- rds [a@1], ack
         reader moves origin
         reader <- rds -[a] ![a=7], ack
+        ",
+    );
+}
+
+/// B-31, B-18: Envoy may reject a response without resources of the other types in SotW, polls are read strictly, and v2 has no such field.
+#[test]
+fn who_is_not_sent_errors() {
+    sotw(
+        "
+        origin put cds x@1
+        origin put sds s@1
+        client subscribe cds x
+        client <- cds [x@1], ack
+        client subscribe sds s t
+        client <- sds [s@1], ack
+        client subscribe ecds e
+        client subscribe rtds r
+        nothing for 20s
+        client subscribe eds e
+        wait 15s
+        client <- eds ![e=5], ack
+        nothing for 20s
         ",
     );
 }

@@ -15,7 +15,8 @@ fn what_goes_is_said_where_it_can_be_said() {
         client subscribe rds r1 r2
         client <- rds [r1@1 r2@1], ack
         origin drop lds l2, drop rds r2
-        delta client <- rds -[r2], ack
+        client <- rds sotw ![r2=5] | delta -[r2]
+        client ack
         client <- lds sotw [l1@1] | delta -[l2]
         client ack
         origin drop lds l1
@@ -56,7 +57,7 @@ fn a_full_state_lists_everything() {
             client <- {topic} sotw [a@1 b@2 c@1] | delta [b@2]
             client ack
             origin drop {topic} c
-            client <- {topic} sotw [a@1 b@2] | delta -[c]
+            client <- {topic} sotw [a@1 b@2] ![c=5] | delta -[c]
             client ack
             ",
         ));
@@ -193,6 +194,8 @@ fn an_unknown_name_is_waited_for_once() {
         client <- lds [a@1 z@1], ack
         origin put lds a@2
         client <- lds [a@2 z@1], ack
+        wait 7s # the server has been silent for so long that the name does not exist
+        client <- lds [a@2 z@1] ![old=5], ack
         ",
     );
 }
@@ -400,12 +403,12 @@ fn a_part_of_what_was_rejected_is_given_up() {
 /// may not be free at once, a full state that is rejected is sent once more.
 #[test]
 fn an_address_goes_to_another_listener() {
-    for asked in ["*", "another web"] {
+    for (asked, error) in [("*", ""), ("another web", " ![another=5]")] {
         sotw(&format!(
             "
             origin put lds web@1:leads=0.0.0.0:80
             client subscribe lds {asked}
-            client <- lds [web@1], ack
+            client <- lds [web@1]{error}, ack
             origin put lds web@2:leads=0.0.0.0:81 another@1:leads=0.0.0.0:80
             client order web another
             client <- lds [another@1 web@2], nack

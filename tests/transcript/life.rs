@@ -23,8 +23,10 @@ fn time_to_live() {
         plain <- rds nothing
         nothing for 9s
         wait 1s
-        delta client <- rds -[x], ack
-        delta plain <- rds -[x], ack
+        client <- rds sotw ![x=5] | delta -[x]
+        client ack
+        plain <- rds sotw ![x=5] | delta -[x]
+        plain ack
         nothing
         ",
     );
@@ -72,9 +74,12 @@ fn no_time_to_live_for_who_cannot_read_it() {
         delta client <- eds [x@-:ttl=10s], ack
         delta half <- eds [x@-:ttl=10s], ack
         wait 10s
-        delta client <- eds -[x], ack
-        delta half <- eds -[x], ack
-        delta none <- eds -[x], ack
+        client <- eds sotw ![x=5] | delta -[x]
+        client ack
+        half <- eds sotw ![x=5] | delta -[x]
+        half ack
+        none <- eds sotw ![x=5] | delta -[x]
+        none ack
         nothing
         ",
     );
@@ -107,10 +112,12 @@ fn no_more_time_to_live() {
         client <- rds sotw [x@1:ttl=10s:wrapped] | delta [x@-:ttl=10s]
         client ack
         wait 10s
+        client <- rds sotw ![x=5] | delta -[x]
+        client ack
+        plain <- rds sotw ![x=5] | delta -[x]
+        plain ack
         sotw client <- cds [], ack
         sotw plain <- cds [], ack
-        delta client <- rds -[x], ack
-        delta plain <- rds -[x], ack
         delta client <- cds -[y], ack
         delta plain <- cds -[y], ack
         ",
@@ -209,7 +216,8 @@ fn time_to_live_for_an_envoy() {
         client ack
         nothing for 9s
         wait 1s
-        delta client <- rds -[x], ack
+        client <- rds sotw ![x=5] | delta -[x]
+        client ack
         nothing for 60s
         ",
     );
@@ -259,10 +267,12 @@ fn no_time_to_live_for_an_envoy() {
         origin put cds_v2 x@1:ttl=10s, put rds x@1:ttl=10s
         nothing
         wait 10s
-        delta client <- eds -[x], ack
+        client <- eds sotw ![x=5] | delta -[x]
+        client ack eds
         client <- cds_v2 sotw [] | delta -[x]
         client ack
-        delta plain <- rds -[x], ack
+        plain <- rds sotw ![x=5] | delta -[x]
+        plain ack
         ",
     );
 }
@@ -275,16 +285,18 @@ fn times_to_live_of_any_length() {
         origin put rds none@1:ttl=0s short@1:ttl=1ms years@1:ttl=315360000s
         client runs envoy
         client subscribe rds none short years
-        client <- rds sotw [short@1:ttl=1ms:wrapped years@1:ttl=315360000s:wrapped] | delta [short@1:ttl=1ms years@1:ttl=315360000s]
+        client <- rds sotw [short@1:ttl=1ms:wrapped years@1:ttl=315360000s:wrapped] ![none=5] | delta [short@1:ttl=1ms years@1:ttl=315360000s]
         client ack
         wait 1ms
-        delta client <- rds -[short], ack
+        client <- rds sotw ![short=5] | delta -[short]
+        client ack
         nothing for 60s
         origin put rds short@1:ttl=1s
         client <- rds sotw [short@1:ttl=1s:wrapped] | delta [short@1:ttl=1s]
         client ack
         wait 1s
-        delta client <- rds -[short], ack
+        client <- rds sotw ![short=5] | delta -[short]
+        client ack
         ",
     );
 }

@@ -363,17 +363,22 @@ fn answers_that_are_owed_are_bounded() {
 fn all_names_are_replaced_at_the_limit() {
     let names = |first: &str| (0..1500).map(|at| format!("{first}{at}")).collect::<Vec<_>>().join(" ");
     let (old, new) = (names("a"), names("b"));
+    let missing: Vec<&str> = new.split(' ').filter(|name| *name != "b7").collect();
+    let errors = missing
+        .iter()
+        .map(|name| format!("{name}=5"))
+        .collect::<Vec<_>>()
+        .join(" ");
     sotw(&format!(
         "
         relay limit names_per_stream 1500
         origin put rds r@1 b7@1
         client sends rds [{old}]
         client sends rds [{new}]
-        client <- rds [b7@1], ack
+        client <- rds [b7@1] ![{errors}], ack
         nothing
         "
     ));
-    let missing: Vec<&str> = new.split(' ').filter(|name| *name != "b7").collect();
     delta(&format!(
         "
         relay limit names_per_stream 1500

@@ -71,7 +71,7 @@ fn any_text_is_a_name() {
         "
         origin put lds xdstp://a/LDS/x@1
         client subscribe lds xdstp:x xdstp://a/CDS/x xdstp://a/LDS/%zz xdstp://nowhere/LDS/x
-        sotw client <- lds [], ack
+        sotw client <- lds ![xdstp://a/CDS/x=5 xdstp://a/LDS/%zz=5 xdstp://nowhere/LDS/x=5 xdstp:x=5], ack
         delta client <- lds -[xdstp:x xdstp://a/CDS/x xdstp://a/LDS/%zz xdstp://nowhere/LDS/x], ack
         client wants lds xdstp://a/CDS/x xdstp://a/LDS/%zz xdstp://nowhere/LDS/x xdstp:x
         nothing for 20s
@@ -132,7 +132,7 @@ fn old_style() {
         "
         origin put eds x?a=1&b=2@1
         client subscribe eds x?b=2&a=1 x?a=1&b=2
-        client <- eds sotw [x?a=1&b=2@1] | delta [x?a=1&b=2@1] -[x?b=2&a=1], ack
+        client <- eds sotw [x?a=1&b=2@1] ![x?b=2&a=1=5] | delta [x?a=1&b=2@1] -[x?b=2&a=1], ack
         ",
     );
 }
@@ -369,7 +369,7 @@ fn a_member_that_was_asked_for_by_name() {
         nothing for 20s
         client sends lds [xdstp://a/LDS/d/*] v1 n1
         wait 20s
-        client <- lds [xdstp://a/LDS/d/x@1], ack
+        client <- lds [xdstp://a/LDS/d/x@1] ![xdstp://a/LDS/d/*=5], ack
         ",
     );
 }

@@ -61,7 +61,7 @@ fn a_client_that_names_its_clusters() {
         client ack
         nothing for 90ms
         wait 10ms
-        client <- cds sotw [b@1] | delta -[a]
+        client <- cds sotw [b@1] ![a=5] | delta -[a]
         client ack
         client gates 0
         ",
@@ -100,7 +100,7 @@ fn the_endpoints_of_the_new_cluster_come_late() {
         client ack
         nothing for 90ms
         wait 10ms
-        client <- cds sotw [b@1] | delta -[a]
+        client <- cds sotw [b@1] ![a=5] | delta -[a]
         client ack
         client gates 0
         ",
@@ -123,6 +123,7 @@ fn a_session_moves_to_another_server() {
         wait 10s
         client moves other
         client <- lds [l@2], ack
+        sotw client <- rds ![route-a=5], ack
         nothing for 1s
         client subscribe rds route-b
         client <- rds [route-b@b]
@@ -131,7 +132,7 @@ fn a_session_moves_to_another_server() {
         delta client <- rds -[route-a], ack
         nothing for 90ms
         wait 10ms
-        client <- cds sotw [] | delta -[a]
+        client <- cds sotw ![a=5] | delta -[a]
         client ack
         client gates 0
         ",

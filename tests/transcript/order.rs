@@ -104,6 +104,7 @@ fn make_before_break() {
         client <- rds [r@old], ack
         origin put cds new@1, put rds r@new, drop cds old, drop eds old
         client <- cds sotw [new@1 old@1] | delta [new@1]
+        sotw client <- eds ![old=5], ack
         client <- rds [r@new]
         nothing
         client ack cds
@@ -331,7 +332,7 @@ fn gates_ignore_what_cannot_come() {
         second subscribe lds *
         second <- lds [l@1], ack
         third subscribe cds ghost *
-        third <- cds sotw [x@1] | delta [x@1] -[ghost]
+        third <- cds sotw [x@1] ![ghost=5] | delta [x@1] -[ghost]
         third ack
         third subscribe lds *
         third <- lds [l@1], ack
@@ -470,12 +471,12 @@ fn a_route_waits_for_a_full_state_that_waits() {
 /// Any other listener that goes waits for that.
 #[test]
 fn an_address_goes_from_one_listener_to_another() {
-    for (asked, absent) in EVERYTHING {
+    for (asked, error, absent) in EVERYTHING {
         both(&format!(
             "
             origin put lds a@1:leads=0.0.0.0:80 b@1:leads=0.0.0.0:81, put rds r@1
             client subscribe lds {asked}
-            client <- lds sotw [a@1 b@1] | delta [a@1 b@1]{absent}
+            client <- lds sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
             client ack
             client subscribe rds r
             client <- rds [r@1]
@@ -513,12 +514,12 @@ fn an_address_goes_to_a_listener_in_a_full_response() {
 /// rejected is not listed again for their sake.
 #[test]
 fn a_removal_beside_a_rejected_full_state() {
-    for (asked, _) in EVERYTHING {
+    for (asked, error, _) in EVERYTHING {
         sotw(&format!(
             "
             origin put cds a@1 b@1, put rds r@1
             client subscribe cds {asked}
-            client <- cds [a@1 b@1], ack
+            client <- cds [a@1 b@1]{error}, ack
             client subscribe rds r
             client <- rds [r@1]
             origin drop cds b, put cds a@bad
@@ -536,12 +537,12 @@ fn a_removal_beside_a_rejected_full_state() {
 /// C-26: all addresses of a machine have the port of each, of IPv4 and IPv6 apart.
 #[test]
 fn an_address_that_is_a_part_of_another() {
-    for (asked, absent) in EVERYTHING {
+    for (asked, error, absent) in EVERYTHING {
         both(&format!(
             "
             origin put lds a@1:leads=0.0.0.0:80 b@1:leads=[::]:80, put rds r@1
             client subscribe lds {asked}
-            client <- lds sotw [a@1 b@1] | delta [a@1 b@1]{absent}
+            client <- lds sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
             client ack
             client subscribe rds r
             client <- rds [r@1]

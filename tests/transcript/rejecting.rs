@@ -315,6 +315,7 @@ fn a_rejected_full_state_and_more_names() {
         client subscribe lds a
         client <- lds [a@bad], nack
         client subscribe lds ghost
+        client <- lds [a@bad] ![ghost=5], nack
         nothing for 2s
         client subscribe lds b
         client <- lds [a@bad b@1], nack
@@ -563,6 +564,7 @@ fn a_rejected_full_state_is_given_up() {
         client sends lds []
         origin drop lds a
         client sends lds [a]
+        client <- lds ![a=5], ack
         nothing for 2s
         origin put lds a@1
         client <- lds [a@1], ack
@@ -578,7 +580,7 @@ fn a_rejected_full_state_is_given_up() {
         client sends lds []
         origin drop lds a
         client sends lds [a] n1 ! => nack
-        client <- lds [], ack
+        client <- lds ![a=5], ack
         nothing for 2s
         origin put lds a@1
         client <- lds [a@1], ack
@@ -598,6 +600,7 @@ fn rejected_with_what_has_gone_meanwhile() {
         origin drop eds b
         client sends eds [a b] n1 ! => nack
         client <- eds [a@1], ack
+        client <- eds ![b=5], ack
         client status eds Synced
         ",
     );

@@ -95,7 +95,7 @@ fn a_name_that_comes_into_being() {
         "
         origin put rds a@1
         client subscribe rds a later
-        client <- rds sotw [a@1] | delta [a@1] -[later]
+        client <- rds sotw [a@1] ![later=5] | delta [a@1] -[later]
         client ack
         nothing
         origin put rds later@1
@@ -236,7 +236,7 @@ fn coming_back_before_the_relay_knows_anything() {
         origin speaks
         client <- cds sotw [a@1] | delta []
         client ack cds
-        client <- rds sotw [r@1] | delta -[s]
+        client <- rds sotw [r@1] ![s=5] | delta -[s]
         client ack rds
         delta client <- cds -[b], ack            # D-01: clusters go last
         ",

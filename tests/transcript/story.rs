@@ -70,7 +70,7 @@ pub(crate) fn both(text: &str) {
 
 /// Who asks for everything, and what it is told beside its first answer in delta: one that gets what all others get, and one that has rows
 /// of its own. What is decided for both must stand in one place.
-pub(crate) const EVERYTHING: [(&str, &str); 2] = [("*", ""), ("* none", " -[none]")];
+pub(crate) const EVERYTHING: [(&str, &str, &str); 2] = [("*", "", ""), ("* none", " ![none=5]", " -[none]")];
 
 /// Runs the story with SotW clients.
 pub(crate) fn sotw(text: &str) {

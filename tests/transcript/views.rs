@@ -46,7 +46,8 @@ fn absence_is_not_shared() {
         second subscribe rds r
         second <- rds [r@1], ack
         other drop rds r
-        delta second <- rds -[r], ack
+        second <- rds sotw ![r=5] | delta -[r]
+        second ack
         origin put rds r@2
         first <- rds [r@2], ack
         ",
@@ -90,7 +91,8 @@ fn removed_while_moving() {
         origin put cds x@2, put rds x@2
         client moves other
         client reads
-        delta client <- rds -[x], ack
+        client <- rds sotw ![x=5] | delta -[x]
+        client ack
         client <- cds sotw [y@1] | delta -[x]
         client ack
         ",

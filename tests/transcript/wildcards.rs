@@ -508,7 +508,7 @@ fn a_full_state_is_owed_once_to_who_asks_for_everything() {
         client subscribe lds xdstp://a/LDS/d/x
         client <- lds [xdstp://a/LDS/d/x@1], ack
         client subscribe lds xdstp://a/LDS/none/*
-        client <- lds [xdstp://a/LDS/d/x@1], ack
+        client <- lds [xdstp://a/LDS/d/x@1] ![xdstp://a/LDS/none/*=5], ack
         nothing
         ",
     );

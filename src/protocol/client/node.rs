@@ -2,7 +2,7 @@
 //!
 //! Owns what every upstream node has in common. Knows nothing of classes.
 
-use classes::{RELAYS, RESOURCE_ERRORS};
+use classes::RELAYS;
 use proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use proto::google::protobuf::{ListValue, Struct, Value, value};
 
@@ -10,7 +10,8 @@ use proto::google::protobuf::{ListValue, Struct, Value, value};
 const FEATURES: [&str; 3] = [
     "xds.config.resource-in-sotw",
     "xds.config.supports-resource-ttl",
-    RESOURCE_ERRORS,
+    // No document defines it: an earlier relay sends errors of names only to those who declare it.
+    "xds.config.supports-resource-errors",
 ];
 
 /// Returns the node with the ids of the relays that its clients have come through.

@@ -14,7 +14,7 @@ use crate::settings::StreamSettings;
 use classes::Node;
 use proto::envoy::config::core::v3 as core;
 use xds::Caller as Subject;
-use xds::{Access, Answers, Dialect, Grant, Rights, TypeUrl, Types, Way};
+use xds::{Access, Answers, Dialect, Grant, Kind, Rights, TypeUrl, Types, Way};
 
 /// The client of one stream.
 #[derive(Debug)]
@@ -50,6 +50,23 @@ impl Caller {
 
     pub(super) const fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Whether the client is another relay.
+    pub(super) fn is_relay(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.is_relay())
+    }
+
+    /// B-31: whether the client is sent errors of a type's names. Another relay reads them, and others ignore them; but v2 has no such
+    /// field, in JSON an unknown field is a fault, Envoy may reject a response of the other types in SotW that brings no resource, and
+    /// it waits for a virtual host until an entry of its own says that there is none (C-21).
+    pub(super) fn reads_errors(&self, type_url: &TypeUrl) -> bool {
+        let kind = type_url.kind();
+        let ignores = match self.dialect {
+            Dialect::Sotw => type_url.traits().full_state || matches!(kind, Kind::Rds | Kind::Eds),
+            Dialect::Delta => kind != Kind::Vhds,
+        };
+        self.is_relay() || ignores && !self.polls && !type_url.is_v2()
     }
 
     /// Whether the client's rights come from these rules.

@@ -21,6 +21,8 @@ pub(super) struct TypeTurn {
     state: u64,
     /// Whether that was certain.
     certain: bool,
+    /// G-18: whether a response may not be of errors alone, because it would be the first of its stream.
+    holds_errors: bool,
 }
 
 /// What was done before others have their turn: so many names were looked at, or let go.
@@ -53,11 +55,22 @@ impl Work {
 }
 
 impl TypeTurn {
-    /// A turn begins.
-    pub(super) fn begin(&mut self) {
+    /// A turn begins. With `holds_errors`, errors that are due wait for another response.
+    pub(super) fn begin(&mut self, holds_errors: bool) {
+        self.holds_errors = holds_errors;
         self.work = Work::default();
         self.dark.take();
         self.survey = None;
+    }
+
+    /// There is another response, so errors wait no longer. Returns whether they have waited.
+    pub(super) const fn free_errors(&mut self) -> bool {
+        std::mem::replace(&mut self.holds_errors, false)
+    }
+
+    /// Whether errors that are due wait for another response.
+    pub(super) const fn holds_errors(&self) -> bool {
+        self.holds_errors
     }
 
     /// So many names were looked at in a sweep, or passed over. Each of these is passed over once, so that the next turn gets further.

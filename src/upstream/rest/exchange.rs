@@ -20,6 +20,14 @@ use crate::upstream::access::Access;
 use crate::upstream::connect::{self, Connected};
 use crate::upstream::failure::Failure;
 
+/// One poll of a path.
+pub(super) struct Exchange<'a> {
+    pub(super) server: &'a RestServer,
+    pub(super) access: &'a Access,
+    pub(super) polling: &'a Polling,
+    pub(super) path: &'a str,
+}
+
 /// A connection between two polls.
 pub(super) struct Link {
     sender: SendRequest<Full<Bytes>>,
@@ -40,23 +48,82 @@ const POLL: Duration = Duration::from_secs(30);
 /// How much of the body of an error status is shown.
 const WORDS: usize = 200;
 
-/// Polls; returns the connection as well if it can be used again.
-pub(super) async fn exchange(
-    server: &RestServer,
-    access: &Access,
-    polling: &Polling,
-    path: &str,
-    body: Bytes,
-    kept: Option<Link>,
-) -> (Result<Reply, Failure>, Option<Link>) {
-    let polled = clock::timeout(POLL, poll(server, access, polling, path, body, kept)).await;
-    match polled {
-        Some(Ok((reply, link))) => (Ok(reply), Some(link)),
-        Some(Err(failure)) => (Err(failure), None),
-        None => {
-            let path = path.to_owned();
-            (Err(Failure::Slow { path, within: POLL }), None)
+impl Exchange<'_> {
+    /// Polls with this body; returns the connection as well if it can be used again.
+    pub(super) async fn run(&self, body: Bytes, kept: Option<Link>) -> (Result<Reply, Failure>, Option<Link>) {
+        match clock::timeout(POLL, self.poll(body, kept)).await {
+            Some(Ok((reply, link))) => (Ok(reply), Some(link)),
+            Some(Err(failure)) => (Err(failure), None),
+            None => {
+                let path = self.path.to_owned();
+                (Err(Failure::Slow { path, within: POLL }), None)
+            }
         }
+    }
+
+    async fn poll(&self, body: Bytes, kept: Option<Link>) -> Result<(Reply, Link), Failure> {
+        let (rest, access) = (&self.server.rest, self.access);
+        let mut request = Request::post(format!("{}{}", rest.prefix, self.path))
+            .header(HOST, rest.endpoint.authority(access.credentials.server_name()))
+            .header(USER_AGENT, concat!("distributary/", env!("CARGO_PKG_VERSION")))
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &access.token {
+            let header = token.header().await;
+            request = request.header(
+                AUTHORIZATION,
+                header.map_err(|status| Failure::Token(Box::new(status)))?,
+            );
+        }
+        let request = request.body(Full::new(body));
+        let request = request.map_err(|error| self.failed(error.to_string()))?;
+        // The server may have closed an idle connection: then the poll is sent on a new one.
+        if let Some(mut link) = kept
+            && link.sender.ready().await.is_ok()
+            && let Ok(response) = link.sender.send_request(request.clone()).await
+        {
+            return Ok((self.read(response).await?, link));
+        }
+        let mut link = connect(self.server, access, self.polling).await?;
+        let response = link.sender.send_request(request).await.map_err(Failure::Http)?;
+        Ok((self.read(response).await?, link))
+    }
+
+    async fn read(&self, response: Response<Incoming>) -> Result<Reply, Failure> {
+        let (head, mut body) = response.into_parts();
+        let coding = head.headers.get(CONTENT_ENCODING).map(http::HeaderValue::as_bytes);
+        if let Some(coding) = coding.filter(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+            return Err(self.failed(format!(
+                "the answer has the content encoding `{}`, which is not supported",
+                coding.escape_ascii()
+            )));
+        }
+        let limit = self.polling.upstream_message;
+        let mut read = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame.map_err(Failure::Http)?.into_data() {
+                read.extend_from_slice(&data);
+            }
+            if read.len() > limit {
+                return Err(self.failed(format!(
+                    "the answer is larger than `limits.upstream_message` of {limit} bytes"
+                )));
+            }
+        }
+        match head.status {
+            StatusCode::OK => Ok(Reply::News(read.freeze())),
+            // H-02, H-07: the resources of the last answer stay valid.
+            StatusCode::NOT_MODIFIED => Ok(Reply::Nothing),
+            status => Err(Failure::Refused {
+                path: self.path.to_owned(),
+                status: status.as_u16(),
+                words: String::from_utf8_lossy(read.get(..WORDS.min(read.len())).unwrap_or_default()).into_owned(),
+            }),
+        }
+    }
+
+    fn failed(&self, why: String) -> Failure {
+        let path = self.path.to_owned();
+        Failure::Response { path, why }
     }
 }
 
@@ -70,81 +137,4 @@ pub(super) async fn connect(server: &RestServer, access: &Access, polling: &Poll
     let mut runs = JoinSet::new();
     runs.spawn(async move { drop(connection.await) });
     Ok(Link { sender, _runs: runs })
-}
-
-async fn poll(
-    server: &RestServer,
-    access: &Access,
-    polling: &Polling,
-    path: &str,
-    body: Bytes,
-    kept: Option<Link>,
-) -> Result<(Reply, Link), Failure> {
-    let mut request = Request::post(format!("{}{path}", server.rest.prefix))
-        .header(HOST, server.rest.endpoint.authority(access.credentials.server_name()))
-        .header(USER_AGENT, concat!("distributary/", env!("CARGO_PKG_VERSION")))
-        .header(CONTENT_TYPE, "application/json");
-    if let Some(token) = &access.token {
-        request = request.header(
-            AUTHORIZATION,
-            token
-                .header()
-                .await
-                .map_err(|status| Failure::Token(Box::new(status)))?,
-        );
-    }
-    let failed = |error: http::Error| Failure::Response {
-        path: path.to_owned(),
-        why: error.to_string(),
-    };
-    let request = request.body(Full::new(body)).map_err(failed)?;
-    // The server may have closed an idle connection: then the poll is sent on a new one.
-    if let Some(mut link) = kept
-        && link.sender.ready().await.is_ok()
-        && let Ok(response) = link.sender.send_request(request.clone()).await
-    {
-        return Ok((read(response, polling, path).await?, link));
-    }
-    let mut link = connect(server, access, polling).await?;
-    let response = link.sender.send_request(request).await.map_err(Failure::Http)?;
-    Ok((read(response, polling, path).await?, link))
-}
-
-async fn read(response: Response<Incoming>, polling: &Polling, path: &str) -> Result<Reply, Failure> {
-    let (head, mut body) = response.into_parts();
-    let coding = head.headers.get(CONTENT_ENCODING).map(http::HeaderValue::as_bytes);
-    if let Some(coding) = coding.filter(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
-        return Err(Failure::Response {
-            path: path.to_owned(),
-            why: format!(
-                "the answer has the content encoding `{}`, which is not supported",
-                coding.escape_ascii()
-            ),
-        });
-    }
-    let mut read = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.map_err(Failure::Http)?.into_data() {
-            read.extend_from_slice(&data);
-        }
-        if read.len() > polling.upstream_message {
-            return Err(Failure::Response {
-                path: path.to_owned(),
-                why: format!(
-                    "the answer is larger than `limits.upstream_message` of {} bytes",
-                    polling.upstream_message
-                ),
-            });
-        }
-    }
-    match head.status {
-        StatusCode::OK => Ok(Reply::News(read.freeze())),
-        // H-02, H-07: the resources of the last answer stay valid.
-        StatusCode::NOT_MODIFIED => Ok(Reply::Nothing),
-        status => Err(Failure::Refused {
-            path: path.to_owned(),
-            status: status.as_u16(),
-            words: String::from_utf8_lossy(read.get(..WORDS.min(read.len())).unwrap_or_default()).into_owned(),
-        }),
-    }
 }

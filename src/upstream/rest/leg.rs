@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use prost::Message as _;
 
-use super::exchange::{Link, Reply, exchange};
+use super::exchange::{Exchange, Link, Reply};
 use super::poller::{Poller, Question};
 use super::{Polling, RestServer};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
@@ -92,7 +92,16 @@ impl PollLeg {
         let kept = self.links.remove(&type_url);
         let poll = Box::pin(async move {
             match written {
-                Ok(json) => exchange(&server, &access, &polling, &path, Bytes::from(json.text), kept).await,
+                Ok(json) => {
+                    let (server, access, polling, path) = (&*server, &*access, &*polling, &*path);
+                    let exchange = Exchange {
+                        server,
+                        access,
+                        polling,
+                        path,
+                    };
+                    exchange.run(Bytes::from(json.text), kept).await
+                }
                 Err(fault) => {
                     let why = fault.to_string();
                     (Err(Failure::Response { path, why }), kept)

@@ -96,19 +96,22 @@ impl Agenda {
         self.lists.iter().flat_map(|lists| lists.gone.iter())
     }
 
-    /// The same, and it must be looked at when more is known of an alias.
+    /// The same, and it must be looked at when more is known of an alias, or errors need not wait any more.
     pub(super) fn wait(&mut self, name: &Name) -> bool {
         let listed = self.pass(name);
         self.lists.get_or_insert_default().waits.insert(name.clone());
         listed
     }
 
-    /// More is known of an alias.
-    pub(in crate::server) fn wake(&mut self) {
-        if let Some(lists) = &mut self.lists {
-            let waits = std::mem::take(&mut lists.waits);
-            lists.look.extend(waits);
-        }
+    /// More is known of an alias, or errors need not wait any more. Returns whether anything has waited for that.
+    pub(in crate::server) fn wake(&mut self) -> bool {
+        let Some(lists) = &mut self.lists else {
+            return false;
+        };
+        let waits = std::mem::take(&mut lists.waits);
+        let any = !waits.is_empty();
+        lists.look.extend(waits);
+        any
     }
 
     /// All members of a collection must be looked at. `asks`: the client must be told again of what it may hold.

@@ -39,7 +39,7 @@ pub(super) enum Settled {
     Quiet,
     /// The same, and its row is this from now on.
     As(Row),
-    /// The same until more is known of an alias (C-20).
+    /// The same until more is known of an alias (C-20), or the stream was sent something else than an error (G-18).
     Hidden,
     /// A removal is due, which goes with others.
     Gone,

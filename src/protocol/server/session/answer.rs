@@ -54,7 +54,11 @@ impl Subscription {
         // B-32: a name over the limit counts as one that does not exist.
         let long = self.want.take_long();
         long.into_iter().for_each(|name| draft.deny(name));
-        let waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
+        let mut waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
+        let alone = draft.is_empty() && !self.greets(attempt.slot);
+        if trial.is_none() && !alone && self.release_errors() {
+            waits = self.write_due(&mut draft, difference, attempt);
+        }
         self.write_removals(&mut draft, difference, attempt);
         let greets = self.greets(attempt.slot) && !self.is_short();
         if draft.is_empty() && !greets {

@@ -134,6 +134,11 @@ impl Draft {
         self.room.takes(bytes)
     }
 
+    /// Whether there is room for a name and its error. Takes the room.
+    pub(super) fn takes_name(&mut self, name: &Name) -> bool {
+        self.room.takes_name(name)
+    }
+
     /// Adds the error of a name.
     pub(super) fn fail(&mut self, name: &Name, error: Arc<ResourceError>) {
         self.errors.insert(name.clone(), error);

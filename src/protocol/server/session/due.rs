@@ -97,14 +97,11 @@ impl Subscription {
         removes || listed.any(|name| matches!(lens.say(name), Some(Say::Remove)))
     }
 
-    /// Begins a turn, and looks at the next rows, if all must be looked at, as when an incomplete wildcard has become certain, or errors need
-    /// not wait any more (`holds_errors`); and at the next members of collections that may be new.
+    /// Begins a turn, and looks at the next rows, if all must be looked at, as when an incomplete wildcard has become certain; and at the
+    /// next members of collections that may be new. With `holds_errors`, errors wait for another response.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {
-        self.turn.begin();
+        self.turn.begin(holds_errors);
         self.books.agenda_mut().begin();
-        if self.reader.hold_errors(holds_errors) {
-            self.books.look_at_rows(false);
-        }
         if let Some(state) = slot.wildcard().filter(|_| self.want.wildcard()) {
             // What was sent since the last rest, from a state after that, is in no map: so no difference shows that it is gone.
             let met = self
@@ -135,6 +132,11 @@ impl Subscription {
                 self.books.agenda_mut().look(asked);
             }
         }
+    }
+
+    /// G-18: the stream is sent something else, so errors need not wait any more. Returns whether any may have waited.
+    pub(in crate::server) fn release_errors(&mut self) -> bool {
+        self.turn.free_errors() && self.books.agenda_mut().wake()
     }
 
     /// A sweep has come to this name. It lists the name only if something is due of it. The wildcard covers only names of old style.
@@ -217,7 +219,7 @@ impl Subscription {
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.want.hello() || !self.books.rejections().is_empty() || self.reader.holds_errors();
+        let waits = self.want.hello() || !self.books.rejections().is_empty();
         if waits || !self.books.agenda().is_empty() || self.notes.refused().is_some() {
             return false;
         }

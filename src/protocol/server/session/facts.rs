@@ -66,14 +66,13 @@ impl Subscription {
     }
 
     /// Returns something that was requested, is unknown, and will not be known soon, as far as its server shows; `None` inside
-    /// stands for the wildcard.
-    pub(in crate::server) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
+    /// stands for the wildcard. With `others`, the end of the stream would be the end of others' types, as it is for a relay.
+    pub(in crate::server) fn hopeless<'a>(&'a self, sight: &'a Sight, others: bool) -> Option<Option<&'a Name>> {
         let slot = self.type_sight(sight);
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
         let sotw = self.reader.dialect() == Dialect::Sotw;
         // E-09: where the server has said why it does not answer, no answer will come.
-        // Another relay is told nothing of a wildcard: the end of its stream would be the end of other types.
-        let refused = || !self.reader.reads_errors() && slot.refusal().is_some();
+        let refused = || !others && slot.refusal().is_some();
         let fails = |name: Option<&Name>| name.map_or_else(refused, |name| slot.error(name).is_some());
         self.missing_of(sight, |slot, name| {
             !slot.reachable(name) || sotw && !slot.answered(name) || fails(name)

@@ -30,17 +30,17 @@ use std::time::{Duration, Instant};
 
 use crate::server::asked::Asked;
 use crate::server::books::Books;
+use crate::server::caller::Caller;
 use crate::server::nonce::Nonces;
 use crate::server::notes::Notes;
 use crate::server::response::Response;
 use crate::server::turn::TypeTurn;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
-use classes::Features;
 pub use portrait::{Portrait, Stand};
 use reader::Reader;
 pub(super) use requests::Entries;
-use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
+use xds::{Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
 ///
@@ -120,14 +120,8 @@ impl Step {
 
 impl Subscription {
     /// `rights` is what the client may have of the type; `None`: everything.
-    pub(super) fn new(
-        type_url: TypeUrl,
-        dialect: Dialect,
-        features: Features,
-        rights: Option<Arc<Rights>>,
-        now: Instant,
-    ) -> Self {
-        let reader = Reader::new(type_url, dialect, features, rights);
+    pub(super) fn new(type_url: TypeUrl, caller: &Caller, rights: Option<Arc<Rights>>, now: Instant) -> Self {
+        let reader = Reader::new(type_url, caller, rights);
         Self {
             books: Books::new(reader.lists_all()),
             reader,

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::server::caller::Caller;
 use classes::Features;
 use xds::{
     Answers, Dialect, Form, Item, Kind, Name, NameRule, Resource, Rights, Room, Sight, State, Traits, TypeSight,
@@ -19,19 +20,20 @@ pub(super) struct Reader {
     features: Features,
     /// Which names the client gets (S-01).
     viewer: Viewer,
-    /// G-18: whether a response may not be of errors alone, because it would be the first on a stream of gRPC.
-    holds_errors: bool,
+    /// Whether the client is sent errors of single names (B-31).
+    errors: bool,
 }
 
 impl Reader {
     /// `rights` is what the client may have of the type; `None`: everything.
-    pub(super) fn new(type_url: TypeUrl, dialect: Dialect, features: Features, rights: Option<Arc<Rights>>) -> Self {
+    pub(super) fn new(type_url: TypeUrl, caller: &Caller, rights: Option<Arc<Rights>>) -> Self {
+        let features = caller.node().map_or_else(Features::default, |node| node.features);
         Self {
             features: type_url.counted(features),
+            errors: caller.reads_errors(&type_url),
             type_url,
-            dialect,
+            dialect: caller.dialect(),
             viewer: Viewer::new(rights),
-            holds_errors: false,
         }
     }
 
@@ -58,20 +60,9 @@ impl Reader {
         }
     }
 
-    /// Whether the client can read errors of single names (B-31).
+    /// Whether the client is sent errors of single names (B-31).
     pub(super) const fn reads_errors(&self) -> bool {
-        self.features.errors
-    }
-
-    /// Whether errors that are due wait for another response.
-    pub(super) const fn holds_errors(&self) -> bool {
-        self.features.errors && self.holds_errors
-    }
-
-    /// Notes whether errors wait for another response. Returns whether they have waited until now.
-    pub(super) const fn hold_errors(&mut self, holds: bool) -> bool {
-        let held = std::mem::replace(&mut self.holds_errors, holds);
-        held && !holds && self.features.errors
+        self.errors
     }
 
     pub(super) fn traits(&self) -> &Traits {

@@ -42,8 +42,11 @@ impl Subscription {
             Say::Remove => self.write_gone(name, false, self.reader.full_state(), draft, attempt.slot),
             Say::Missing => self.write_gone(name, true, self.reader.full_state(), draft, attempt.slot),
             Say::Error => {
-                self.write_error(name, draft, attempt.slot);
-                true
+                let fits = draft.takes_name(name);
+                if fits {
+                    self.write_error(name, draft, attempt.slot);
+                }
+                fits
             }
         }
     }
@@ -59,8 +62,8 @@ impl Subscription {
     ) -> bool {
         let fits = draft.remove(name, missing, must);
         if fits {
-            self.write_error(name, draft, slot);
             self.books.gone(name);
+            self.write_error(name, draft, slot);
         }
         fits
     }

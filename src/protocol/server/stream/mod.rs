@@ -21,7 +21,7 @@ use crate::server::nonce::Nonces;
 use crate::server::response::Receipt;
 use crate::server::session::{Portrait, Subscription};
 use crate::settings::StreamSettings;
-use classes::{Features, Node};
+use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
 use xds::{Access, Answers, Cut, Dialect, Dirty, Name, Owners, Sight, Status, TypeSight, TypeUrl, Version, Want};
@@ -312,12 +312,7 @@ impl Server {
             return Err(End::limit("types_per_stream", what));
         }
         let rights = self.caller.rights_of(&type_url, answers)?;
-        // B-31: gRPC names no feature for errors.
-        let features = self.node().map_or_else(Default::default, |node| Features {
-            errors: node.features.errors || node.is_grpc(),
-            ..node.features
-        });
-        let one = Subscription::new(type_url, self.caller.dialect(), features, rights, now);
+        let one = Subscription::new(type_url, &self.caller, rights, now);
         if self.types.len() == self.types.capacity() {
             // A client with a second type nearly always has four. Growth by one at a time would leave holes in the heap, in sizes
             // that hardly anything else uses.

@@ -75,7 +75,8 @@ impl Server {
 
     /// Adds new members of collections, and finds out what the client sees. Returns whether there is room for all names.
     fn prepare(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
-        let holds_errors = self.sent() == 0 && self.node().is_some_and(|node| node.is_grpc());
+        // G-18: gRPC takes only a stream that ends before its first response for a failure of its server.
+        let holds_errors = self.sent() == 0 && !self.caller.is_relay();
         for one in &mut self.types {
             one.look_up(sight, answers);
             one.with_sight(sight, |one, slot| one.prepare(slot, holds_errors));
@@ -179,6 +180,9 @@ impl Server {
             let type_url = one.type_url().clone();
             self.force_endpoints(&type_url, clusters);
         }
+        if matches!(step, Step::Send(..)) && self.sent() == 1 {
+            self.types.iter_mut().for_each(|one| _ = one.release_errors());
+        }
         step
     }
 
@@ -233,7 +237,10 @@ impl Server {
     #[must_use]
     pub fn reason<'a>(&'a self, sight: &'a Sight) -> Option<&'a str> {
         let mut types = self.types.iter();
-        types.find_map(|one| one.type_sight(sight).reason(one.hopeless(sight)?))
+        types.find_map(|one| {
+            one.type_sight(sight)
+                .reason(one.hopeless(sight, self.caller.is_relay())?)
+        })
     }
 }
 

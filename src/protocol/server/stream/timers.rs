@@ -34,7 +34,9 @@ impl Server {
             }
             // G-18: a client that was sent nothing may find another server; one that was sent something stays. Clients of gRPC
             // leave all the same if that server is lost (`handle_loss`).
-            let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
+            let hopeless = one
+                .hopeless(sight, self.caller.is_relay())
+                .filter(|_| self.nonces.given() == 0);
             if let Some(name) = hopeless {
                 let slot = one.type_sight(sight);
                 let error = name.map_or_else(|| slot.refusal(), |name| slot.error(name));

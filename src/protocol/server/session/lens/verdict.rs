@@ -2,12 +2,15 @@
 //!
 //! Owns what must be sent of a name, and what follows for its row if that is nothing. Changes nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{Extent, Lens, Look};
 use crate::server::books::Settled;
 use crate::server::ledger::Row;
 use xds::{Dialect, Known, Name, Reason, Resource, ResourceError};
+
+/// What a SotW client is told of a name that does not exist.
+static NOT_FOUND: LazyLock<Arc<ResourceError>> = LazyLock::new(|| Arc::new(ResourceError::not_found()));
 
 /// What must be sent of a name.
 #[derive(Clone, Copy, Debug)]
@@ -67,11 +70,12 @@ impl<'a> Lens<'_, 'a> {
         } else {
             self.judge_single(name, &row)
         };
-        let quiet = !matches!(verdict, Verdict::Due(_));
-        if quiet && !self.reader.holds_errors() && self.due_error(name).is_some() {
-            return Verdict::Due(Say::Error);
+        match verdict {
+            Verdict::Due(_) => verdict,
+            Verdict::Settled(_) if self.due_error(name).is_none() => verdict,
+            Verdict::Settled(_) if self.turn.holds_errors() => Verdict::Settled(Settled::Hidden),
+            Verdict::Settled(_) => Verdict::Due(Say::Error),
         }
-        verdict
     }
 
     fn judge_single(&self, name: &Name, row: &Row) -> Verdict<'a> {
@@ -180,15 +184,21 @@ impl<'a> Lens<'_, 'a> {
         // B-31: an error has a name, so there is none for the empty name.
         let silent = || {
             let absent = matches!(self.known(name), Some(Known::Absent(_)));
-            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent
+            // K-16: a server that is silent takes nothing away; and the wildcard may bring it.
+            let gone = || matches!(self.look(name, &self.books.ledger().get(name)), Look::Gone);
+            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent && gone()
         };
-        let said = self.slot.error(meant).cloned();
-        said.or_else(|| silent().then(|| Arc::new(ResourceError::not_found())))
+        let said = self.slot.error(meant);
+        said.or_else(|| silent().then_some(&NOT_FOUND)).cloned()
     }
 
-    /// B-31: returns the error of a name if the client was not sent it yet.
+    /// B-31: returns the error of a name if the client was not sent it yet. A full state lists what the client holds, and has no error
+    /// beside it.
     pub(in crate::server::session) fn due_error(&self, name: &Name) -> Option<Arc<ResourceError>> {
         if !self.reader.reads_errors() || !self.books.ledger().asks(name) {
+            return None;
+        }
+        if self.reader.full_state() && self.books.ledger().get(name).whole().is_some() {
             return None;
         }
         self.error(name)
