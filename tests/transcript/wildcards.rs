@@ -460,6 +460,31 @@ fn an_alias_of_another() {
     );
 }
 
+/// C-20: what was to be looked at because of an alias is not kept once the client asks for everything alone, and gets what all others
+/// get.
+#[test]
+fn an_alias_that_leaves_nothing_to_look_at() {
+    delta(
+        "
+        origin put address a@1:aka=xdstp://n/ADDRESS/x b@1
+        client subscribe address *
+        client <- address [a@1:aka=xdstp://n/ADDRESS/x b@1], ack
+        origin put address b@2
+        client <- address [b@2]
+        client stalls
+        origin put address b@3, drop address a
+        origin silent address
+        client sends address +xdstp://n/ADDRESS/x
+        client reads
+        client sends address -xdstp://n/ADDRESS/x
+        client ack
+        client <- address [b@3], ack
+        client <- address -[a], ack
+        client rests
+        ",
+    );
+}
+
 /// C-20, F-11: an alias under an authority, when it goes, takes what was held by it with it, even if nothing is known yet of a
 /// wildcard, which does not cover it, and another client asked for the resource by its own name.
 #[test]

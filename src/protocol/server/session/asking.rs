@@ -1,4 +1,4 @@
-//! What the client asks for, gives up, and says that it holds.
+//! What the client asks for and gives up.
 //!
 //! Owns what each of these does to the ledger. Does not read requests, and does not know what is current.
 

@@ -1,6 +1,6 @@
 //! Reads a request for one type on one client stream, in slices, so that other streams are served in between.
 //!
-//! Owns the kind of a request, and which names it begins and ends. Does not build answers.
+//! Owns the kind of a request, which names it begins and ends, and what the client says that it holds. Does not build answers.
 
 use std::collections::{BTreeSet, btree_map};
 use std::time::Instant;
