@@ -39,6 +39,9 @@ struct Judged {
     inherited: Arc<Vec<Arc<Condemned>>>,
 }
 
+/// What is not condemned in a view any more, and why.
+type Ended = (Arc<View>, Arc<Condemned>, VerdictEnd);
+
 /// So often it is looked whether what is condemned is still there. What clients read does not wait for that.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -123,11 +126,7 @@ impl Bench {
             with_contents(&view, |contents| verdicts.handle_contents(contents, now));
             if let Some(sentence) = verdicts.take_condemned() {
                 condemns |= sentence.events.iter().any(|(_, end)| end.is_none());
-                let ends = sentence
-                    .events
-                    .iter()
-                    .filter_map(|(one, end)| Some((one.clone(), (*end)?)));
-                ended.extend(ends.map(|(one, end)| (view.clone(), one, end)));
+                ended.extend(followed(&view, &sentence));
                 publish(&view, sentence, now);
             }
             while let Some(hearing) = verdicts.poll_question(now) {
@@ -145,23 +144,22 @@ impl Bench {
         if condemns {
             self.tell_others();
         }
-        for (view, one, end) in ended {
-            self.end_elsewhere(&view, &one, end, now);
+        if !ended.is_empty() {
+            self.end_elsewhere(&ended, now);
         }
     }
 
-    /// What is not condemned in a view any more is not condemned in those to which its clients return.
-    fn end_elsewhere(&mut self, view: &Arc<View>, one: &Condemned, end: VerdictEnd, now: Instant) {
-        if one.kind.is_none() {
-            return;
-        }
+    /// What is not condemned in these views any more is not condemned in those to which their clients return.
+    fn end_elsewhere(&mut self, ended: &[Ended], now: Instant) {
         for other in self.census.views() {
-            let read = other.neighbours().elsewhere();
-            if read.is_some_and(|read| Arc::ptr_eq(&read, view)) {
-                let class = Arc::new(other.class().clone());
+            let Some(read) = other.neighbours().elsewhere() else {
+                continue;
+            };
+            let class = LazyCell::new(|| Arc::new(other.class().clone()));
+            for (_, one, end) in ended.iter().filter(|(view, ..)| Arc::ptr_eq(view, &read)) {
                 let judged = self.views.entry(address(&other));
                 let judged = judged.or_insert_with(|| Judged::new(&other));
-                judged.verdicts.follow(&one.in_class(&class), end, now);
+                judged.verdicts.follow(&one.in_class(&class), *end, now);
                 self.docket.add(&other);
             }
         }
@@ -223,6 +221,17 @@ impl Judged {
 
 fn address(view: &Arc<View>) -> usize {
     Arc::as_ptr(view).addr()
+}
+
+/// Returns what has ended so that other views follow. Other content may be what their servers still say.
+fn followed(view: &Arc<View>, sentence: &Sentence) -> impl Iterator<Item = Ended> {
+    let told_apart = sentence.events.iter().filter(|(one, _)| one.kind.is_some());
+    told_apart.filter_map(|(one, end)| match (*end)? {
+        VerdictEnd::Changed | VerdictEnd::Off => None,
+        end @ (VerdictEnd::Accepted | VerdictEnd::Released | VerdictEnd::StandInRejected) => {
+            Some((view.clone(), one.clone(), end))
+        }
+    })
 }
 
 fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
