@@ -113,6 +113,7 @@ impl Bench {
         let (now, after) = (clock::now(), self.docket.settings().after);
         let (census, asked, metrics) = (&self.census, &mut self.asked, &self.metrics);
         let mut condemns = false;
+        let mut ended = Vec::new();
         self.views.retain(|at, judged| {
             let Some(view) = judged.view.upgrade().filter(|view| !view.mailbox().is_closed()) else {
                 return false;
@@ -122,6 +123,11 @@ impl Bench {
             with_contents(&view, |contents| verdicts.handle_contents(contents, now));
             if let Some(sentence) = verdicts.take_condemned() {
                 condemns |= sentence.events.iter().any(|(_, end)| end.is_none());
+                let ends = sentence
+                    .events
+                    .iter()
+                    .filter_map(|(one, end)| Some((one.clone(), (*end)?)));
+                ended.extend(ends.map(|(one, end)| (view.clone(), one, end)));
                 publish(&view, sentence, now);
             }
             while let Some(hearing) = verdicts.poll_question(now) {
@@ -138,6 +144,26 @@ impl Bench {
         metrics.show(all.iter().map(|one| &one.type_url));
         if condemns {
             self.tell_others();
+        }
+        for (view, one, end) in ended {
+            self.end_elsewhere(&view, &one, end, now);
+        }
+    }
+
+    /// What is not condemned in a view any more is not condemned in those to which its clients return.
+    fn end_elsewhere(&mut self, view: &Arc<View>, one: &Condemned, end: VerdictEnd, now: Instant) {
+        if one.kind.is_none() {
+            return;
+        }
+        for other in self.census.views() {
+            let read = other.neighbours().elsewhere();
+            if read.is_some_and(|read| Arc::ptr_eq(&read, view)) {
+                let class = Arc::new(other.class().clone());
+                let judged = self.views.entry(address(&other));
+                let judged = judged.or_insert_with(|| Judged::new(&other));
+                judged.verdicts.follow(&one.in_class(&class), end, now);
+                self.docket.add(&other);
+            }
         }
     }
 
@@ -201,7 +227,9 @@ fn address(view: &Arc<View>) -> usize {
 
 fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
     let (cut, restored) = (view.cut(), view.head().restored());
-    let elsewhere = view.neighbours().elsewhere().map(|other| other.cut());
+    // Its clients may have come from there.
+    let other = view.neighbours().elsewhere();
+    let elsewhere = other.as_ref().map(|other| other.cut());
     // What nobody reads may be out of date.
     let unread = LazyCell::new(|| !view.demand().is_read());
     act(&Contents {
@@ -213,7 +241,8 @@ fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
             cuts.any(|cut| is_current(cut, type_url, name, version)) || elsewhere.as_ref().is_some_and(before)
         },
         earlier: &|type_url: &TypeUrl, name: &Name, version| {
-            let (resource, until) = view.head().before(type_url, name, version)?;
+            let before = |view: &View| view.head().before(type_url, name, version);
+            let (resource, until) = before(view).or_else(|| before(other.as_ref()?))?;
             Some(Earlier { resource, until })
         },
     });

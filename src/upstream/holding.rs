@@ -83,31 +83,30 @@ impl Holding {
         self.guard.handle_server(state.reachable(), now());
     }
 
-    /// Takes the removals and changes that must wait out of what the server said.
+    /// Takes the removals that must wait out of what the server said.
     pub(super) fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
         if Guard::asks_for_inheritance(changes)
             && let Some((served, all)) = self.view.served_elsewhere()
         {
             self.guard.inherit(served, all);
         }
-        self.crossings.hear(changes);
+        if self.find_beside.is_some() {
+            self.crossings.hear(changes);
+        }
         self.guard.hold(changes, cut, now());
-        self.cross(changes, cut);
     }
 
     /// The same for a source that states all it has each time: what waits and is not said again has been taken back.
     pub(super) fn hold_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
         self.crossings.hear_again(changes);
         self.guard.hold_again(changes, cut, now());
-        self.cross(changes, cut);
     }
 
-    fn cross(&mut self, changes: &mut [Changes], cut: &Cut) {
-        if let Some(find) = self.find_beside.as_ref().filter(|_| !changes.is_empty())
-            && let Some(beside) = find(&self.view, false)
-        {
-            self.crossings.hold(changes, cut, &beside, now());
-        }
+    /// Takes the changes that must wait for other servers out of all that is to be published next.
+    pub(super) fn cross(&mut self, changes: &mut [Changes], cut: &Cut) {
+        let find = self.find_beside.as_ref().filter(|_| !changes.is_empty());
+        let beside = find.and_then(|find| find(&self.view, false));
+        self.crossings.hold(changes, cut, beside.as_ref(), now());
     }
 
     /// Returns the removals and changes that wait for nothing any more. To be called once all that was said is published.
@@ -121,9 +120,7 @@ impl Holding {
         };
         self.guard.look_beside(beside.as_ref(), now());
         let mut changes = self.guard.release(cut, wanted, now());
-        if !self.crossings.is_empty() {
-            changes.append(&mut self.crossings.release(cut, beside.as_ref(), now()));
-        }
+        self.crossings.release(&mut changes, cut, beside.as_ref(), now());
         changes
     }
 

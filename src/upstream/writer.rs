@@ -212,6 +212,7 @@ impl<L: Talk> Writer<L> {
             if self.free_names(changes) {
                 continue;
             }
+            self.holding.cross(changes, &cut);
             if changes.is_empty() {
                 // What lets a removal go is published by now.
                 changes.append(&mut self.holding.release(&cut));

@@ -21,6 +21,8 @@ pub(crate) struct Besides {
     pub(crate) files: bool,
     /// Where there are lists: configurations that change what has a source, which servers are in a list, and who is a canary.
     pub(crate) reloads: bool,
+    /// The same, of which any type can move: what two sources say in which order is judged (D-11, D-12).
+    pub(crate) crossings: bool,
     /// Where there are lists: endpoints in lists of their own (LEDS).
     pub(crate) endpoints: bool,
     /// Clients whose requests contain names that are none (B-32).
@@ -48,6 +50,7 @@ impl Besides {
             classes: all & 16 > 0,
             files: all & 32 > 0 && lists,
             reloads: all & 4 > 0 && lists,
+            crossings: all & 4 > 0 && lists && seed.is_multiple_of(2),
             endpoints: all & 64 > 0 && lists,
             slips: all & 16 > 0 && !lists,
             hasty: all & 64 > 0 && !lists,

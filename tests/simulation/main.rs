@@ -44,8 +44,8 @@
 //!   that change, and people (`amnesia`).
 //! - 2, with lists: times to live at every server, also at polled ones.
 //! - 4, with lists: reloads at any step. A type moves between the servers at the top and two sources; a source comes and goes; a canary
-//!   begins, grows, shrinks and ends; a list has other servers, or others first. Types that lead to others do not move: what two sources
-//!   say in which order is played by the worlds of `client: held::worlds`.
+//!   begins, grows, shrinks and ends; a list has other servers, or others first. In worlds with an even seed any type moves, and what two
+//!   sources say in which order is judged (`holding`); in others only types that lead to nothing.
 //! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
 //! - 8, without lists: a relay that stands still at times (K-27, `clock`).
 //! - 16, without lists: clients that ask for names that are none (B-32).
@@ -90,6 +90,7 @@ mod course;
 mod disk;
 mod event;
 mod feed;
+mod holding;
 mod hops;
 mod judge;
 mod line;

@@ -38,6 +38,8 @@ rules! {
     D01 = "D-01": "no route before its cluster",
     D03 = "D-03": "no cluster goes before its routes",
     D09 = "D-09": "no cluster goes by itself while a route in use leads to it",
+    D11 = "D-11": "no cluster goes while a route of another source leads to it",
+    D12 = "D-12": "no changed route leads to what another source does not have",
     E15 = "E-15": "a type that ends streams has one of its own",
     E18 = "E-18": "a server that is silent until it is asked for all takes nothing away",
     E23 = "E-23": "a server that has no answer in one dialect is asked in the other one at once",

@@ -69,6 +69,7 @@ impl Zone {
             (0..count).for_each(|leg| self.report(leg, now, course));
             self.writer.hold(&mut said, now);
             changes.append(&mut said);
+            self.writer.cross(&mut changes, now);
             if changes.is_empty() {
                 changes = self.writer.release(now);
             }
@@ -125,10 +126,7 @@ impl Zone {
     fn set_writer(&mut self, course: &mut Course) {
         let legs = self.wire.iter().flat_map(|wire| &wire.legs);
         let legs = legs.flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()]);
-        let ours = [
-            self.writer.view.demand().poll_timeout(),
-            self.writer.guard.poll_timeout(),
-        ];
+        let ours = [self.writer.view.demand().poll_timeout(), self.writer.held_until()];
         let due = legs.chain(ours).flatten().min();
         self.writer.alarm.set(due, Event::Upstream(self.id), course);
     }

@@ -94,6 +94,10 @@ impl World {
         self.origins.see_views(&self.relay.scopes, &mut self.course)?;
         let now = self.course.clock.instant();
         self.judge.look(&self.origins, now, &mut self.course.tally)?;
+        if self.course.besides.crossings {
+            let all = (&self.origins, &self.network);
+            self.judge.look_across(all, now, &mut self.course.tally)?;
+        }
         for stream in self.network.take_woken() {
             self.course.soon(0, 3, Event::Turn(stream));
         }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cache::View;
-use protocol::{Demand, Guard, Leg};
+use cache::{Scopes, View};
+use protocol::{Crossings, Demand, Guard, Leg};
 use xds::{
     Changes, Cut, GuardSettings, Hold, HoldTimes, MassHold, Name, Reason, ReferenceHold, ServerState, Target, TypeUrl,
     Update, Want, Within,
@@ -17,7 +17,7 @@ use super::body::Type;
 use super::book::Book;
 use super::classes::nobody;
 use super::course::Alarm;
-use super::tally::{Rule, Tally};
+use super::tally::Tally;
 use super::words::Words;
 
 /// The writer of a view.
@@ -31,6 +31,10 @@ pub(crate) struct Writer {
     pub(crate) demand: Demand,
     /// D-03, D-09, D-10: removals that wait.
     pub(crate) guard: Guard,
+    /// D-12: changes that wait.
+    pub(super) crossings: Crossings,
+    /// Where to look for what clients read of other servers, in worlds in which that is judged.
+    pub(super) scopes: Option<Arc<Scopes>>,
     /// The same, and since when.
     pub(crate) waiting: BTreeMap<Removal, Instant>,
     /// What an earlier run of the relay held, until the writer's first turn.
@@ -85,6 +89,8 @@ impl Writer {
             wanted: BTreeSet::new(),
             demand: Demand::default(),
             guard,
+            crossings: Crossings::default(),
+            scopes: None,
             waiting: BTreeMap::new(),
             remembered: names(&earlier).collect(),
             earlier,
@@ -109,19 +115,18 @@ impl Writer {
             return;
         };
         let target = (kind, want.target.clone());
-        let _ = if want.wanted {
-            self.wanted.insert(target)
+        if want.wanted {
+            self.wanted.insert(target);
         } else {
-            self.wanted.remove(&target)
-        };
+            self.wanted.remove(&target);
+            self.guard.handle_unwanted(&want.type_url, &want.target);
+            self.crossings.handle_unwanted(&want.type_url, &want.target);
+        }
     }
 
     /// The same, for the machines; returns what they must be told.
     pub(crate) fn demand(&mut self, want: &Want) -> Vec<(Leg, Want)> {
         self.note_want(want);
-        if !want.wanted {
-            self.guard.handle_unwanted(&want.type_url, &want.target);
-        }
         self.demand.handle_want(want, &self.view.cut())
     }
 
@@ -180,6 +185,7 @@ impl Writer {
         self.guard.handle_settings(self.view.guarded().settings());
         for (order, _heard) in self.view.mailbox().take_orders() {
             self.guard.handle_order(&order, now);
+            self.crossings.handle_order(&order, now);
             self.words.order(order, now);
         }
         if Guard::asks_for_inheritance(changes)
@@ -195,22 +201,13 @@ impl Writer {
                 .remove(&(kind, wildcard, update.name().as_str().to_owned()));
         }
         self.words.hear(changes, now);
+        self.crossings.hear(changes);
         let said = removals(changes);
         self.guard.hold(changes, &cut, now);
         let passed = removals(changes);
         let kept = said.into_iter().filter(|removal| !passed.contains(removal));
         for removal in kept {
             self.waiting.entry(removal).or_insert(now);
-        }
-    }
-
-    /// Publishes what the guard holds now.
-    pub(crate) fn note_holds(&mut self, tally: &mut Tally) {
-        if let Some((holds, events)) = self.guard.take_holds() {
-            self.view.publish_holds(holds);
-            if !events.is_empty() {
-                tally.hit(Rule::Hold);
-            }
         }
     }
 
@@ -222,12 +219,6 @@ impl Writer {
         self.guard.handle_server(server_state.reachable(), now);
         self.note_holds(tally);
         self.view.publish_server_state(server_state);
-    }
-
-    /// Takes the removals that wait for nothing any more.
-    pub(crate) fn release(&mut self, now: Instant) -> Vec<Changes> {
-        let wanted = |type_url: &TypeUrl, name: &Name| self.view.demand().wants(type_url, name);
-        self.guard.release(&self.view.cut(), wanted, now)
     }
 
     /// Whether an earlier run of the relay has held this.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::story::{both, delta, sotw};
+use crate::story::{EVERYTHING, both, delta, sotw};
 
 /// B-22, L-26, M-02: what was rejected with others is tried again in halves. Only what was rejected alone is held back until it
 /// changes.
@@ -25,6 +25,32 @@ fn rejected_and_repaired() {
         client status eds Synced
         ",
     );
+}
+
+/// E-26: who rejects a change keeps what it had, and needs no other content in its place. Who never had any does, until it accepts one.
+#[test]
+fn what_is_kept_after_a_rejection() {
+    for (asked, _, absent) in EVERYTHING {
+        delta(&format!(
+            "
+            origin put cds a@1
+            client subscribe cds {asked}
+            client <- cds [a@1]{absent}, ack
+            client keeps cds a
+            wait 1s
+            origin put cds a@bad
+            client <- cds [a@bad], nack
+            client keeps cds a
+            client reconnects
+            client sends cds +*
+            client <- cds [a@bad], nack
+            client lacks cds a
+            origin put cds a@2
+            client <- cds [a@2], ack
+            client keeps cds a
+            "
+        ));
+    }
 }
 
 /// B-22: the members that the error does not name go again first, then each named one alone: an error may name a good one too.

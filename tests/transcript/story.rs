@@ -16,6 +16,8 @@
 //! client ends Unavailable no upstream      # the stream ends with this code, and with these words in its message
 //! client wants cds a b                      # what the relay wants of the view for this client
 //! client order b a                        # the order of the resources in the next response
+//! client keeps cds a | lacks cds a          # whether it needs no other content in place of the one that its view has
+//! client rests                              # there is nothing that the relay would have to look at for it
 //! client gates 1 | is node-id               # how many gates a bound opened; the node id that the relay sees
 //! client upstream can FEATURE | cannot FEATURE # the features that the control plane sees for its class
 //! client can FEATURE... | speaks eds        # before its first request: node features, by which it may be of the class
@@ -51,7 +53,7 @@ use distributary::classes::{Class, Classes};
 use distributary::config::{Config, Flags};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{self, ClientSettings, Server, StreamLimits, StreamSettings, StreamTimers, read_node};
-use distributary::xds::{Access, Dialect, ServerFeatures, Types};
+use distributary::xds::{Access, Dialect, Known, Name, ServerFeatures, Types};
 
 use crate::client::Client;
 use crate::folder::Folder;
@@ -300,6 +302,13 @@ impl Story {
                     .into_iter()
                     .for_each(|(type_url, target)| origin.want(type_url, target, now));
             }
+            ("keeps" | "lacks", [topic, name]) => {
+                let (topic, name) = (type_url(topic), Name::from(*name));
+                let slot = self.origins[&client.view].cut().slot(&topic).expect("the type");
+                let version = slot.known(&name).and_then(Known::resource).expect("content").version();
+                let server = client.server.as_ref().expect("a stream");
+                assert_eq!(server.keeps(&topic, &name, version), *verb == "keeps", "{name}");
+            }
             _ => check(client, verb, words),
         }
     }
@@ -450,6 +459,7 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
             let order: Vec<&str> = next.items.iter().map(|item| item.name.as_str()).collect();
             assert_eq!(order, names, "the order of the next response");
         }
+        ("rests", []) => assert!(client.server.as_ref().expect("a stream").is_done(), "it does not rest"),
         ("proves", texts) => client.identity = texts.iter().collect(),
         ("wants", [topic, names @ ..]) => {
             let mut wanted: Vec<String> = client.wanted(&type_url(topic));

@@ -1,6 +1,6 @@
 //! Types as control planes have them: with other prefixes, without names, and types that are not passed on.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{EVERYTHING, both, delta, sotw};
 
 /// A-09: a resource without any name is the only one of its type, and is sent without a name, in SotW without a wrapper.
 #[test]
@@ -17,6 +17,26 @@ fn the_only_one() {
             "
             .replace('T', topic),
         );
+    }
+}
+
+/// A-09: who was sent everything has nothing left to be looked at, whatever names others ask for the same content by.
+#[test]
+fn the_only_one_leaves_nothing_to_look_at() {
+    for (asked, _, _) in EVERYTHING {
+        both(&format!(
+            "
+            origin put nds @1
+            client subscribe nds {asked}
+            client <- nds [@1], ack
+            second subscribe nds x
+            second <- nds [@1], ack
+            origin put nds @2
+            client <- nds [@2], ack
+            second <- nds [@2], ack
+            client rests
+            "
+        ));
     }
 }
 

@@ -1,6 +1,27 @@
 //! Wildcards and names beside them: what a client is subscribed to, and what unsubscribing means.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{EVERYTHING, both, delta, sotw};
+
+/// B-18, K-19: what is gone cannot be said in a partial answer in SotW, so it counts as forgotten with the next response: the same content is
+/// sent again if it comes back while that is on its way.
+#[test]
+fn what_goes_and_comes_back_beside_a_change() {
+    for (asked, error, _) in EVERYTHING {
+        sotw(&format!(
+            "
+            origin put rds a@1 b@1
+            client subscribe rds {asked}
+            client <- rds [a@1 b@1]{error}, ack
+            origin drop rds b, put rds a@2
+            client <- rds [a@2]
+            origin put rds b@1
+            client ack
+            client <- rds [b@1], ack
+            client rests
+            "
+        ));
+    }
+}
 
 /// B-10, B-11, B-14, B-21, L-1: an empty list means everything only until the first request that names anything;
 /// from then on it means nothing.

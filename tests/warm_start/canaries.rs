@@ -6,9 +6,10 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::xds::bucket;
 
+use crate::messages::resources;
 use crate::plane::{Call, Plane};
 use crate::sources::{BASE, next, of_node, sent, servers, story_of, wants};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, clusters, eventually};
 
 /// A relay, and how its configuration is replaced.
 struct Stage {
@@ -53,7 +54,7 @@ async fn says(plane: &mut Plane, all: &[(&str, &str)]) -> (Call, Node) {
 }
 
 /// An id of a client in a bucket from here, below there.
-fn id(from: u16, below: u16) -> String {
+pub(crate) fn id(from: u16, below: u16) -> String {
     let mut all = (0..).map(|number: u32| format!("client-{number}"));
     all.find(|id| bucket(id).is_some_and(|bucket| (from..below).contains(&bucket)))
         .unwrap()
@@ -89,6 +90,11 @@ async fn from_one_control_plane_to_another() {
     assert!(streams[1].1.is_silent().await && streams[2].1.is_silent().await);
     stage.shows(&format!("canary 5%::{}::sessions::1", b.address)).await;
     stage.shows(&format!("#old::{}::sessions::2", a.address)).await;
+    let (_, shown) = stage.relay.command(&["status", "--servers"]);
+    for (name, server) in [("#old", a.address), ("canary 5%", b.address)] {
+        let of_server = |line: &&str| line.contains(&server.to_string()) && line.contains(name);
+        assert!(shown.lines().any(|line| of_server(&line)), "{name}: {shown}");
+    }
 
     stage.reload(&story.replace("5%", "50%"));
     assert_eq!(next(&mut streams[1].1).await, differs);
@@ -109,6 +115,56 @@ async fn from_one_control_plane_to_another() {
     }
     assert!(streams[0].1.is_silent().await);
     assert!(a.has_call().is_none() && b.has_call().is_none(), "one stream to each");
+}
+
+/// G-21: a type moves to a list of which a client leaves the server at the same moment, while others read the type there. That client is
+/// sent nothing of that server, in which it does not read the type; and if the server is the first again, it is asked for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_type_moves_to_a_list_that_is_left() {
+    let (mut a, mut b, mut c) = (Plane::start().await, Plane::start().await, Plane::start().await);
+    let top = format!("upstream: {{{}}}\n", servers(&[&a.address]));
+    let canary = format!("{top}canary: {{share: 5%, {}}}\n", servers(&[&b.address]));
+    let source = format!("sources: [{{types: [eds], {}}}]\n", servers(&[&c.address]));
+    let stage = Stage::start("canaries-left", &format!("{top}{source}"));
+    let (mut of_a, mut of_c) = (None, None);
+    let mut streams = Vec::new();
+    for id in [id(0, 500), id(500, 10_000)] {
+        let (client, mut delta) = stage.client(&id, "").await;
+        if of_a.is_none() {
+            of_a = Some(says(&mut a, &[("x", "1")]).await.0);
+        }
+        assert_eq!(next(&mut delta).await, sent(CDS, &[("x", "1")], &[]));
+        delta.says(&of_node(&id, "", wants(EDS, &["x"])));
+        if of_c.is_none() {
+            let mut call = c.call().await;
+            call.delta().await;
+            call.send(&resources(EDS, "n1", &[("x", "1")], &[]));
+            of_c = Some(call);
+        }
+        assert_eq!(next(&mut delta).await, sent(EDS, &[("x", "1")], &[]));
+        streams.push((client, delta));
+    }
+
+    // The server of the canary does not answer yet.
+    stage.reload(&canary);
+    let mut of_b = b.call().await;
+    assert_eq!(of_b.delta().await.type_url, CDS);
+    let mut of_a = of_a.unwrap();
+    while of_a.delta().await.type_url != EDS {}
+    of_a.send(&resources(EDS, "n1", &[("x", "2")], &[]));
+    assert_eq!(next(&mut streams[1].1).await, sent(EDS, &[("x", "2")], &[]));
+    of_a.send(&clusters("n2", &[("x", "2")], &[]));
+    let differs = sent(CDS, &[("x", "2")], &[]);
+    assert_eq!(next(&mut streams[1].1).await, differs);
+    assert_eq!(next(&mut streams[0].1).await, differs);
+    assert!(streams[0].1.is_silent().await);
+
+    stage.reload(&top);
+    assert_eq!(next(&mut streams[0].1).await, sent(EDS, &[("x", "2")], &[]));
+    of_a.send(&resources(EDS, "n2", &[("x", "3")], &[]));
+    for (_, delta) in &mut streams {
+        assert_eq!(next(delta).await, sent(EDS, &[("x", "3")], &[]));
+    }
 }
 
 /// G-23: a canary that is dead costs its clients nothing.

@@ -154,6 +154,12 @@ async fn two_control_planes_on_one_stream() {
         let read = rest.split([',', ' ']).next().unwrap();
         assert!(read.ends_with(&format!("@{server}")), "{word} {read} in {shown}");
     }
+    let (_, shown) = relay.command(&["status", "--servers"]);
+    for (name, server) in [("#old", a.address), ("#endpoints", b.address)] {
+        let of_server = |line: &&str| line.contains(&server.to_string()) && line.contains("answering");
+        let row = shown.lines().find(of_server);
+        assert!(row.is_some_and(|row| row.contains(name)), "{shown}");
+    }
     let (_, shown) = relay.command(&["status", "--clients", "-o", "wide"]);
     let mut read = [format!("cds {}", a.address), format!("eds {}", b.address)];
     read.sort_by_key(|one| one[4..].to_owned());
@@ -392,6 +398,28 @@ async fn a_relay_is_ready_with_all_sources() {
     drop((a, b));
     relay.line("ready: clients can be served");
     assert!(ready());
+}
+
+/// K-36: in the place of its server, the snapshot of a source is enough.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_is_ready_by_the_snapshot_of_a_source() {
+    let dir = directory("sources-saved");
+    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
+    let snapshot = format!("snapshot: {{dir: '{}', interval: 50ms}}\n", dir.display());
+    let text = format!("{}{snapshot}", apart(a.address, &servers(&[&b.address])));
+    let relay = Relay::run("sources-saved", &text);
+    let all = served(&relay, &mut a, &mut b).await;
+    let saved = || {
+        let files = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+        files
+            .filter(|path| path.extension().is_some_and(|of| of == "snapshot"))
+            .count()
+    };
+    eventually("a snapshot of each", || (saved() == 2).then_some(())).await;
+    drop((relay, all, b));
+    let relay = Relay::run("sources-saved-again", &text);
+    let ready = || relay.admin("/ready").starts_with("HTTP/1.1 200 ");
+    eventually("it is ready", || ready().then_some(())).await;
 }
 
 /// F-18: what a client is expected to ask for next is foreseen at its owner, and nowhere else.

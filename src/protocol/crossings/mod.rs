@@ -5,7 +5,8 @@
 
 mod ground;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,10 @@ type Item = ((TypeUrl, bool), Name);
 /// meanwhile. Each resource waits by itself, and only its latest content does, so that none starves. What is new, and what has a time
 /// to live, never waits.
 ///
-/// - B, inputs: `hear` and `hold`, with all that the control plane says, before and after the guard; `handle_order`, from people; `handle_unwanted`; `set`.
+/// What is published together counts as a whole: a route leads to a cluster as that is then, in whatever order both were said.
+///
+/// - B, inputs: `hear`, with all that the control plane says, before the guard; `hold`, with all that is to be published next;
+///   `handle_order`, from people; `handle_unwanted`; `set`.
 /// - D, outputs: `release`, after each published change of this view and of those beside it, and when `poll_timeout` is due;
 ///   `take_holds`.
 #[derive(Debug, Default)]
@@ -33,6 +37,8 @@ pub struct Crossings {
     bound: Duration,
     unready: Duration,
     waiting: BTreeMap<Item, Crossing>,
+    /// What was removed by the last word of the control plane, since the last call of `hold`.
+    gone: BTreeSet<Item>,
     /// What has happened since the last call of `take_holds`, by type: to how many changes, and one of their names.
     events: BTreeMap<(TypeUrl, HoldChange), (usize, Name)>,
     changed: bool,
@@ -70,20 +76,27 @@ impl Crossings {
         self.waiting.is_empty()
     }
 
-    /// The control plane removes what waits: nothing of it comes later, although the removal itself may be held.
+    /// The control plane removes what waits, or has been said and is not published yet: nothing of it comes later, although the removal
+    /// itself may be held.
     pub fn hear(&mut self, changes: &[Changes]) {
-        if self.is_empty() {
-            return;
-        }
-        for change in changes {
-            let gone = change.updates.iter().filter(|update| match update {
-                Update::Absent(_, reason) => *reason == Reason::Said,
-                Update::Forget(_) => true,
-                Update::Put(..) | Update::Whole(_) | Update::Error(..) => false,
-            });
-            for update in gone {
-                let half = (change.type_url.clone(), change.wildcard);
-                self.end(&(half, update.name().clone()), HoldEnd::Server);
+        for change in changes.iter().filter(|change| is_leading(change)) {
+            for update in &change.updates {
+                let removed = match update {
+                    Update::Absent(_, reason) => *reason == Reason::Said,
+                    Update::Forget(_) => true,
+                    Update::Put(..) => false,
+                    Update::Whole(_) | Update::Error(..) => continue,
+                };
+                if !removed && self.gone.is_empty() {
+                    continue;
+                }
+                let item = ((change.type_url.clone(), change.wildcard), update.name().clone());
+                if removed {
+                    self.end(&item, HoldEnd::Server);
+                    self.gone.insert(item);
+                } else {
+                    self.gone.remove(&item);
+                }
             }
         }
     }
@@ -103,17 +116,19 @@ impl Crossings {
         }
     }
 
-    /// Takes the changes that must wait out of what the control plane has just said; `own` is what the view has.
-    pub fn hold(&mut self, changes: &mut [Changes], own: &Cut, beside: &Beside, now: Instant) {
-        for change in changes {
-            let kind = change.type_url.kind();
-            if !leads(kind) || change.type_url.is_v2() {
-                continue;
-            }
+    /// Takes the changes that must wait out of what is to be published next; `own` is what the view has. Without `beside`, its clients
+    /// read nothing of other servers.
+    pub fn hold(&mut self, changes: &mut [Changes], own: &Cut, beside: Option<&Beside>, now: Instant) {
+        let gone = std::mem::take(&mut self.gone);
+        let (Some(beside), true) = (beside, changes.iter().any(is_leading)) else {
+            return;
+        };
+        let after = after(own, changes);
+        for change in changes.iter_mut().filter(|change| is_leading(change)) {
             let half = (change.type_url.clone(), change.wildcard);
             let served = own.half(&half.0, half.1).map(|state| &**state);
             for update in std::mem::take(&mut change.updates) {
-                if let Some(update) = self.sift(&half, update, served, (own, beside), now) {
+                if let Some(update) = self.sift(&half, update, served, (&after, beside, &gone), now) {
                     change.updates.push(update);
                 }
             }
@@ -128,7 +143,7 @@ impl Crossings {
         half: &(TypeUrl, bool),
         update: Update,
         served: Option<&State>,
-        (own, beside): (&Cut, &Beside),
+        (after, beside, gone): (&Cut, &Beside, &BTreeSet<Item>),
         now: Instant,
     ) -> Option<Update> {
         let item = (half.clone(), update.name().clone());
@@ -145,10 +160,13 @@ impl Crossings {
             served.and_then(|served| served.resource(&item.1)),
             &content,
         );
-        let Some(ground) = Ground::find(&clusters, own, beside) else {
+        let Some(ground) = Ground::find(&clusters, after, beside) else {
             self.end(&item, HoldEnd::Server);
             return Some(update);
         };
+        if gone.contains(&item) {
+            return None;
+        }
         self.changed = true;
         if let Some(crossing) = self.waiting.get_mut(&item) {
             (crossing.content, crossing.clusters) = (content, clusters);
@@ -182,13 +200,17 @@ impl Crossings {
         going.map(|crossing| Update::Put(crossing.content, None)).collect()
     }
 
-    /// Returns the changes that wait for nothing any more; `own` is what the view has, and `beside` what its clients read of other servers, if
-    /// there are any. To be called once all that was said is published.
-    pub fn release(&mut self, own: &Cut, beside: Option<&Beside>, now: Instant) -> Vec<Changes> {
+    /// Adds the changes that wait for nothing any more to those that are to be published next; `own` is what the view has, and `beside` what
+    /// its clients read of other servers, if there are any. To be called once all that was said is published.
+    pub fn release(&mut self, changes: &mut Vec<Changes>, own: &Cut, beside: Option<&Beside>, now: Instant) {
+        if self.is_empty() {
+            return;
+        }
+        let after = after(own, changes);
         let mut going: Vec<(Item, HoldEnd)> = Vec::new();
         let (bound, unready) = (self.bound, self.unready);
         for (item, crossing) in &mut self.waiting {
-            let ground = beside.and_then(|beside| Ground::find(&crossing.clusters, own, beside));
+            let ground = beside.and_then(|beside| Ground::find(&crossing.clusters, &after, beside));
             let end = match ground {
                 _ if crossing.released => HoldEnd::Person,
                 _ if unready.is_zero() => HoldEnd::Settings,
@@ -209,9 +231,7 @@ impl Crossings {
             let updates = crossing.map(|crossing| Update::Put(crossing.content, None));
             all.entry(item.0).or_default().extend(updates);
         }
-        all.into_iter()
-            .map(|(half, updates)| Changes::of(half, updates))
-            .collect()
+        changes.extend(all.into_iter().map(|(half, updates)| Changes::of(half, updates)));
     }
 
     /// Returns when `release` is due.
@@ -358,7 +378,14 @@ impl Crossing {
     }
 }
 
-/// Whether resources of this kind lead to clusters.
-const fn leads(kind: Kind) -> bool {
-    matches!(kind, Kind::Lds | Kind::Rds | Kind::Vhds)
+/// Whether these are about resources that lead to clusters.
+fn is_leading(change: &Changes) -> bool {
+    matches!(change.type_url.kind(), Kind::Lds | Kind::Rds | Kind::Vhds) && !change.type_url.is_v2()
+}
+
+/// Returns what the view has of clusters and endpoints once these changes are published.
+fn after<'a>(own: &'a Cut, changes: &[Changes]) -> Cow<'a, Cut> {
+    let led = |change: &&Changes| matches!(change.type_url.kind(), Kind::Cds | Kind::Eds);
+    let led = changes.iter().filter(led);
+    led.fold(Cow::Borrowed(own), |cut, change| Cow::Owned(cut.with(change).0))
 }

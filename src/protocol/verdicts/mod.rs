@@ -23,7 +23,7 @@ use xds::{Condemned, Name, Objection, Resource, TypeUrl, VerdictEnd, Version};
 /// and none has accepted it. It is condemned until the control plane says something else, a client of the kind accepts it, or a person releases it; and only
 /// as long as older content that the kind accepted can stand in for it.
 ///
-/// - B, inputs: `handle_rejection`, `handle_trial`, `handle_hearing`, `handle_contents`, `release`, `restore`.
+/// - B, inputs: `handle_rejection`, `handle_trial`, `handle_hearing`, `handle_contents`, `release`, `follow`, `restore`.
 /// - D, outputs: `poll_question`, to be answered with `handle_hearing`; `take_condemned`, after each input; `poll_timeout`.
 #[derive(Debug, Default)]
 pub struct Verdicts {
@@ -261,6 +261,21 @@ impl Verdicts {
         any
     }
 
+    /// Content that clients can take along to this view is not condemned any more where they are. If it has only changed there, this view's
+    /// server may still say it.
+    pub fn follow(&mut self, one: &Condemned, end: VerdictEnd, now: Instant) {
+        let charge = Charge::of(one);
+        let older = one.stands_in.version();
+        match end {
+            VerdictEnd::Changed | VerdictEnd::Off => return,
+            VerdictEnd::Accepted => self.memory.note_accepted(&charge),
+            VerdictEnd::Released => self.memory.note_released(charge.clone()),
+            VerdictEnd::StandInRejected => self.memory.note_spoiled(charge.at(older), now),
+        }
+        let ends = |known: &Condemned| end != VerdictEnd::StandInRejected || known.stands_in.version() == older;
+        self.end_where(end, |known| Charge::of(known) == charge && ends(known));
+    }
+
     /// Takes over what an earlier run of the relay has condemned, or the view from which clients come. Clients are asked at once: they may
     /// have accepted it here.
     pub fn restore(&mut self, condemned: Vec<Condemned>, now: Instant) {
@@ -272,7 +287,12 @@ impl Verdicts {
             }
             let own = one.kind.iter().filter(|kind| !self.kinds.contains(kind)).cloned();
             self.kinds.extend(own.collect::<Vec<_>>());
-            self.paces.entry(one.type_url.clone()).or_default().review(now);
+            let pace = self.paces.entry(one.type_url.clone()).or_default();
+            pace.review(now);
+            // Those to whom it was sent before may come along, and answer here.
+            if one.since + PATIENCE > now {
+                pace.watch(one.since + PATIENCE);
+            }
             self.condemned.push(Arc::new(one));
             self.changed = true;
         }

@@ -5,11 +5,9 @@
 use std::time::{Duration, Instant};
 
 /// So many questions follow rejections at once. Clients of one kind mostly reject together, and the second one may be all it takes.
-const AT_ONCE: u8 = 4;
+const AT_ONCE: u32 = 4;
 /// Later ones come at most once in this time.
 const AGAIN: Duration = Duration::from_secs(1);
-/// After so long without a question, the next ones come at once.
-const QUIET: Duration = Duration::from_secs(10);
 
 /// The questions about one type.
 #[derive(Debug, Default)]
@@ -17,7 +15,8 @@ pub(super) struct Pace {
     due: Option<Instant>,
     asked: Option<Instant>,
     asking: bool,
-    recent: u8,
+    /// When the last question would have come if all had come one after the other.
+    even: Option<Instant>,
     /// As long as this, whoever tries what is condemned is expected to answer.
     trial: Option<Instant>,
     /// As long as this, those are whom it was sent before, if there are any.
@@ -38,8 +37,9 @@ pub(super) enum Extent {
 impl Pace {
     /// There is reason to ask.
     pub(super) fn wish(&mut self, now: Instant) {
-        let again = self.asked.filter(|_| self.recent >= AT_ONCE).map(|at| at + AGAIN);
-        self.at(again.map_or(now, |again| again.max(now)));
+        let ahead = AGAIN * (AT_ONCE - 1);
+        let full = self.even.filter(|even| *even > now + ahead);
+        self.at(full.map_or(now, |even| even - ahead));
     }
 
     /// A client tries what is condemned, and will answer until this time.
@@ -76,8 +76,7 @@ impl Pace {
         } else {
             Extent::News
         };
-        let quiet = self.asked.is_none_or(|at| at + QUIET <= now);
-        self.recent = if quiet { 1 } else { self.recent.saturating_add(1) };
+        self.even = Some(self.even.map_or(now, |even| even.max(now)) + AGAIN);
         (self.due, self.asked, self.asking) = (self.review, Some(now), true);
         Some(extent)
     }

@@ -72,6 +72,7 @@ impl FileWriter {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
                 self.holding.hold_again(&mut changes, &cut);
+                self.holding.cross(&mut changes, &cut);
                 let traced = traced::begin(&self.traces, &self.arrivals(&changes), &changes, &cut);
                 self.publish(&changes).await;
                 traced.iter().for_each(|change| change.apply(now()));

@@ -6,7 +6,8 @@ use xds::Dialect;
 
 use super::BOTH;
 use super::pair::Pair;
-use super::plane::{cluster, endpoints, listener, proxy, route};
+use super::plane::{cluster, endpoints, listener, proxy, route, served_by};
+use super::stand_ins::{acquit, condemn};
 use crate::{CDS, EDS, LDS, RDS, ms};
 
 /// Listeners and routes from one, clusters and endpoints from the other.
@@ -146,6 +147,38 @@ fn the_quiet_time_is_that_of_both() {
     }
     pair.pass(ms(200));
     assert_eq!(pair.aside.served(CDS), "b");
+}
+
+/// Some clients are served the older route of the other source, because they reject the one that it says now: what that leads to stays, too.
+#[test]
+fn what_an_older_route_elsewhere_names() {
+    for dialect in BOTH {
+        let mut pair = usual(dialect);
+        pair.put(EDS, "b", endpoints("b", 1));
+        pair.exchange();
+        condemn(&mut pair.main, RDS, "r", route("r", &["b"]));
+        pair.remove(CDS, "a");
+        pair.pass(Duration::from_secs(30));
+        assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
+        assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
+        acquit(&mut pair.main);
+        pair.exchange();
+        assert_eq!(pair.aside.served(CDS), "b", "{dialect:?}");
+    }
+}
+
+/// The older cluster of the other source takes its endpoints from elsewhere.
+#[test]
+fn endpoints_of_an_older_cluster_elsewhere() {
+    let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
+    condemn(&mut pair.main, CDS, "a", served_by("a", "new"));
+    pair.remove(EDS, "a");
+    pair.pass(Duration::from_secs(30));
+    assert_eq!(pair.aside.served(EDS), "a");
+    assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
+    acquit(&mut pair.main);
+    pair.exchange();
+    assert_eq!(pair.aside.served(EDS), "");
 }
 
 /// A reload takes the source away, or brings one: what it has counts as long as clients read it.

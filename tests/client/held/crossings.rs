@@ -1,12 +1,15 @@
 //! Changed routes and listeners that lead to what another source does not have yet (D-12).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use xds::{Dialect, HoldAction, HoldReason, HoldTarget, ServerState, TypeUrl};
+use xds::{
+    Changes, Dialect, HoldAction, HoldReason, HoldTarget, Reason, Resource, ResourceParts, ServerState, TypeUrl, Update,
+};
 
 use super::BOTH;
 use super::pair::Pair;
-use super::plane::{cluster, endpoints, proxy};
+use super::plane::{cluster, endpoints, proxy, route, served_by};
 use crate::{CDS, EDS, LDS, RDS, ms};
 
 /// Somebody wants all clusters, and the endpoints come from the source beside.
@@ -72,6 +75,54 @@ fn while_the_server_is_away() {
     pair.tell(ServerState::Up);
     assert!(pair.leads(&["b"]));
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready free");
+}
+
+/// In one turn, a cluster gets other endpoints, which are not there, and the route leads to it; or the cluster goes when the change need
+/// not wait for its endpoints any more; or the route goes after it has changed.
+#[test]
+fn what_is_said_together() {
+    for dialect in BOTH {
+        let mut pair = usual(dialect);
+        pair.put(CDS, "b", served_by("b", "a"));
+        pair.exchange();
+        pair.put(CDS, "b", served_by("b", "late"));
+        pair.lead(&["b"]);
+        assert!(pair.leads(&["a"]), "{dialect:?}");
+        pair.pass(ms(2000));
+        assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready clock");
+    }
+
+    let mut pair = usual(Dialect::Delta);
+    pair.lead(&["b"]);
+    pair.remove(CDS, "b");
+    pair.pass(ms(99));
+    assert_eq!(pair.main.served(CDS), "a b");
+    pair.put(EDS, "b", endpoints("b", 1));
+    pair.main.upstream.now += ms(1);
+    pair.exchange();
+    assert_eq!(pair.main.served(CDS), "a");
+    assert!(pair.leads(&["a"]));
+
+    let mut pair = usual(Dialect::Delta);
+    let half = || (TypeUrl::new(RDS), false);
+    let parts = ResourceParts {
+        type_url: &half().0,
+        name: "r".into(),
+        aliases: Vec::new(),
+        passed_on: &[],
+        body: &route("r", &["b"]),
+        endpoints: None,
+        received: pair.main.upstream.now,
+    };
+    let changed = Update::Put(Arc::new(Resource::new(parts, 0)), None);
+    let gone = Update::Absent("r".into(), Reason::Said);
+    pair.main.publish(vec![
+        Changes::of(half(), vec![changed]),
+        Changes::of(half(), vec![gone]),
+    ]);
+    pair.pass(ms(4000));
+    assert!(pair.leads(&["a"]), "the listener holds what was served");
+    assert_eq!(pair.main.heard(), "+rds referenced 1");
 }
 
 /// Only the latest content waits, and what changes all the time is not kept back for ever.

@@ -188,7 +188,7 @@ impl Stage {
         }
         self.guard.hold(&mut changes, &self.upstream.cut, now);
         if let Some((crossings, beside)) = &mut self.beside {
-            crossings.hold(&mut changes, &self.upstream.cut, beside, now);
+            crossings.hold(&mut changes, &self.upstream.cut, Some(beside), now);
         }
         self.apply(&changes);
         loop {
@@ -200,7 +200,7 @@ impl Stage {
             };
             let mut released = self.guard.release(&self.upstream.cut, wanted, now);
             if let Some((crossings, beside)) = &mut self.beside {
-                released.append(&mut crossings.release(&self.upstream.cut, Some(beside), now));
+                crossings.release(&mut released, &self.upstream.cut, Some(beside), now);
             }
             if released.is_empty() {
                 break;

@@ -12,7 +12,7 @@ use super::{BOTH, settled};
 use crate::{CDS, EDS, LDS, RDS};
 
 /// Clients reject what the control plane says of a name now: what it said before stands in for that.
-fn condemn(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
+pub(super) fn condemn(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
     let content = |stage: &Stage| -> Arc<Resource> {
         let slot = stage.upstream.cut.slot(&TypeUrl::new(kind)).unwrap();
         slot.resource(&Name::from(name)).unwrap().clone()
@@ -36,7 +36,7 @@ fn condemn(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
     stage.publish(Vec::new());
 }
 
-fn acquit(stage: &mut Stage) {
+pub(super) fn acquit(stage: &mut Stage) {
     stage.upstream.cut = stage.upstream.cut.with_condemned(Vec::new());
     stage.publish(Vec::new());
 }

@@ -21,6 +21,30 @@ fn very_many_kinds() {
     assert_eq!(served[64].0, "other software");
 }
 
+/// Ten thousand changes in a second, each of which all clients reject: questions keep their pace, and what is condemned is what the control
+/// plane says now. An answer that is late condemns nothing.
+#[test]
+fn ten_thousand_changes_in_a_second() {
+    let mut court = Court::new();
+    let both: [Client<'_>; 2] = [("a", "1", 0, Rejected), ("b", "1", 0, Rejected)];
+    let (mut asked, mut condemned) = (0, 0);
+    for number in 0..10_000 {
+        let before = court.current.clone();
+        court.says_after(Duration::from_micros(100), &format!("bad {number}"));
+        assert!(court.served().is_empty(), "{number}");
+        if let Some(hearing) = court.rejection() {
+            asked += 1;
+            let is_late = asked % 2 == 0;
+            let answered = if is_late { before } else { court.current.clone() };
+            court.answer(hearing, &answered, &both);
+            assert_eq!(court.served().is_empty(), is_late, "{number}");
+            condemned += court.served().len();
+        }
+    }
+    assert!((4..=5).contains(&asked), "{asked}");
+    assert!(condemned >= 2, "{condemned}");
+}
+
 /// Beyond a number of contents no more are condemned: newcomers are served them as the control plane says them.
 #[test]
 fn ten_thousand_contents() {

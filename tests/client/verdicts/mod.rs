@@ -70,7 +70,11 @@ impl Court {
 
     /// The control plane says other content.
     fn says(&mut self, body: &str) {
-        self.pass(1);
+        self.says_after(Duration::from_secs(1), body);
+    }
+
+    fn says_after(&mut self, time: Duration, body: &str) {
+        self.now += time;
         let new = content(body, self.now);
         let resource = std::mem::replace(&mut self.current, new);
         let until = self.now;
@@ -305,6 +309,27 @@ fn how_often_clients_are_asked() {
     assert_eq!(court.verdicts.poll_timeout(), Some(court.now + Duration::from_secs(1)));
     court.pass(1);
     assert!(court.verdicts.poll_question(court.now).is_some());
+}
+
+/// While somebody may still answer, clients are asked about that every second: questions about what comes next are not late for that.
+#[test]
+fn the_next_content_is_asked_about_at_once() {
+    let three = [BOTH[0], BOTH[1], ("c", "1", 0, Sent)];
+    let mut court = Court::new();
+    court.hears(&three);
+    for body in ["3", "4"] {
+        for _ in 0..5 {
+            court.pass(1);
+            if let Some(hearing) = court.verdicts.poll_question(court.now) {
+                let current = court.current.clone();
+                court.answer(hearing, &current, &three);
+            }
+        }
+        court.says(body);
+        for _ in 0..2 {
+            court.hears(&three);
+        }
+    }
 }
 
 /// Those to whom it was sent before answer soon, if there are any; then it is asked again only for a trial, or after a long time.

@@ -3,9 +3,11 @@
 import json
 
 from peers import resources as make
+from peers.browser import Browser
 from peers.control_plane import certificate
 from peers.envoy import AGGREGATED
 from peers.process import Failed, eventually, free_port
+from peers.subscribers import Subscribers
 from scenario import scenario
 from scenarios.envoy_http import single_cluster
 from scenarios.envoy_types import shown
@@ -74,3 +76,37 @@ def endpoints_and_secrets_from_elsewhere(world, dialect):
     traffic.reaches("c")
     if strangers := {request.get("node") for request in again.requests() if "node" in request and not request.get("relayed")}:
         raise Failed(f"clients other than the relay connected to the registry: {strangers}")
+
+
+@scenario("F-18, F-19, G-23", caches=("linear",), relay_only=RELAY, needs="chromium")
+def the_page_of_sources(world):
+    """The page has a row for a source and one for a share of the clients, each with its servers and what is wrong with them."""
+    registry, newer = world.another_control_plane("registry"), world.another_control_plane("newer")
+    server = "{{ server_uri: 'http://{}' }}".format
+    for control_plane in (world.control_plane, newer):
+        control_plane.apply(put=[make.cluster("many-0")])
+    registry.apply(put=[make.endpoints("many-0", 8080)])
+    relay = world.start_relay(None, text=f"""
+upstream: {{ xds_servers: [{server(world.control_plane.address)}] }}
+canary: {{ share: 100%, xds_servers: [{server(newer.address)}] }}
+sources: [{{ name: registry, types: [eds], xds_servers: [{server(registry.address)}] }}]
+""")
+    clients = Subscribers(world.programs.go, world.logs, 2, 1, [relay.address])
+    eventually("all clients have everything", lambda: clients.settled([relay.address]))
+    page = Browser(world.programs.chromium, world.logs).page()
+    rows = {"#registry": ["source registry", registry.address], "canary 100%": ["canary 100%", newer.address]}
+    for view in ("", "#servers"):
+        page.go(f"http://{relay.admin}/{view}")
+        for row, words in rows.items():
+            page.sees(words, f"[data-key='{row}']")
+    page.sees(["answering", "Sessions", "2"], "section[data-key='canary 100%']")
+    page.sees(["answering", "eds", "1"], "section[data-key='#registry']")
+
+    registry.stop()
+    page.sees(["unreachable", "cannot connect"], "section[data-key='#registry']")
+    page.sees("answering", "section[data-key='canary 100%']")
+    page.go(f"http://{relay.admin}/")
+    page.sees(["source registry", "unreachable"], "[data-key='#registry']")
+    page.sees(f"{registry.address} is away", "#pulse.wrong")
+    if page.errors:
+        raise Failed(f"errors in the page: {page.errors}")

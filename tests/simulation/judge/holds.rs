@@ -19,21 +19,26 @@ use crate::writer::serves;
 use crate::zone::Zone;
 
 /// How much later than it should something may be seen.
-const SLACK: Duration = Duration::from_millis(50);
+pub(super) const SLACK: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
-pub(super) struct Holds(BTreeMap<usize, (Arc<View>, Arc<Cut>)>);
+pub(super) struct Holds {
+    last: BTreeMap<usize, (Arc<View>, Arc<Cut>)>,
+    /// Since when a view of several sources has a hold for nothing: its writer hears of another view a moment later.
+    doubtful: BTreeMap<usize, Instant>,
+}
 
 impl Holds {
-    pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
+    pub(super) fn see(&mut self, at: usize, zones: &[Zone], now: Instant, tally: &mut Tally) -> Result<(), Broken> {
+        let zone = &zones[at];
         let cut = zone.writer.view.cut();
-        if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(zone, &cut, now)) {
+        if let Some(what) = overdue(zone, &cut, now).or_else(|| self.groundless((at, zones), &cut, now)) {
             return broken!(Hold, "zone {at}: {what}");
         }
-        if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
+        if self.last.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
             return Ok(());
         }
-        let last = self.0.insert(at, (zone.writer.view.clone(), cut.clone()));
+        let last = self.last.insert(at, (zone.writer.view.clone(), cut.clone()));
         let Some((_, before)) = last.filter(|(view, _)| Arc::ptr_eq(view, &zone.writer.view)) else {
             return Ok(());
         };
@@ -52,6 +57,19 @@ impl Holds {
         }
         Ok(())
     }
+
+    fn groundless(&mut self, (at, zones): (usize, &[Zone]), cut: &Cut, now: Instant) -> Option<String> {
+        let zone = &zones[at];
+        if !zone.writer.looks_beside() {
+            return groundless(zone, &[], cut, now);
+        }
+        let Some(what) = groundless(zone, zones, cut, now) else {
+            self.doubtful.remove(&at);
+            return None;
+        };
+        let since = *self.doubtful.entry(at).or_insert(now);
+        (since + SLACK < now).then_some(what)
+    }
 }
 
 /// Returns a removal that waits for longer than the quiet time may last, and is not held.
@@ -65,8 +83,13 @@ fn overdue(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
     late.next().map(|(removal, _)| format!("{removal:?} waits for nothing"))
 }
 
-/// Returns a hold that nothing ends, or that is not served.
-fn groundless(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
+/// Returns a hold that nothing ends, or that is not served. What holds it may be in one of the views `beside`.
+fn groundless(zone: &Zone, beside: &[Zone], cut: &Cut, now: Instant) -> Option<String> {
+    let there = |of: &TypeUrl, name: &Name| {
+        let cuts = beside.iter().map(|zone| zone.writer.view.cut());
+        cuts.into_iter()
+            .any(|cut| has(&cut, of, name) || is_unconfirmed(&cut, of, name))
+    };
     let has = |of: &TypeUrl, name| has(cut, of, name) || is_kept(zone, of, name);
     let by = |of: &TypeUrl, name| {
         let referenced = |hold: &&Hold| hold.type_url == *of && hold.reason == HoldReason::Referenced;
@@ -84,7 +107,9 @@ fn groundless(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
                 .filter(|_| hold.reason == HoldReason::Referenced)
                 .map(|by| (&by.type_url, &by.name));
             while let Some((of, source)) = next {
-                if !(has(of, source) || is_unconfirmed(cut, of, source)) || !chain.insert((of, source)) {
+                if !(has(of, source) || is_unconfirmed(cut, of, source) || there(of, source))
+                    || !chain.insert((of, source))
+                {
                     return Some(format!(
                         "{:?} {name} is held by {source}, which is gone or held by it",
                         hold.type_url
@@ -122,7 +147,7 @@ pub(super) fn is_kept(zone: &Zone, type_url: &TypeUrl, name: &Name) -> bool {
 }
 
 /// Returns the clusters that are gone since then, and are wanted still.
-fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
+pub(super) fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
     let kind = Type::Cds.type_url();
     let has = |state: &State, name: &Name| matches!(state.entries().get(name), Some(Known::Present(_)));
     let (Some(before), Some(now)) = (before.slot(kind), cut.slot(kind)) else {

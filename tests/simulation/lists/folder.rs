@@ -370,11 +370,13 @@ impl Zone {
             folder.content = content.clone();
             let cut = writer.view.cut();
             second = folder.asked.handle_content(&content, &cut);
-            writer.guard.hold_again(&mut second, &cut, now);
+            writer.hold_again(&mut second, now);
+            writer.cross(&mut second, now);
         }
         writer.publish(&second);
-        let gone = writer.guard.release(&writer.view.cut(), |_, _| false, now);
+        let gone = writer.release(now);
         writer.publish(&gone);
+        writer.note_holds(&mut course.tally);
         let server_state = match content.whole() {
             true => ServerState::Up,
             false => ServerState::Failing,
@@ -383,7 +385,7 @@ impl Zone {
         course.log(|| {
             format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?} {gone:?}")
         });
-        let waits = writer.guard.poll_timeout();
+        let waits = writer.held_until();
         if let Some(due) = waits {
             course.at(course.clock.time(due), Event::Upstream(server));
         }

@@ -263,13 +263,16 @@ impl Origins {
     }
 
     /// Gives new views their writers, takes them from ended views, and schedules writers whose views have changed.
-    pub(crate) fn see_views(&mut self, scopes: &Scopes, course: &mut Course) -> Result<(), Broken> {
+    pub(crate) fn see_views(&mut self, scopes: &Arc<Scopes>, course: &mut Course) -> Result<(), Broken> {
         if self.lists.is_none() {
             return Ok(());
         }
         self.see_ends(course);
         for view in scopes.take_created() {
-            self.begin_view(view, course)?;
+            let zone = self.begin_view(view, course)?;
+            if course.besides.crossings {
+                self.zones[zone].writer.look_beside(scopes);
+            }
         }
         for server in 0..self.zones.len() {
             let view = self.zones[server].writer.view.clone();

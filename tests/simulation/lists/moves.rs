@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use xds::ServerState;
 
+use super::Plan;
 use crate::client::Persona;
 use crate::judge::Moment;
 use crate::origins::Origins;
@@ -27,6 +28,11 @@ impl Zone {
     }
 }
 
+/// An owner, and the server of the present list to which a session has moved for it.
+type Left = (Option<&'static str>, usize);
+/// An owner, from where and to where a session has moved within its list, and what comes before that.
+type Move = (Option<&'static str>, usize, usize, Vec<usize>);
+
 impl World {
     /// G-03, G-04, G-08: no session moves without need, and never to a server that does not answer.
     pub(crate) fn see_moves(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
@@ -37,9 +43,10 @@ impl World {
         let (mut moves, mut left) = (Vec::new(), Vec::new());
         let rerouted = stream.plan.as_ref().is_none_or(|plan| !Arc::ptr_eq(plan, &lists.plan));
         let earlier: BTreeSet<usize> = stream.reads.values().copied().collect();
+        let mut earlier_plan = None;
         if rerouted {
             self.course.log(|| format!("stream {id}: takes up the present lists"));
-            stream.plan = Some(lists.plan.clone());
+            earlier_plan = stream.plan.replace(lists.plan.clone());
             stream.reads.retain(|owner, _| place.server(owner.as_deref()).is_some());
             stream.leaving.retain(|owner, _| stream.reads.contains_key(owner));
         }
@@ -57,7 +64,11 @@ impl World {
             let owner = authority.map(str::to_owned);
             if rerouted && earlier.contains(&server) && before.is_none_or(|before| before == server) {
                 self.course.tally.hit(Rule::G21);
+                let list = |plan: &Plan| plan.route(authority, stream.client).cloned();
+                let same = earlier_plan.as_deref().and_then(list) == list(&lists.plan);
                 match at(server) {
+                    // It goes on as before.
+                    Some(_) if same && before.is_some() => {}
                     Some(0) => drop(stream.leaving.remove(&owner)),
                     Some(_) | None => drop(stream.leaving.insert(owner, server)),
                 }
@@ -67,7 +78,9 @@ impl World {
             if leaves == Some(server) {
                 continue;
             }
-            if at(server).is_some() && (leaves.is_some() || rerouted && before.is_some()) {
+            // What has another owner now was read elsewhere before, and perhaps has moved on at once.
+            let parted = before.is_some() || at(server) != Some(0);
+            if at(server).is_some() && (leaves.is_some() || rerouted && parted) {
                 stream.leaving.remove(&owner);
                 left.push((authority, server));
                 continue;
@@ -85,21 +98,27 @@ impl World {
             let client = &self.clients[stream.client];
             self.judge.see(&Moment::Moved(client), &mut self.course.tally)?;
         }
+        self.judge_moves(stream, left, moves).map_err(wrong)?;
+        self.check_seats(stream).map_err(wrong)
+    }
+
+    /// Judges moves to servers of the present list, and those within one list.
+    fn judge_moves(&mut self, stream: &Stream, left: Vec<Left>, moves: Vec<Move>) -> Result<(), Broken> {
+        let id = stream.id;
         for (authority, to) in left {
             self.course
                 .log(|| format!("stream {id}: {authority:?} to server {to}, of the present list"));
-            self.check_arrival(authority, to, Rule::G21).map_err(wrong)?;
+            self.check_arrival(authority, to, Rule::G21)?;
         }
         for (authority, from, to, above) in moves {
             self.course
                 .log(|| format!("stream {id}: {authority:?} from server {from} to {to}"));
-            self.check_move(stream, authority, from, to, !above.contains(&from))
-                .map_err(wrong)?;
+            self.check_move(stream, authority, from, to, !above.contains(&from))?;
             if above.contains(&from) {
                 above.iter().for_each(|server| self.origins[*server].stand_in());
             }
         }
-        self.check_seats(stream).map_err(wrong)
+        Ok(())
     }
 
     fn check_move(

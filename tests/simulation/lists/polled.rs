@@ -232,6 +232,7 @@ impl Zone {
             (0..2).try_for_each(|way| self.turn_way(way, &mut said, course))?;
             self.writer.hold(&mut said, now);
             changes.append(&mut said);
+            self.writer.cross(&mut changes, now);
             if changes.is_empty() {
                 changes = self.writer.release(now);
             }
@@ -251,7 +252,7 @@ impl Zone {
             changes = self.tell_polls(told, now);
         }
         self.set_lease(course);
-        let holds = self.writer.guard.poll_timeout();
+        let holds = self.writer.held_until();
         let ways = self.polled().into_iter().flat_map(|polled| &polled.ways);
         let ways = ways.filter_map(|way| way.poller.poll_timeout());
         let due = ways.chain(holds).min();

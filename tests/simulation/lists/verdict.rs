@@ -35,8 +35,12 @@ impl Origins {
             }
             // G-10: a session leaves a server that fails, not one that is slow.
             let fails = |server: &&usize| self.zones[**server].writer.view.cut().server_state() == ServerState::Failing;
+            let usual: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
             let leaving = stream.leaving.contains_key(&authority.map(str::to_owned));
+            // Whether it has come to a server of the present list that it read before, nobody can see.
+            let stays = servers.contains(server) && !usual.iter().any(up);
             let above: Vec<usize> = match leaving {
+                true if stays => Vec::new(),
                 // G-21: it waits for the first one that does not fail.
                 true => servers
                     .iter()
@@ -45,7 +49,7 @@ impl Origins {
                     .copied()
                     .into_iter()
                     .collect(),
-                false => servers.iter().copied().take_while(|other| other != server).collect(),
+                false => usual,
             };
             if let Some(better) = above.iter().find(|server| up(server)) {
                 return broken!(G08, "{authority:?} is read from {server}, though {better} answers");

@@ -9,6 +9,7 @@ mod failover;
 mod fleet;
 mod judged;
 mod messages;
+mod migration;
 mod orders;
 mod restarts;
 mod rollouts;

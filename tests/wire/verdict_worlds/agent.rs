@@ -35,6 +35,8 @@ pub(super) struct Held {
     pub(super) rejected: BTreeMap<String, String>,
     /// All that it ever rejected.
     pub(super) all_rejected: BTreeSet<String>,
+    /// The names of which it has rejected something and accepted nothing since: it may be thought to hold nothing of them (C-25).
+    open: BTreeSet<String>,
     /// What it was sent although it held just that.
     pub(super) repeated: Vec<String>,
 }
@@ -134,7 +136,8 @@ impl Held {
     fn receive(&mut self, got: &Got, dialect: Dialect) {
         for content in &got.bodies {
             // Over SotW, a response may list what has not changed.
-            if dialect == Dialect::Delta && self.accepted.get(name(content)) == Some(content) {
+            let holds = self.accepted.get(name(content)) == Some(content) && !self.open.contains(name(content));
+            if dialect == Dialect::Delta && holds {
                 self.repeated.push(content.clone());
             }
             self.got.push(content.clone());
@@ -150,9 +153,14 @@ impl Held {
         let bad = got.bodies.iter().filter(|content| is_bad(content, software.version));
         let bad: Vec<&str> = bad.map(|content| name(content)).collect();
         if bad.is_empty() {
+            got.bodies
+                .iter()
+                .for_each(|content| _ = self.open.remove(name(content)));
             self.accepted.extend(contents);
             return None;
         }
+        self.open
+            .extend(got.bodies.iter().map(|content| name(content).to_owned()));
         self.rejected.extend(contents);
         self.all_rejected.extend(got.bodies.iter().cloned());
         Some(match software.blames {

@@ -1,6 +1,7 @@
 //! Content that clients of one kind reject: newcomers of the kind are served what the kind accepted before, and nobody else notices.
 
 mod apart;
+mod moves;
 
 use std::time::Duration;
 

@@ -26,6 +26,10 @@ impl Bindings {
         others.get(place(others, owner).ok()?)
     }
 
+    pub(super) fn of_mut(&mut self, owner: Option<&str>) -> Option<&mut Binding> {
+        self.iter_mut().find(|binding| binding.owner.as_deref() == owner)
+    }
+
     /// Adds the binding of an authority or a source, or replaces the one it had.
     pub(super) fn add(&mut self, binding: Binding) {
         let others = self.others.get_or_insert_default();

@@ -38,6 +38,10 @@ struct Binding {
     fallback: Fallback,
     /// One for each watched server, by priority.
     seats: Vec<Seat>,
+    /// The types that have come to this owner since it leaves its server, which is not asked for them: what it has of them for others
+    /// is not read.
+    #[expect(clippy::box_collection, reason = "every stream has this value")]
+    unread: Option<Box<Vec<TypeUrl>>>,
 }
 
 /// Where a session finds its seats.
@@ -165,12 +169,6 @@ impl Seats {
         rung
     }
 
-    /// Whether questions about the whole session are answered here: it has one answer, though it may read several views.
-    fn answers_at(&self, binding: &Binding) -> bool {
-        let first = self.bindings.iter().find(|binding| !binding.seats.is_empty());
-        first.is_some_and(|first| std::ptr::eq(first, binding))
-    }
-
     /// Records that the session has handled all changes of the types for which `at` is true. Returns whether others are left.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
         let mut others = false;
@@ -184,10 +182,7 @@ impl Seats {
     #[must_use]
     pub fn sight(&self, server: &Server) -> Sight {
         let keeps = |one: &Condemned| server.keeps(&one.type_url, one.name(), one.version);
-        let cut = |binding: &Binding| {
-            let seat = binding.seat();
-            seat.map(|seat| seat.cut(&self.node, keeps)).unwrap_or_default()
-        };
+        let cut = |binding: &Binding| binding.cut(&self.node, keeps);
         let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.owners().clone());
         for binding in self.bindings.others() {
             if let Some(owner) = &binding.owner {
@@ -293,6 +288,7 @@ impl Binding {
             fallback: Fallback::new(route.servers.len(), route.reachability_only, patience),
             servers: route.servers,
             seats: seat.transpose()?.into_iter().collect(),
+            unread: None,
         })
     }
 

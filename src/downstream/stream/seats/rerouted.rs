@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::bindings::Bindings;
 use super::{Binding, Places, Seats};
-use crate::cache::{NoPlace, Route, Scopes, Seat};
+use crate::cache::{NoPlace, Route, Scopes, Seat, View};
+use crate::classes::Node;
 use crate::protocol::{Fallback, Server};
-use crate::xds::{Owners, Want};
+use crate::xds::{Condemned, Cut, Owners, TypeUrl, Want};
 
 impl Seats {
     /// Takes up the present routes. Returns whether anything is read for another owner than before.
@@ -23,8 +24,10 @@ impl Seats {
             node: &self.node,
             claims: &claims,
         };
-        self.bindings.iter_mut().for_each(|binding| binding.reroute(&places));
         let mut parted = false;
+        for binding in self.bindings.iter_mut() {
+            parted |= binding.reroute(&places, server);
+        }
         for want in server.wants_moved(before.owners(), routes.owners()) {
             parted |= part(&mut self.bindings, &places, before.owners(), &want);
         }
@@ -38,30 +41,60 @@ impl Seats {
 }
 
 impl Binding {
-    /// Takes up the present servers of the owner.
-    fn reroute(&mut self, places: &Places<'_>) {
+    /// Takes up the present servers of the owner. Returns whether more is read than before at the server that is read.
+    fn reroute(&mut self, places: &Places<'_>, server: &Server) -> bool {
         let owner = self.owner.as_deref();
         let Some(route) = places.routes.route(owner, places.node) else {
-            return;
+            return false;
         };
         let left = usize::from(self.fallback.is_leaving());
         let same = self.servers.get(left..) == Some(&route.servers)
             && self.fallback.reachability_only() == route.reachability_only
             && self.seats.iter().skip(left).all(|seat| places.fits(seat, owner));
         if same || self.seats.is_empty() {
-            return;
+            return false;
         }
         let seat = self.seats.swap_remove(self.fallback.bound());
+        let unread = self.unread.take();
         *self = Self::reading(seat, places, self.owner.take(), route, self.fallback.patience());
+        if self.fallback.is_leaving() {
+            self.unread = unread;
+            return false;
+        }
+        if unread.is_some() {
+            // It is not left after all.
+            let mut wants = server.wants(self.owner.as_deref(), places.routes.owners());
+            complain(wants.try_for_each(|want| self.want(&want)));
+        }
+        unread.is_some()
     }
 
-    /// Begins a subscription that was read from the view of `seat`. A server that the session leaves is asked for nothing that it was not
+    /// Begins a subscription that was read from this view. A server that the session leaves is asked for nothing that it was not
     /// asked for.
-    fn take_over(&self, want: &Want, seat: &Seat) -> Result<(), NoPlace> {
+    fn take_over(&mut self, want: &Want, view: &Arc<View>) -> Result<(), NoPlace> {
         let left = usize::from(self.fallback.is_leaving());
         let asked = self.seats.iter().enumerate();
-        let mut asked = asked.filter(|(at, own)| *at >= left || Arc::ptr_eq(own.view(), seat.view()));
-        Ok(asked.try_for_each(|(_, own)| own.want(want))?)
+        let mut asked = asked.filter(|(at, own)| *at >= left || Arc::ptr_eq(own.view(), view));
+        asked.try_for_each(|(_, own)| own.want(want))?;
+        let left = self.seats.iter().take(left);
+        if left.map(Seat::view).any(|own| !Arc::ptr_eq(own, view)) {
+            self.leave_unread(&want.type_url);
+        }
+        Ok(())
+    }
+
+    /// Returns what the session reads.
+    pub(super) fn cut(&self, node: &Node, keeps: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
+        let cut = self.seat().map(|seat| seat.cut(node, keeps));
+        let unread = self.unread.iter().flat_map(|unread| &**unread);
+        unread.fold(cut.unwrap_or_default(), |cut, type_url| Arc::new(cut.without(type_url)))
+    }
+
+    fn leave_unread(&mut self, type_url: &TypeUrl) {
+        let unread = self.unread.get_or_insert_default();
+        if !unread.contains(type_url) {
+            unread.push(type_url.clone());
+        }
     }
 
     /// Creates the binding of a session that reads the view of this seat, whether that is one of the route or not.
@@ -85,6 +118,7 @@ impl Binding {
             servers,
             fallback: if stays { fallback } else { fallback.leave_first() },
             seats: vec![seat],
+            unread: None,
         }
     }
 
@@ -94,6 +128,7 @@ impl Binding {
             return;
         }
         self.seats.remove(0);
+        self.unread = None;
         self.servers = self.servers.iter().skip(1).copied().collect();
         self.fallback.drop_first();
     }
@@ -105,26 +140,26 @@ impl Binding {
 fn part(bindings: &mut Bindings, places: &Places<'_>, before: &Owners, want: &Want) -> bool {
     let owner_of = |owners: &Owners| owners.of(&want.type_url, want.target.name()).map(Arc::<str>::from);
     let (old, new) = (owner_of(before), owner_of(places.routes.owners()));
-    let Some(from) = bindings.of(old.as_deref()) else {
+    let seat = bindings.of(old.as_deref()).and_then(Binding::seat);
+    let Some(view) = seat.map(|seat| seat.view().clone()) else {
         return false;
     };
-    let Some(seat) = from.seat() else { return false };
-    let begun = match bindings.of(new.as_deref()) {
-        Some(binding) => binding.take_over(want, seat),
+    let begun = match bindings.of_mut(new.as_deref()) {
+        Some(binding) => binding.take_over(want, &view),
         None => {
-            let Some(route) = places.routes.route(new.as_deref(), places.node) else {
+            let from = bindings.of(old.as_deref());
+            let seat = from.and_then(|from| Some((from.seat()?.beside(new.clone()), from.fallback.patience())));
+            let route = places.routes.route(new.as_deref(), places.node);
+            let (Some((seat, patience)), Some(route)) = (seat, route) else {
                 return false;
             };
-            let (seat, patience) = (seat.beside(new.clone()), from.fallback.patience());
             // The view is asked for it already, so there is room.
             let begun = seat.want(want).map_err(NoPlace::from);
             bindings.add(Binding::reading(seat, places, new, route, patience));
             begun
         }
     };
-    if let Err(error) = begun {
-        tracing::warn!(%error, "a session cannot ask the server that the configuration names now");
-    }
+    complain(begun);
     let over = Want {
         wanted: false,
         ..want.clone()
@@ -132,6 +167,12 @@ fn part(bindings: &mut Bindings, places: &Places<'_>, before: &Owners, want: &Wa
     let ended = bindings.of(old.as_deref()).map(|from| from.want(&over));
     debug_assert!(ended.is_none_or(|ended| ended.is_ok()), "an end needs no room");
     true
+}
+
+fn complain(begun: Result<(), NoPlace>) {
+    if let Err(error) = begun {
+        tracing::warn!(%error, "a session cannot ask the server that the configuration names now");
+    }
 }
 
 impl Places<'_> {

@@ -9,6 +9,12 @@ use super::{Binding, Seats};
 use crate::xds::{Condemned, Target, TypeUrl, Want};
 
 impl Seats {
+    /// Whether questions about the whole session are answered here: it has one answer, though it may read several views.
+    pub(super) fn answers_at(&self, binding: &Binding) -> bool {
+        let first = self.bindings.iter().find(|binding| !binding.seats.is_empty());
+        first.is_some_and(|first| std::ptr::eq(first, binding))
+    }
+
     /// The client has rejected something of this type (E-24).
     pub fn reject(&self, type_url: &TypeUrl) {
         let owners = self.routes.owners();

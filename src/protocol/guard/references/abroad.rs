@@ -27,6 +27,8 @@ pub(super) struct News {
     pub(super) directs: bool,
     /// What is held there has changed, or may have.
     pub(super) holds: bool,
+    /// Where other contents stand in for what is condemned, or may.
+    pub(super) condemned: Vec<ViewPlace>,
 }
 
 /// A half of a type at a place, before and now, as far as that is read there.
@@ -40,12 +42,13 @@ pub(super) struct Difference {
 impl Abroad {
     /// Reads the cuts as they are now, and returns what has changed.
     pub(super) fn read(&mut self, beside: Option<&Beside>) -> News {
-        let (mut found, mut directs, mut holds) = (Vec::new(), false, false);
+        let (mut found, mut directs, mut holds, mut condemned) = (Vec::new(), false, false, Vec::new());
         let owners = beside.map(|beside| beside.owners().clone()).unwrap_or_default();
         if !owners.is(&self.owners) {
             // A type may be read elsewhere now, where nothing has changed.
             for (place, cut) in std::mem::take(&mut self.cuts) {
                 compare(&self.owners, &place, Some(&cut), None, &mut found);
+                condemned.push(place);
             }
             self.owners = owners;
         }
@@ -57,6 +60,9 @@ impl Abroad {
             let mut changed = found.iter().skip(from);
             directs |= old.is_some() && changed.any(|change| change.half.0.kind().gated());
             holds |= old.map(|old| Arc::as_ptr(old.holds())) != new.map(|new| Arc::as_ptr(new.holds()));
+            if old.map(|old| Arc::as_ptr(old.condemned())) != new.map(|new| Arc::as_ptr(new.condemned())) {
+                condemned.push(place.clone());
+            }
         }
         self.cuts = now;
         for change in found.iter().filter(|change| change.half.0.kind() == Kind::Rds) {
@@ -66,7 +72,17 @@ impl Abroad {
                 None => self.routes.remove(&key),
             };
         }
-        News { found, directs, holds }
+        News {
+            found,
+            directs,
+            holds,
+            condemned,
+        }
+    }
+
+    /// What is known at a place, as it was read last.
+    pub(super) fn cut(&self, place: &ViewPlace) -> Option<&Cut> {
+        self.cuts.get(place).map(|cut| &**cut)
     }
 
     /// Whether this name is read at a place.

@@ -40,23 +40,23 @@ impl References {
     }
 
     /// Other contents stand in for a resource from now on.
-    pub(super) fn change_stand_ins(&mut self, item: &Item, before: &[Arc<Resource>], held: &mut Held) {
-        let kind = item.0.0.kind();
+    pub(super) fn change_stand_ins(&mut self, source: &Source, before: &[Arc<Resource>], held: &mut Held) {
+        let kind = source.0.0.0.kind();
         for name in before.iter().filter_map(|one| one.endpoints()) {
-            unsettle(Kind::Eds, name, item, held);
+            unsettle(Kind::Eds, name, &source.0, held);
         }
         if !refers(kind) {
             return;
         }
         self.forget_unknown(kind, held);
-        let source = (item.clone(), None);
-        for one in self.stand_ins.of(item).to_vec() {
+        for one in self.stand_ins.of(source).to_vec() {
             let new = named(kind, Some(&one));
             for (of, new) in [(Kind::Rds, routes(new)), (Kind::Cds, clusters(new))] {
-                new.iter().for_each(|name| self.begin(of, name, &source, held));
+                new.iter().for_each(|name| self.begin(of, name, source, held));
             }
         }
-        let served = self.resource(&source).filter(|_| !self.going.contains(item)).cloned();
+        let goes = source.1.is_none() && self.going.contains(&source.0);
+        let served = self.resource(source).filter(|_| !goes).cloned();
         let served = named(kind, served.as_ref());
         for old in before {
             let old = named(kind, Some(old));
@@ -64,7 +64,7 @@ impl References {
                 (Kind::Rds, routes(old), routes(served)),
                 (Kind::Cds, clusters(old), clusters(served)),
             ] {
-                without(old, served).for_each(|name| self.end(of, name, &source, held));
+                without(old, served).for_each(|name| self.end(of, name, source, held));
             }
         }
     }
@@ -90,7 +90,7 @@ impl References {
 
     /// It does not any more, unless what stands in for it does.
     fn end(&mut self, of: Kind, name: &Name, source: &Source, held: &mut Held) {
-        if source.1.is_none() && self.stand_ins.name(of, &source.0, name) {
+        if self.stand_ins.name(of, source, name) {
             return;
         }
         drop_from(self.named_mut(of), name, source);
@@ -132,9 +132,9 @@ impl References {
 
     /// A resource goes: it does not count any more, although it is still served.
     pub(in super::super) fn go(&mut self, item: &Item, held: &mut Held) {
-        let stood_in = self.stand_ins.remove(item);
-        self.change_stand_ins(item, &stood_in, held);
         let source = (item.clone(), None);
+        let stood_in = self.stand_ins.remove(&source);
+        self.change_stand_ins(&source, &stood_in, held);
         let resource = self.resource(&source).cloned();
         self.change(&source, resource.as_ref(), None, held);
         if resource.is_some() {

@@ -76,8 +76,8 @@ impl References {
             };
         }
         if follows && !self.stand_ins.are_of(cut) {
-            for (item, before) in self.stand_ins.read(cut) {
-                self.change_stand_ins(&item, &before, held);
+            for (source, before) in self.stand_ins.read(cut) {
+                self.change_stand_ins(&source, &before, held);
             }
         }
         gone
@@ -89,6 +89,13 @@ impl References {
         for change in news.found {
             let (before, now) = (change.before.as_deref(), change.now.as_deref());
             self.read_half(&change.half, Some(&change.place), (before, now), held, &mut Vec::new());
+        }
+        for place in &news.condemned {
+            let is_read = |half: &Half, name: &Name| self.abroad.has(place, half, name);
+            let changed = self.stand_ins.read_at(Some(place), self.abroad.cut(place), is_read);
+            for (source, before) in changed {
+                self.change_stand_ins(&source, &before, held);
+            }
         }
         if news.holds {
             let of_others = |by: &Item| by.0.0.kind() == Kind::Cds;
@@ -184,8 +191,7 @@ impl References {
     fn all_named(&self, source: &Source) -> impl Iterator<Item = &Named> {
         let kind = source.0.0.0.kind();
         let served = named(kind, self.resource(source)).filter(|_| refers(kind));
-        let here = source.1.is_none().then(|| self.stand_ins.named(&source.0));
-        served.into_iter().chain(here.into_iter().flatten())
+        served.into_iter().chain(self.stand_ins.named(source))
     }
 
     /// What is held because of a route configuration of this name must be looked at again.
@@ -196,7 +202,7 @@ impl References {
             let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
             let served = resources.filter_map(|resource| named(Kind::Rds, Some(resource)));
             for name in served
-                .chain(self.stand_ins.named(&item))
+                .chain(self.stand_ins.named_anywhere(&item))
                 .flat_map(|named| &named.clusters)
             {
                 unsettle(Kind::Cds, name, &item, held);

@@ -9,12 +9,8 @@ use crate::server::ledger::Row;
 use xds::{Difference, Name, State};
 
 impl Books {
-    /// C-12: all of that was read, and is one table, which `remembered` returns.
-    pub(in crate::server) fn bring_table(&mut self, remembered: impl FnOnce(State) -> Arc<State>) {
-        let Some(read) = self.marks.take_versions() else {
-            return;
-        };
-        let table = remembered(*read);
+    /// C-12: the client says that it holds these versions of what only its wildcard covers.
+    pub(in crate::server) fn bring_table(&mut self, table: Arc<State>) {
         // B-34: a table that another client has as well takes nothing more.
         if Arc::strong_count(&table) == 1 {
             self.marks.note_version_table(table.entries().len());
@@ -50,7 +46,7 @@ impl Books {
     /// The client was sent all of this, and nothing else. `rest` is what the state has beside that, behind the `cursor`.
     #[inline]
     pub(in crate::server) fn share(&mut self, state: Arc<State>, cursor: Option<Name>, rest: Option<Arc<Difference>>) {
-        self.ledger.share(Some(state));
+        self.ledger.share(state);
         self.agenda.put(cursor, rest);
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use xds::{Errors, Name, Resource, ResourceError, State, TypeUrl, Version};
+use xds::{Errors, Name, Resource, ResourceError};
 
 /// The marks on the names of a type. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -21,8 +21,6 @@ struct Written {
     accepted: BTreeMap<Name, Arc<Resource>>,
     /// Whether the client has accepted a response that left out a secret which it asks for.
     omits: bool,
-    /// C-12: the versions of a request, of what only the wildcard covers, until all of it was read.
-    unread: Option<Box<State>>,
     /// B-34: how many versions are in the table that the ledger is relative to, until the client was sent all that differs.
     table: usize,
     /// How many are in rows that the client does not ask for; at the most, because rows go one by one.
@@ -36,12 +34,11 @@ impl Written {
             beats,
             accepted,
             omits,
-            unread,
             table,
             rows,
         } = self;
         let secrets = accepted.is_empty() && !omits;
-        errors.is_empty() && beats.is_empty() && secrets && unread.is_none() && *table == 0 && *rows == 0
+        errors.is_empty() && beats.is_empty() && secrets && *table == 0 && *rows == 0
     }
 }
 
@@ -130,17 +127,6 @@ impl Marks {
         self.add().omits = true;
     }
 
-    /// C-12: the client holds this version of what only its wildcard covers.
-    pub(super) fn note_version(&mut self, name: Name, version: Version, type_url: &TypeUrl) {
-        let unread = &mut self.add().unread;
-        let unread = unread.get_or_insert_with(|| Box::new(State::new(type_url.clone())));
-        unread.hold(name, version.into());
-    }
-
-    pub(super) fn take_versions(&mut self) -> Option<Box<State>> {
-        self.take(|written| written.unread.take())
-    }
-
     /// A row is kept for a version.
     pub(super) fn note_version_row(&mut self) {
         self.add().rows += 1;
@@ -166,9 +152,7 @@ impl Marks {
 
     /// B-34: returns how many versions are kept, those in rows left out.
     pub(in crate::server) fn versions(&self) -> usize {
-        let unread = |written: &Written| written.unread.as_ref().map_or(0, |table| table.entries().len());
-        let written = self.0.as_deref();
-        written.map_or(0, |written| unread(written) + written.table)
+        self.0.as_ref().map_or(0, |written| written.table)
     }
 
     /// Returns in how many rows versions may be kept.

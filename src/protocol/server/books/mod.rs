@@ -16,7 +16,7 @@ use crate::server::ledger::{Entry, Ledger, Row};
 use crate::server::rejections::Rejections;
 pub(super) use agenda::{Agenda, Walk};
 use marks::Marks;
-use xds::{Name, Resource, ResourceError, TypeUrl, Version};
+use xds::{Name, Resource, ResourceError, Version};
 
 /// The books on one type of one stream.
 ///
@@ -184,11 +184,6 @@ impl Books {
         };
         self.ledger.put(&name, row);
         self.agenda.look([name]);
-    }
-
-    /// The same of what only its wildcard covers: this is noted until all of it was read.
-    pub(super) fn bring_covered(&mut self, name: Name, version: Version, type_url: &TypeUrl) {
-        self.marks.note_version(name, version, type_url);
     }
 
     /// A resource is sent under a name, with this heartbeat if it has a time to live that the client reads (K-17).

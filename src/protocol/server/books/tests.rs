@@ -1,7 +1,7 @@
 //! What must change together.
 
 use super::*;
-use xds::{Objection, ResourceParts, Version};
+use xds::{Objection, ResourceParts, TypeUrl, Version};
 
 fn books(lists_all: bool, names: &[&Name]) -> Books {
     let mut books = Books::new(lists_all);

@@ -140,9 +140,9 @@ impl Ledger {
     }
 
     /// From now on the rows are relative to another map: the client was sent all of that, and nothing else.
-    pub(super) fn share(&mut self, base: Option<Arc<State>>) {
+    pub(super) fn share(&mut self, base: Arc<State>) {
         debug_assert!(self.is_shared(), "its own rows would change their meaning");
-        self.base = base;
+        self.base = Some(base);
     }
 
     /// Says the same relative to another map, to which this difference leads. Returns the names that have rows of their own from

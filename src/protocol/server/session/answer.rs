@@ -7,18 +7,17 @@ use super::draft::Draft;
 use super::lens::Say;
 use super::{Attempt, Step, Subscription};
 use crate::server::rejections::Group;
-use xds::{Answers, Difference, Room, TypeSight};
+use xds::{Answers, Dialect, Difference, Room, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
     pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
-        let owes = self.want.hello() && !self.reader.full_state() || !self.want.long().is_empty();
-        if self.wants_nothing() && self.books.agenda().is_empty() && !owes {
+        if self.wants_nothing() && self.books.agenda().is_empty() && !self.owes() {
             return Step::Idle;
         }
         // B-24: SotW has one response on its way.
-        let sotw = self.reader.dialect() == xds::Dialect::Sotw;
+        let sotw = self.reader.dialect() == Dialect::Sotw;
         let busy = !self.books.flights().is_empty() && (sotw || self.books.flights().is_full(attempt.window));
         if busy {
             return Step::held(self.survey_in(attempt.slot, attempt.answers).adds);
@@ -35,6 +34,11 @@ impl Subscription {
         }
     }
 
+    /// Whether the client is owed an answer, even if it is subscribed to nothing.
+    fn owes(&self) -> bool {
+        self.want.hello() && !self.reader.full_state() || !self.want.long().is_empty()
+    }
+
     /// Returns the next step of a client that is not like others.
     pub(super) fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         let difference = self.difference(attempt.slot, attempt.answers);
@@ -45,11 +49,7 @@ impl Subscription {
         }
         let full = self.reader.full_state();
         let lists = full || self.reader.lists_all();
-        let mut draft = Draft::new(if lists {
-            Room::boundless()
-        } else {
-            Room::new(attempt.answers.chunk())
-        });
+        let mut draft = Draft::new(self.reader.room(attempt.answers.chunk()));
         let trial = self.write_trial(&mut draft, attempt);
         // B-32: a name over the limit counts as one that does not exist.
         let long = self.want.take_long();

@@ -7,13 +7,17 @@ use std::time::Instant;
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
 use crate::server::turn::Work;
-use xds::{Answers, Dialect, Name, Target, Version};
+use xds::{Answers, Dialect, Name, Target};
 
 impl Subscription {
+    /// Whether a name that the client asks for may be one of a resource with another name (C-20).
+    pub(super) fn asks_by_alias(&self) -> bool {
+        self.reader.has_aliases() && self.books.ledger().asks_any()
+    }
+
     /// The client has given up a name. C-20: only the client knows by which alias it keeps a resource.
     pub(super) fn drop(&mut self, name: &Name) {
-        let ledger = self.books.ledger();
-        let by_alias = self.reader.has_aliases() && ledger.get(name).perhaps() && ledger.asks_any();
+        let by_alias = self.asks_by_alias() && self.books.ledger().get(name).perhaps();
         self.books.drop(name, by_alias);
     }
 
@@ -47,7 +51,6 @@ impl Subscription {
     /// The client asks for a name or a collection.
     pub(super) fn subscribe(&mut self, name: &Name) {
         if !self.books.ledger().asks(name) {
-            self.want.spell(name, self.reader.type_url());
             self.begin_want(name);
         }
         if name.is_collection() {
@@ -82,32 +85,41 @@ impl Subscription {
         }
         self.end_want(name);
         self.books.end(name);
-        let mut ends = None;
-        if name.is_collection() {
-            let all = self.want.meaning(name).clone();
-            self.drop(name);
-            if !self.want.texts(&all).any(|text| self.books.ledger().asks(text)) {
-                self.want.remove_collection(&all);
-                let flying: Vec<Name> = {
-                    let covers = all.coverage();
-                    let flying = self.books.flights().names();
-                    flying.filter(|name| covers(name)).cloned().collect()
-                };
-                self.let_go(flying);
-                ends = Some(all);
-            }
+        let ends = if name.is_collection() {
+            self.end_collection(name)
         } else {
-            self.books.agenda_mut().look([name.clone()]);
-            let idle = self.reader.dialect() == Dialect::Sotw && !self.books.ledger().get(name).perhaps();
-            if !self.is_wanted(name) || idle {
-                self.drop(name);
-            } else if self.reader.dialect() == Dialect::Delta {
-                // C-08: the client had several reasons to hold the name, and does not know whether one is left.
-                self.books.ask(name);
-            }
-        }
+            self.end_single(name);
+            None
+        };
         self.want.unspell(name);
         ends
+    }
+
+    fn end_collection(&mut self, text: &Name) -> Option<Name> {
+        let all = self.want.meaning(text).clone();
+        self.drop(text);
+        if self.want.texts(&all).any(|text| self.books.ledger().asks(text)) {
+            return None;
+        }
+        self.want.remove_collection(&all);
+        let flying: Vec<Name> = {
+            let covers = all.coverage();
+            let flying = self.books.flights().names();
+            flying.filter(|name| covers(name)).cloned().collect()
+        };
+        self.let_go(flying);
+        Some(all)
+    }
+
+    fn end_single(&mut self, name: &Name) {
+        self.books.agenda_mut().look([name.clone()]);
+        let idle = self.reader.dialect() == Dialect::Sotw && !self.books.ledger().get(name).perhaps();
+        if !self.is_wanted(name) || idle {
+            self.drop(name);
+        } else if self.reader.dialect() == Dialect::Delta {
+            // C-08: the client had several reasons to hold the name, and does not know whether one is left.
+            self.books.ask(name);
+        }
     }
 
     /// Lets go of the next rows that a collection has covered, from the first name that is not less than a text. Returns the first name of
@@ -121,12 +133,17 @@ impl Subscription {
         next
     }
 
-    /// The client has given up some names. C-20, A-09: these may have meant resources of other names.
+    /// The client has given up some names.
     pub(super) fn unsubscribed(&mut self) {
         // B-22: what is left of a full state that the client has rejected is another one.
         if self.notes.refused().is_some() && !self.wants_nothing() {
             self.want.set_hello(true);
         }
+        self.let_go_by_other_names();
+    }
+
+    /// C-20, A-09: names that were given up may have meant resources of other names.
+    fn let_go_by_other_names(&mut self) {
         if self.reader.has_aliases() || self.reader.has_nameless() {
             self.books.agenda_mut().wake();
             let others = self
@@ -165,21 +182,5 @@ impl Subscription {
                 self.drop(&name);
             }
         }
-    }
-
-    /// C-12, C-13: the client says that it holds this version of a name; none: any version. They are what it holds, not what it asks
-    /// for. What only the wildcard covers is noted until all of it was read.
-    pub(super) fn remember(&mut self, name: Name, version: Version) {
-        let unasked = self.want.wildcard() && !self.books.ledger().asks(&name);
-        if unasked && !name.is_new_style() {
-            self.books.bring_covered(name, version, self.reader.type_url());
-        } else {
-            self.books.bring(name, version, unasked);
-        }
-    }
-
-    /// The client has said all that it holds of what its wildcard covers.
-    pub(super) fn remember_all(&mut self, answers: &impl Answers) {
-        self.books.bring_table(|held| answers.remembered(held));
     }
 }

@@ -29,7 +29,16 @@ impl Subscription {
             let open: Vec<Name> = self.open_texts(&all).cloned().collect();
             self.books.agenda_mut().look(open);
         }
-        if self.reader.has_aliases() && self.books.ledger().asks_any() {
+        self.look_at_other_names(names);
+    }
+
+    /// C-20, A-09: looks at what may be meant by other names than its own.
+    fn look_at_other_names(&mut self, names: &[Name]) {
+        if self.reader.has_nameless() {
+            self.books.agenda_mut().look([Name::from("")]);
+        }
+        if self.asks_by_alias() {
+            self.books.agenda_mut().look(names.iter().cloned());
             self.books.agenda_mut().wake();
             self.look_at_called(names);
         }
@@ -74,12 +83,6 @@ impl Subscription {
             self.books
                 .agenda_mut()
                 .sweep_members(self.want.meaning(name).clone(), false);
-        }
-        if self.reader.has_aliases() && self.books.ledger().asks_any() {
-            self.books.agenda_mut().look([name.clone()]);
-        }
-        if self.reader.has_nameless() {
-            self.books.agenda_mut().look([Name::from("")]);
         }
     }
 

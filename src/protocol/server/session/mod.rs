@@ -77,12 +77,12 @@ pub(super) struct Attempt<'a, A> {
 }
 
 impl<'a, A> Attempt<'a, A> {
-    /// `removals`: whether removals may be sent now.
+    /// `removals`: whether removals may be sent now; `changes`: until when changes of what the client has wait.
     pub(super) const fn new(
         (slot, answers): (TypeSight<'a>, &'a A),
         nonces: &'a mut Nonces,
         settings: &StreamSettings,
-        removals: bool,
+        (removals, changes): (bool, Option<Instant>),
         now: Instant,
     ) -> Self {
         Self {
@@ -90,18 +90,11 @@ impl<'a, A> Attempt<'a, A> {
             answers,
             nonces,
             removals,
-            changes: None,
+            changes,
             bound: settings.timers.order_gate,
             window: settings.limits.window_bytes,
             now,
         }
-    }
-}
-
-impl<A> Attempt<'_, A> {
-    /// The same, where changes of what the client has wait until then.
-    pub(super) fn holding_changes(self, until: Option<Instant>) -> Self {
-        Self { changes: until, ..self }
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::server::caller::Caller;
 use classes::Features;
 use xds::{
-    Answers, Dialect, Form, Item, Kind, Name, NameRule, Resource, Rights, Sight, State, Traits, TypeSight, TypeUrl,
-    Viewer,
+    Answers, Dialect, Form, Item, Kind, Name, NameRule, Resource, Rights, Room, Sight, State, Traits, TypeSight,
+    TypeUrl, Viewer,
 };
 
 /// One client as the reader of one type.
@@ -83,6 +83,15 @@ impl Reader {
     /// Envoy takes a secret that a response leaves out for one without content, and rejects the response (B-18).
     pub(super) fn lists_all(&self) -> bool {
         self.dialect == Dialect::Sotw && self.traits().kind == Kind::Sds
+    }
+
+    /// Returns the room in one response: none that lists everything is split.
+    pub(super) fn room(&self, chunk: usize) -> Room {
+        if self.full_state() || self.lists_all() {
+            Room::boundless()
+        } else {
+            Room::new(chunk)
+        }
     }
 
     /// Whether the type's resources can be asked for by other names (C-20).

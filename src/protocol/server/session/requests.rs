@@ -16,7 +16,7 @@ use crate::server::request::{ClientRequest, Lists};
 use crate::server::response::ReceiptKind;
 use crate::server::turn::Work;
 use xds::xdstp::canonical;
-use xds::{Answers, Dialect, Kind, Name, Version};
+use xds::{Answers, Dialect, Kind, Name, State, Version};
 
 /// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(in crate::server) struct Entries {
     adopts: bool,
     /// SotW: whether the first request has a version, so that the client may hold anything.
     remembers: bool,
+    /// C-12: the versions that were read of what only the wildcard covers.
+    covered: Option<Box<State>>,
 }
 
 /// More names over the limit than this are not answered: they are not bounded by anything else.
@@ -61,12 +63,18 @@ impl Entries {
             first,
             adopts: false,
             remembers: false,
+            covered: None,
         }
     }
 
     /// Returns how many names may still end: they make room for new ones.
     pub(in crate::server) fn spare(&self) -> usize {
         self.ended.len() + self.before
+    }
+
+    /// B-34: returns how many versions were read that count as names, and are in no book yet.
+    pub(in crate::server) fn versions(&self) -> usize {
+        self.covered.as_ref().map_or(0, |covered| covered.entries().len())
     }
 }
 
@@ -212,7 +220,7 @@ impl Subscription {
                     let version = Version::parse(&version)
                         .filter(|_| !endpoints)
                         .unwrap_or(Version::EMPTY);
-                    self.remember(name, version);
+                    self.remember(name, version, entries);
                 }
             } else {
                 self.end_request(entries, answers);
@@ -240,7 +248,21 @@ impl Subscription {
         if entries.gave_up {
             self.unsubscribed();
         }
-        self.remember_all(answers);
+        if let Some(covered) = entries.covered.take() {
+            self.books.bring_table(answers.remembered(*covered));
+        }
+    }
+
+    /// C-12, C-13: the client says that it holds this version of a name; none: any version. They are what it holds, not what it asks
+    /// for. What only the wildcard covers is noted until all of it was read.
+    fn remember(&mut self, name: Name, version: Version, entries: &mut Entries) {
+        let unasked = self.want.wildcard() && !self.books.ledger().asks(&name);
+        if unasked && !name.is_new_style() {
+            let new = || Box::new(State::new(self.type_url().clone()));
+            entries.covered.get_or_insert_with(new).hold(name, version.into());
+        } else {
+            self.books.bring(name, version, unasked);
+        }
     }
 
     /// Reads a text of a name, for which the client asks from now on.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::draft::{Content, Draft};
 use super::{Attempt, Step, Subscription};
-use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Room, Spots, State, full_state};
+use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Spots, State, full_state};
 
 impl Subscription {
     /// Returns the next step of a client that is like all others at the same point.
@@ -77,11 +77,7 @@ impl Subscription {
             matches!(portion, Portion::All | Portion::Removals),
         );
         let held = |name: &Name| base.and_then(|base| base.entries().get(name)?.resource());
-        let mut draft = Draft::new(if full {
-            Room::boundless()
-        } else {
-            Room::new(attempt.answers.chunk())
-        });
+        let mut draft = Draft::new(self.reader.room(attempt.answers.chunk()));
         let (mut changed, mut last) = (0, None);
         let due = difference.changed().filter(|_| portion != Portion::Removals);
         for resource in due {

@@ -11,6 +11,7 @@ use xds::{Name, Owners, Target, TypeUrl};
 impl Subscription {
     /// The views must be asked for a name, as the client wrote it (F-07).
     pub(super) fn begin_want(&mut self, text: &Name) {
+        self.want.spell(text, self.reader.type_url());
         let name = self.want.meaning(text).clone();
         let written = name.written(text.as_str());
         self.want_target(Target::Name(name), written, true);

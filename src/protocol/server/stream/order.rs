@@ -166,8 +166,13 @@ impl Server {
         };
         let (nonces, settings) = (&mut self.nonces, &*self.settings);
         let step = one.with_sight(sight, |one, slot| {
-            let attempt = Attempt::new((slot, answers), nonces, settings, removals, now);
-            one.poll(&mut attempt.holding_changes(changes))
+            one.poll(&mut Attempt::new(
+                (slot, answers),
+                nonces,
+                settings,
+                (removals, changes),
+                now,
+            ))
         });
         if let Step::Send(_, clusters) = &step
             && !clusters.is_empty()

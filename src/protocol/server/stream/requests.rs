@@ -74,7 +74,7 @@ impl Server {
             entries.take_if(|entries| !one.go_on(entries, *bound, faults, answers, now));
         }
         // Checked before the names over the limit are requested from any server. Names that end make room for new ones.
-        self.check_count(entries.as_ref().map_or(0, Entries::spare))?;
+        self.check_count(entries.as_ref())?;
         Ok(entries.is_some())
     }
 
@@ -115,9 +115,10 @@ impl Server {
         Ok(bound)
     }
 
-    /// Checks that the client has no more names than its limit and `spare` allow.
-    fn check_count(&self, spare: usize) -> Result<(), End> {
-        let count = self.names();
+    /// Checks that the client has no more names than its limit and what is left of a request allow.
+    fn check_count(&self, left: Option<&Entries>) -> Result<(), End> {
+        let (spare, unread) = left.map_or((0, 0), |left| (left.spare(), left.versions()));
+        let count = self.names() + unread;
         let max = self.settings.limits.names_per_stream;
         if max > 0 && count > max.saturating_add(spare) {
             return Err(End::limit(
