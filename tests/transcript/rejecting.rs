@@ -30,7 +30,7 @@ fn rejected_and_repaired() {
 /// E-26: who rejects a change keeps what it had, and needs no other content in its place. Who never had any does, until it accepts one.
 #[test]
 fn what_is_kept_after_a_rejection() {
-    for (asked, absent) in EVERYTHING {
+    for (asked, _, absent) in EVERYTHING {
         delta(&format!(
             "
             origin put cds a@1

@@ -6,12 +6,12 @@ use crate::story::{EVERYTHING, both, delta, sotw};
 /// sent again if it comes back while that is on its way.
 #[test]
 fn what_goes_and_comes_back_beside_a_change() {
-    for (asked, _) in EVERYTHING {
+    for (asked, error, _) in EVERYTHING {
         sotw(&format!(
             "
             origin put rds a@1 b@1
             client subscribe rds {asked}
-            client <- rds [a@1 b@1], ack
+            client <- rds [a@1 b@1]{error}, ack
             origin drop rds b, put rds a@2
             client <- rds [a@2]
             origin put rds b@1
