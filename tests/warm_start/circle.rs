@@ -41,8 +41,8 @@ fn asks(stream: &mut Delta) {
     });
 }
 
-/// K-25, G-19: on either side, the relay that gets its own request back refuses it, and the relay that asked shows that. Clients
-/// keep what they have, and resources outside of the loop are still updated.
+/// K-25, G-19: on either side, the relay that gets its own request back refuses it, and the relay that asked shows that, and says it
+/// to who asked for the name. Clients keep what they have, and resources outside of the loop are still updated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_loop_that_is_closed_late() {
     for asker in 0..2 {
@@ -68,7 +68,13 @@ async fn a_loop_that_is_closed_late() {
                 .then_some(())
         })
         .await;
-        for (mut stream, files) in [at_first, at_second].into_iter().zip(&files) {
+        for (at, (mut stream, files)) in [at_first, at_second].into_iter().zip(&files).enumerate() {
+            if at == asker {
+                let told = stream.whole().await;
+                assert!(told.resources.is_empty() && told.removed_resources.is_empty());
+                let error = told.resource_errors[0].error_detail.as_ref().unwrap();
+                assert!(error.message.contains("loop"), "{}", error.message);
+            }
             assert!(stream.is_silent().await, "nothing is taken away");
             write(files, 2);
             let got = stream.next().await;
