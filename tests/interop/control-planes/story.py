@@ -121,6 +121,7 @@ class Story:
         """A listener on a port that is in use: both Envoys reject it, go on with the rest, and accept the repair."""
         bad = {"shop": 8080, "cart": OCCUPIED}
         self.change("a listener is rejected", "red", has('"error_state"'), bad, {"shop": [9002], "cart": [9003]})
+        eventually("the control plane hears of it from the relay", lambda: self.heard()[1], 2)
         self.change("others go on", "red", has(port(9004), but=port(9002)), backends={"shop": [9004], "cart": [9003]})
         rejections = [proxy.stat("listener_manager.lds.update_rejected") for proxy in self.twins["red"].pair]
         # B-22: what was rejected together with others is tried once more, alone.
@@ -130,7 +131,6 @@ class Story:
         if counted != rejections[1]:
             raise Failed(f"the Envoy rejected {rejections[1]} listener updates, the relay counted {counted}")
         self.rejections = rejections
-        eventually("the control plane hears of it from the relay", lambda: self.heard()[1], 10)
         self.told = self.heard()
         self.change("it is repaired", "red", has(port(8083), but='"error_state"'), {"shop": 8080, "cart": 8083})
         if self.heard() != self.told:
