@@ -114,19 +114,14 @@ pub fn acknowledgement(mut request: &[u8]) -> Option<(&[u8], &[u8])> {
     (!nonce.is_empty()).then_some((type_url, nonce))
 }
 
-/// Returns where the first field ends of those that end after so many bytes.
+/// Returns the first end of a field that is not before `bytes`. It is the end of the request if there is no such field.
 ///
 /// # Errors
 /// When the request is not valid protobuf up to there.
 pub fn end_after(request: &Pieces, bytes: usize) -> Result<usize, Malformed> {
     let (all, mut rest) = (request.remaining(), request.clone());
     while all - rest.remaining() < bytes && rest.has_remaining() {
-        let (_, wire_type) = decode_key(&mut rest).map_err(|_| Malformed)?;
-        let length = length(wire_type, &mut rest)?;
-        if length > rest.remaining() {
-            return Err(Malformed);
-        }
-        rest.advance(length);
+        skip(&mut rest)?;
     }
     Ok(all - rest.remaining())
 }
@@ -151,17 +146,23 @@ fn find(request: &mut impl Buf, number: u32, bytes_max: usize) -> Option<[usize;
     let all = request.remaining();
     while request.has_remaining() {
         let start = all - request.remaining();
-        let (key, wire_type) = decode_key(request).ok()?;
-        let length = length(wire_type, request).ok()?;
-        if length > request.remaining() {
-            return None;
-        }
-        request.advance(length);
+        let (key, length) = skip(request).ok()?;
         if key == number && length > bytes_max {
             return Some([start, length, all - request.remaining()]);
         }
     }
     None
+}
+
+/// Skips a field. Returns its number, and the length of its content.
+fn skip(bytes: &mut impl Buf) -> Result<(u32, usize), Malformed> {
+    let (number, wire_type) = decode_key(bytes).map_err(|_| Malformed)?;
+    let length = length(wire_type, bytes)?;
+    if length > bytes.remaining() {
+        return Err(Malformed);
+    }
+    bytes.advance(length);
+    Ok((number, length))
 }
 
 /// Calls `see` with the number of every length-delimited field, its length, and the bytes from its content on, until `left` bytes are left.

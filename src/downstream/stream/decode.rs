@@ -90,7 +90,8 @@ pub(super) fn bounded(
     Ok(scan)
 }
 
-fn malformed(message: &Pieces) -> Status {
+/// The message is no protobuf message.
+pub(super) fn malformed(message: &Pieces) -> Status {
     Status::invalid_argument(format!(
         "the request of {} bytes is not a protobuf message",
         message.remaining()

@@ -7,6 +7,7 @@ use bytes::Buf as _;
 use prost::Message;
 use tonic::Status;
 
+use super::decode::malformed;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::proto::google::rpc::Status as Detail;
 use crate::wire::{Pieces, Scan, around, end_after};
@@ -76,8 +77,7 @@ impl<M: Rejects> Decoding<M> {
         let wrong = |error| Status::invalid_argument(format!("the request cannot be decoded: {error}"));
         let end = match self.left.remaining() <= PART_BYTES {
             true => PART_BYTES,
-            false => end_after(&self.left, PART_BYTES)
-                .map_err(|_| Status::invalid_argument("the request is not a protobuf message"))?,
+            false => end_after(&self.left, PART_BYTES).map_err(|_| malformed(&self.left))?,
         };
         let part = self.left.split_to(end);
         part.merge_into(&mut self.request).map_err(wrong)?;

@@ -146,6 +146,21 @@ impl Case {
         until(|| nacks() >= count, || "no rejection".to_owned()).await;
     }
 
+    /// Three clients are sent other content, the last two reject it, and it is condemned. The first one has not answered.
+    async fn condemned_by_two(&self) -> Vec<Subscriber> {
+        let mut clients = self.content_with(&["one", "two", "three"]).await;
+        self.settles().await;
+        self.put("new");
+        for client in &mut clients {
+            assert_eq!(client.next().await.unwrap().bodies, ["new"]);
+        }
+        for client in clients.iter_mut().skip(1) {
+            client.nack("a: no");
+        }
+        self.holds(1).await;
+        clients
+    }
+
     /// Waits until so many contents are condemned.
     async fn holds(&self, count: usize) {
         let view = self.relay.view();
@@ -293,16 +308,7 @@ async fn one_acceptance_is_enough() {
 #[tokio::test]
 async fn a_late_acceptance_ends_it() {
     let case = Case::new((Dialect::Delta, RDS, &["a"]));
-    let mut clients = case.content_with(&["one", "two", "three"]).await;
-    case.settles().await;
-    case.put("new");
-    for client in &mut clients {
-        assert_eq!(client.next().await.unwrap().bodies, ["new"]);
-    }
-    for client in clients.iter_mut().skip(1) {
-        client.nack("a: no");
-    }
-    case.holds(1).await;
+    let mut clients = case.condemned_by_two().await;
     clients[0].ack();
     case.holds(0).await;
     // All keep what they hold.

@@ -101,16 +101,7 @@ async fn what_was_released_meanwhile() {
 #[tokio::test]
 async fn what_was_accepted_meanwhile() {
     let case = case(Dialect::Delta);
-    let mut clients = case.content_with(&["one", "two", "three"]).await;
-    case.acks_reach(3).await;
-    case.put("new");
-    for client in &mut clients {
-        assert_eq!(client.next().await.unwrap().bodies, ["new"]);
-    }
-    for client in clients.iter_mut().skip(1) {
-        client.nack("a: no");
-    }
-    case.holds(1).await;
+    let mut clients = case.condemned_by_two().await;
     let second = fail(&case, "new", 3).await;
     condemns(&second, 1).await;
     clients[0].ack();
