@@ -13,9 +13,14 @@ use prost::{DecodeError, Message};
 pub struct Pieces {
     /// Empty only if nothing is left.
     first: Bytes,
-    rest: VecDeque<Bytes>,
-    /// The bytes of `rest`.
-    rest_bytes: usize,
+    rest: Option<Box<Rest>>,
+}
+
+/// What comes after the first piece: never nothing.
+#[derive(Clone, Debug, Default)]
+struct Rest {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
 }
 
 /// How large the pieces of a large message are.
@@ -26,7 +31,7 @@ impl Pieces {
     #[must_use]
     #[inline]
     pub fn whole(&self) -> Option<&[u8]> {
-        self.rest.is_empty().then_some(&*self.first)
+        self.rest.is_none().then_some(&*self.first)
     }
 
     /// Decodes all that is left, into what a message holds already. One piece is decoded as its bytes: to look for further pieces at each
@@ -35,9 +40,9 @@ impl Pieces {
     /// # Errors
     /// It is no such message.
     pub fn merge_into(self, message: &mut impl Message) -> Result<(), DecodeError> {
-        match self.rest.is_empty() {
-            true => message.merge(self.first),
-            false => message.merge(self),
+        match self.whole() {
+            Some(whole) => message.merge(whole),
+            None => message.merge(self),
         }
     }
 
@@ -65,7 +70,8 @@ impl Pieces {
     /// Adds another message to the end.
     pub fn append(&mut self, other: Self) {
         self.push(other.first);
-        other.rest.into_iter().for_each(|piece| self.push(piece));
+        let rest = other.rest.into_iter().flat_map(|rest| rest.pieces);
+        rest.for_each(|piece| self.push(piece));
     }
 
     /// Adds a piece to the end.
@@ -73,8 +79,9 @@ impl Pieces {
         if self.first.is_empty() {
             self.first = piece;
         } else if !piece.is_empty() {
-            self.rest_bytes += piece.len();
-            self.rest.push_back(piece);
+            let rest = self.rest.get_or_insert_default();
+            rest.bytes += piece.len();
+            rest.pieces.push_back(piece);
         }
     }
 
@@ -82,10 +89,12 @@ impl Pieces {
     #[inline]
     fn drop_read(&mut self) {
         if self.first.is_empty()
-            && let Some(next) = self.rest.pop_front()
+            && let Some(rest) = &mut self.rest
+            && let Some(next) = rest.pieces.pop_front()
         {
-            self.rest_bytes -= next.len();
+            rest.bytes -= next.len();
             self.first = next;
+            self.rest = self.rest.take().filter(|rest| !rest.pieces.is_empty());
         }
     }
 }
@@ -103,7 +112,7 @@ impl From<Bytes> for Pieces {
 impl Buf for Pieces {
     #[inline]
     fn remaining(&self) -> usize {
-        self.first.len() + self.rest_bytes
+        self.first.len() + self.rest.as_ref().map_or(0, |rest| rest.bytes)
     }
 
     #[inline]
@@ -115,7 +124,7 @@ impl Buf for Pieces {
     fn advance(&mut self, count: usize) {
         debug_assert!(count <= self.remaining(), "read past the end");
         let mut left = count;
-        while left > self.first.len() && !self.rest.is_empty() {
+        while left > self.first.len() && self.rest.is_some() {
             left -= self.first.len();
             self.first.clear();
             self.drop_read();

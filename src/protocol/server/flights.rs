@@ -85,6 +85,7 @@ impl Flights {
     }
 
     /// Takes the response with this number, if it is on its way.
+    #[inline]
     pub(super) fn settle(&mut self, number: u64) -> Option<Flight> {
         let at = self.open.iter().position(|flight| flight.nonce == number)?;
         let flight = self.open.remove(at);

@@ -348,12 +348,14 @@ pub fn field_len(number: u32, len: usize) -> usize {
 }
 
 /// Writes a length-delimited field.
+#[inline]
 pub fn put_field(into: &mut impl BufMut, number: u32, bytes: &[u8]) {
     put_key_len(into, number, bytes.len());
     into.put_slice(bytes);
 }
 
 /// Writes what comes before the content of a length-delimited field.
+#[inline]
 pub fn put_key_len(into: &mut impl BufMut, number: u32, len: usize) {
     // The own fields of a response are short: key and length take a byte each.
     if let (1..=15, Ok(short @ ..=127)) = (number, u8::try_from(len)) {

@@ -152,6 +152,7 @@ impl Subscription {
     }
 
     /// Returns the difference between what the wildcard has sent and its state; `None` if there is none.
+    #[inline]
     pub(super) fn difference(&self, slot: TypeSight<'_>, answers: &impl Answers) -> Option<Arc<Difference>> {
         let state = slot.wildcard().filter(|_| self.want.wildcard())?;
         let base = self.books.ledger().base();

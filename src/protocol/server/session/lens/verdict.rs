@@ -183,10 +183,10 @@ impl<'a> Lens<'_, 'a> {
         let meant = self.want.meaning(name);
         // B-31: an error has a name, so there is none for the empty name.
         let silent = || {
-            let absent = matches!(self.known(name), Some(Known::Absent(_)));
+            let absent = || matches!(self.known(name), Some(Known::Absent(_)));
             // K-16: a server that is silent takes nothing away; and the wildcard may bring it.
             let gone = || matches!(self.look(name, &self.books.ledger().get(name)), Look::Gone);
-            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent && gone()
+            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent() && gone()
         };
         let said = self.slot.error(meant);
         said.or_else(|| silent().then_some(&NOT_FOUND)).cloned()
