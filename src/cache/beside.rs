@@ -74,7 +74,9 @@ impl Standpoint {
     /// Returns the views from which those clients read what `of` has that read what `from` has from this view.
     fn find(&self, from: Option<&str>, of: Option<&str>) -> Vec<Neighbour> {
         let mut known = self.found.lock();
-        let mut same = known.iter().filter(|(a, b, _)| a.as_deref() == from && b.as_deref() == of);
+        let mut same = known
+            .iter()
+            .filter(|(a, b, _)| a.as_deref() == from && b.as_deref() == of);
         if let Some((_, _, found)) = same.next() {
             return found.clone();
         }

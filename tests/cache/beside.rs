@@ -31,10 +31,7 @@ impl Stage {
             ..Route::default()
         };
         let source = Arc::from("source");
-        let routes = Routes::new(
-            route([FIRST, LAST]),
-            [(source, route([FIRST_OF_SOURCE, LAST]))].into(),
-        );
+        let routes = Routes::new(route([FIRST, LAST]), [(source, route([FIRST_OF_SOURCE, LAST]))].into());
         Self {
             scopes: Arc::new(Scopes::new(Classes::default(), routes, settings(), 0)),
         }
@@ -49,7 +46,10 @@ impl Stage {
     /// A client begins to read these servers: of the names of old style, and of the source.
     fn client(&self, plain: usize, source: usize) -> Client {
         let claims = self.scopes.claims();
-        vec![self.seat(None, plain, &claims), self.seat(Some("source"), source, &claims)]
+        vec![
+            self.seat(None, plain, &claims),
+            self.seat(Some("source"), source, &claims),
+        ]
     }
 
     fn view(&self, server: usize) -> Arc<View> {
@@ -72,7 +72,14 @@ impl Stage {
 
     fn server(&self, place: Place) -> usize {
         let number = |view: &Arc<View>| Arc::as_ptr(view).addr();
-        let of = |at| self.scopes.all().iter().find(|view| number(view) == at).unwrap().server();
+        let of = |at| {
+            self.scopes
+                .all()
+                .iter()
+                .find(|view| number(view) == at)
+                .unwrap()
+                .server()
+        };
         place.map_or(LAST, of)
     }
 }
@@ -81,7 +88,9 @@ impl Stage {
 fn name(owner: Option<&str>) -> Name {
     match owner {
         None => "a".into(),
-        Some(authority) => format!("xdstp://{authority}/envoy.config.cluster.v3.Cluster/a").as_str().into(),
+        Some(authority) => format!("xdstp://{authority}/envoy.config.cluster.v3.Cluster/a")
+            .as_str()
+            .into(),
     }
 }
 

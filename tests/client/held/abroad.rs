@@ -187,10 +187,7 @@ fn a_cluster_that_the_routes_of_others_name() {
     for dialect in BOTH {
         let mut pair = usual(dialect);
         pair.put(EDS, "b", endpoints("b", 1));
-        pair.fall_back_to_aside(&[
-            (LDS, "l", listener("l", "r", 80)),
-            (RDS, "r", route("r", &["b"])),
-        ]);
+        pair.fall_back_to_aside(&[(LDS, "l", listener("l", "r", 80)), (RDS, "r", route("r", &["b"]))]);
         pair.remove(CDS, "a");
         pair.pass(Duration::from_secs(30));
         assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
@@ -233,7 +230,10 @@ fn what_others_read_of_the_same_source() {
     pair.aside.remove(CDS, "a");
     pair.aside.remove(EDS, "a");
     pair.pass(ms(500));
-    assert_eq!((pair.aside.served(CDS), pair.aside.served(EDS)), ("b".into(), String::new()));
+    assert_eq!(
+        (pair.aside.served(CDS), pair.aside.served(EDS)),
+        ("b".into(), String::new())
+    );
     assert_eq!(pair.main.served(CDS), "a all b");
 
     // The listeners of both lead to routes of this source.

@@ -321,9 +321,7 @@ impl References {
         let unknown = self.unknown.get_or_init(|| {
             let is_known = |name: &Name, source: &Source| {
                 let mut states = self.route_states();
-                states.any(|(place, half, state)| {
-                    state.known(name).is_some() && self.meet(place, (half, name), source)
-                })
+                states.any(|(place, half, state)| state.known(name).is_some() && self.meet(place, (half, name), source))
             };
             let all = self.routes.iter();
             let all = all.flat_map(|(name, sources)| sources.iter().map(move |source| (name, source)));
