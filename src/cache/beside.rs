@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::routes::Routes;
 use super::scopes::Scopes;
 use super::view::View;
@@ -18,6 +20,7 @@ pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<
         scopes: scopes.clone(),
         routes: scopes.routes(),
         view: view.clone(),
+        found: Mutex::default(),
     };
     if standpoint.routes.is_plain() {
         return None;
@@ -25,64 +28,99 @@ pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<
     if watching {
         standpoint.watch();
     }
-    let owners = standpoint.routes.owners().clone();
+    let (owners, here) = (standpoint.routes.owners().clone(), standpoint.here());
     let standpoint = Arc::new(standpoint);
     let reader = standpoint.clone();
-    let find = move |owner: Option<&str>| {
-        let read = reader.read(owner)?.into_iter();
-        Some(read.map(|view| neighbour(&view)).collect())
-    };
+    let find = move |from: Option<&str>, of: Option<&str>| reader.find(from, of);
     let wants = move |type_url: &TypeUrl, name: &Name| {
-        let owner = standpoint.routes.owners().of(type_url, Some(name));
-        match standpoint.read(owner) {
-            None => standpoint.view.demand().wants(type_url, name),
-            Some(others) => others.iter().any(|view| view.demand().wants(type_url, name)),
-        }
+        let read = standpoint.read(standpoint.routes.owners().of(type_url, Some(name)));
+        let wanting = read.iter().filter(|view| view.demand().wants(type_url, name));
+        wanting.map(|view| standpoint.number(view)).collect()
     };
-    Some(Beside::new(owners, find, wants))
+    Some(Beside::new(owners, here, find, wants))
 }
 
-fn neighbour(view: &Arc<View>) -> Neighbour {
-    Neighbour {
-        view: Arc::as_ptr(view).addr(),
-        cut: view.cut(),
-    }
-}
-
-/// A view among all others.
+/// A view among all others, for one turn of its writer.
 struct Standpoint {
     scopes: Arc<Scopes>,
     routes: Arc<Routes>,
     view: Arc<View>,
+    /// What was found before, by both owners.
+    found: Mutex<Vec<(Owner, Owner, Vec<Neighbour>)>>,
 }
+
+type Owner = Option<Arc<str>>;
 
 impl Standpoint {
     /// The writer is woken when something changes in a view that its clients read or may come to read, and when there is another one.
     fn watch(&self) {
         self.scopes.note_onlooker(&self.view);
-        let others = self.routes.all_owners().flat_map(|owner| self.open(owner));
-        for other in others.filter(|other| !Arc::ptr_eq(other, &self.view)) {
+        self.view.neighbours().note_onlooker(&self.view);
+        for other in self.routes.all_owners().flat_map(|owner| self.open(owner)) {
             other.neighbours().note_onlooker(&self.view);
         }
     }
 
-    /// Returns the views from which the clients of this one read what an owner has; if nobody reads any, the first that is there. `None`:
-    /// they read this view, and others of the list only stand by.
-    fn read(&self, owner: Option<&str>) -> Option<Vec<Arc<View>>> {
-        let open = self.open(owner);
-        let others = open.iter().filter(|other| !Arc::ptr_eq(other, &self.view));
-        let read: Vec<_> = others
-            .filter(|other| other.demand().is_read_for(owner))
-            .cloned()
-            .collect();
-        let own = self.routes.reads(owner, self.view.class(), self.view.server());
-        if own && (read.is_empty() || self.view.demand().is_read_for(owner)) {
-            return None;
+    /// Returns the owners whose names clients may read from this view.
+    fn here(&self) -> Vec<Owner> {
+        let (class, server) = (self.view.class(), self.view.server());
+        let is_shared = *class == class.shared();
+        let all = self.routes.all_owners();
+        let here = all.filter(|owner| self.routes.reads(*owner, class, server));
+        let here = here.filter(|owner| is_shared || !self.routes.is_shared(*owner));
+        here.map(|owner| owner.map(Arc::from)).collect()
+    }
+
+    /// Returns the views from which those clients read what `of` has that read what `from` has from this view.
+    fn find(&self, from: Option<&str>, of: Option<&str>) -> Vec<Neighbour> {
+        let mut known = self.found.lock();
+        let mut same = known
+            .iter()
+            .filter(|(a, b, _)| a.as_deref() == from && b.as_deref() == of);
+        if let Some((_, _, found)) = same.next() {
+            return found.clone();
         }
-        match read.is_empty() {
-            true => Some(open.into_iter().take(1).collect()),
-            false => Some(read),
+        let neighbour = |view: &Arc<View>| Neighbour {
+            view: self.number(view),
+            cut: view.cut(),
+        };
+        let found: Vec<_> = self.read_by(from, of).iter().map(neighbour).collect();
+        known.push((from.map(Arc::from), of.map(Arc::from), found.clone()));
+        found
+    }
+
+    fn read_by(&self, from: Option<&str>, of: Option<&str>) -> Vec<Arc<View>> {
+        if from == of {
+            return vec![self.view.clone()];
         }
+        let all = self.read(of);
+        // Otherwise all clients that read the one also read the other.
+        if all.len() < 2 || self.read(from).len() < 2 {
+            return all;
+        }
+        let connections = self.view.demand().connections_of(from);
+        let joint = all.iter().filter(|view| view.demand().is_read_on(of, &connections));
+        let joint: Vec<_> = joint.cloned().collect();
+        // A client can read each on a connection of its own.
+        if joint.is_empty() { all } else { joint }
+    }
+
+    /// Returns the views from which clients read what an owner has, by priority; if nobody reads any, this one, or else the first that is
+    /// there.
+    fn read(&self, owner: Option<&str>) -> Vec<Arc<View>> {
+        let mut open = self.open(owner);
+        let is_read: Vec<bool> = open.iter().map(|view| view.demand().is_read_for(owner)).collect();
+        if is_read.contains(&true) {
+            let mut is_read = is_read.into_iter();
+            open.retain(|_| is_read.next() == Some(true));
+            return open;
+        }
+        let own = open.iter().position(|view| Arc::ptr_eq(view, &self.view));
+        open.into_iter().skip(own.unwrap_or(0)).take(1).collect()
+    }
+
+    fn number(&self, view: &Arc<View>) -> Option<usize> {
+        (!Arc::ptr_eq(view, &self.view)).then(|| Arc::as_ptr(view).addr())
     }
 
     /// Returns the views at the servers of an owner, by priority. A view that all classes share has the clients of all of them.

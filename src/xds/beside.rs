@@ -7,23 +7,25 @@ use std::sync::Arc;
 
 use super::{Cut, Name, Owners, ServerState, TypeUrl};
 
-/// Finds the views from which clients read what an owner has; `None`: they read the view itself.
-type Find = dyn Fn(Option<&str>) -> Option<Vec<Neighbour>> + Send + Sync;
-/// Whether a client wants this very name now.
-type Wants = dyn Fn(&TypeUrl, &Name) -> bool + Send + Sync;
+/// Finds the views from which those clients read what the second owner has that read what the first one has from the view itself.
+type Find = dyn Fn(Option<&str>, Option<&str>) -> Vec<Neighbour> + Send + Sync;
+/// Finds the views in which a client wants this very name now.
+type Wants = dyn Fn(&TypeUrl, &Name) -> Vec<Option<usize>> + Send + Sync;
 
-/// What the clients of a view read of other servers (D-11, D-12).
+/// What the clients of a view read of other servers (D-11, D-12). What one owner has, a client reads from one view.
 pub struct Beside {
     owners: Owners,
+    /// Those whose names clients may read from the view itself.
+    here: Vec<Option<Arc<str>>>,
     find: Box<Find>,
     wants: Box<Wants>,
 }
 
-/// A view beside.
+/// A view from which clients read.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// A number that no other view has at the same time.
-    pub view: usize,
+    /// A number that no other view has at the same time; `None`: the view itself.
+    pub view: Option<usize>,
     /// What it has now.
     pub cut: Arc<Cut>,
 }
@@ -36,35 +38,46 @@ pub struct ViewPlace {
 }
 
 impl Beside {
-    /// Looks things up in this way, among what these owners have.
+    /// Looks things up in this way, among what these owners have. Clients may read what those in `here` have from the view itself.
     #[must_use]
     pub fn new(
         owners: Owners,
-        find: impl Fn(Option<&str>) -> Option<Vec<Neighbour>> + Send + Sync + 'static,
-        wants: impl Fn(&TypeUrl, &Name) -> bool + Send + Sync + 'static,
+        here: Vec<Option<Arc<str>>>,
+        find: impl Fn(Option<&str>, Option<&str>) -> Vec<Neighbour> + Send + Sync + 'static,
+        wants: impl Fn(&TypeUrl, &Name) -> Vec<Option<usize>> + Send + Sync + 'static,
     ) -> Self {
         Self {
             owners,
+            here,
             find: Box::new(find),
             wants: Box::new(wants),
         }
     }
 
-    /// Returns the cuts of other servers from which clients read this, one at least; `None`: they read it from their own view. Clients of
-    /// one view can read several: those of a canary, and others.
+    /// Returns the views from which clients read this, one at least, of those clients that read what `from` has from the view itself. They
+    /// can be several: some clients belong to a canary, or have fallen back to another server.
     #[must_use]
-    pub fn cuts(&self, type_url: &TypeUrl, name: &Name) -> Option<Vec<Arc<Cut>>> {
-        let found = (self.find)(self.owners.of(type_url, Some(name)))?;
+    pub fn views(&self, from: Option<&str>, type_url: &TypeUrl, name: &Name) -> Vec<Neighbour> {
+        let mut found = (self.find)(from, self.owners.of(type_url, Some(name)));
         if found.is_empty() {
             // Nobody has asked there, so nothing says that the server is away.
-            return Some(vec![Arc::new(Cut::default().with_server_state(ServerState::Open))]);
+            found.push(Neighbour {
+                view: Some(0),
+                cut: Arc::new(Cut::default().with_server_state(ServerState::Open)),
+            });
         }
-        Some(found.into_iter().map(|neighbour| neighbour.cut).collect())
+        found
     }
 
     /// Whether a client wants this very name now.
     #[must_use]
     pub fn wants(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        !self.wanting(type_url, name).is_empty()
+    }
+
+    /// Returns the views in which a client wants this very name now, by their numbers.
+    #[must_use]
+    pub fn wanting(&self, type_url: &TypeUrl, name: &Name) -> Vec<Option<usize>> {
         (self.wants)(type_url, name)
     }
 
@@ -74,14 +87,18 @@ impl Beside {
         &self.owners
     }
 
-    /// Returns all that clients read elsewhere.
+    /// Returns all that clients read elsewhere that read what another owner has from the view itself.
     #[must_use]
     pub fn all(&self) -> BTreeMap<ViewPlace, Arc<Cut>> {
         let mut all = BTreeMap::new();
         for owner in self.owners.all() {
-            for Neighbour { view, cut } in (self.find)(owner.map(|owner| &**owner)).unwrap_or_default() {
-                let owner = owner.cloned();
-                all.insert(ViewPlace { owner, view }, cut);
+            let others = self.here.iter().map(Option::as_deref);
+            let others = others.filter(|other| *other != owner.map(|owner| &**owner));
+            for Neighbour { view, cut } in others.flat_map(|other| (self.find)(other, owner.map(|owner| &**owner))) {
+                if let Some(view) = view {
+                    let owner = owner.cloned();
+                    all.insert(ViewPlace { owner, view }, cut);
+                }
             }
         }
         all

@@ -1,5 +1,6 @@
 //! The cache, from outside: which sessions it wakes, what it asks upstream for, and what is left afterwards.
 
+mod beside;
 mod class_rules;
 mod collections;
 mod condemned;

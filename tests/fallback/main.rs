@@ -7,6 +7,7 @@
 )]
 
 mod choice;
+mod reasons;
 mod stage;
 mod stories;
 mod wakes;

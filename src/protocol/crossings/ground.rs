@@ -5,7 +5,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::guard::references;
-use xds::{Beside, Cut, Kind, Name, Resource, TypeUrl};
+use xds::{Beside, Cut, Kind, Name, Neighbour, Resource, TypeUrl};
 
 static CLUSTERS: LazyLock<TypeUrl> =
     LazyLock::new(|| TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster"));
@@ -21,59 +21,63 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Returns the first of these clusters that is not ready. One counts if it or its endpoints come from another source, and if clients
-    /// get it without the change: by a wildcard, or because one has asked for it. Who asks for a cluster only once a route names it
-    /// could wait for ever.
-    pub(super) fn find(clusters: &[Name], own: &Cut, beside: &Beside) -> Option<Self> {
-        clusters.iter().find_map(|cluster| Self::of(cluster, own, beside))
+    /// Returns the first of these clusters, which a resource names, that is not ready for clients that have that resource. One counts if it
+    /// or its endpoints come from another source, and if clients get it without the change: by a wildcard, or because one has asked for it.
+    /// Who asks for a cluster only once a route names it could wait for ever.
+    pub(super) fn find(
+        (type_url, name): (&TypeUrl, &Name),
+        clusters: &[Name],
+        own: &Cut,
+        beside: &Beside,
+    ) -> Option<Self> {
+        let from = beside.owners().of(type_url, Some(name));
+        clusters.iter().find_map(|cluster| {
+            let wanting = beside.wanting(&CLUSTERS, cluster);
+            let read = beside.views(from, &CLUSTERS, cluster);
+            let mut all = read.iter();
+            all.find_map(|at| Self::at(cluster, (at, wanting.contains(&at.view)), from, (own, beside)))
+        })
     }
 
-    fn of(cluster: &Name, own: &Cut, beside: &Beside) -> Option<Self> {
-        let others = beside.cuts(&CLUSTERS, cluster);
-        let crosses = others.is_some();
-        let wanted = beside.wants(&CLUSTERS, cluster);
-        let others = others.unwrap_or_default();
-        let mut cuts = others
-            .iter()
-            .map(|cut| &**cut)
-            .chain(if crosses { None } else { Some(own) });
-        cuts.find_map(|cut| Self::of_cut(cluster, cut, (crosses, wanted), own, beside))
-    }
-
-    /// Returns what is not there for the clients that read this cut; `crosses`: another server has said it.
-    fn of_cut(cluster: &Name, cut: &Cut, (crosses, wanted): (bool, bool), own: &Cut, beside: &Beside) -> Option<Self> {
-        let other = crosses.then_some(cut);
+    /// Returns what is not there for the clients that read the cluster from this view.
+    fn at(
+        cluster: &Name,
+        (at, wanted): (&Neighbour, bool),
+        from: Option<&str>,
+        (own, beside): (&Cut, &Beside),
+    ) -> Option<Self> {
+        let cut = cut(at, own);
         let covered = cluster.authority().is_none() && cut.slot(&CLUSTERS).is_some_and(|slot| slot.wildcard.is_some());
         if !covered && !wanted {
             return None;
         }
+        // What a server says of both is in its own order.
+        let crosses = |there: &Neighbour| at.view.is_some() || there.view.is_some();
+        let endpoints_at = |name: &Name| {
+            let owners = beside.owners();
+            match owners.of(&ENDPOINTS, Some(name)) == owners.of(&CLUSTERS, Some(cluster)) {
+                true => vec![at.clone()],
+                false => beside.views(from, &ENDPOINTS, name),
+            }
+        };
         let Some(found) = resource(cut, &CLUSTERS, cluster) else {
             // The endpoints of a cluster mostly have its name.
-            let crosses = crosses || beside.cuts(&ENDPOINTS, cluster).is_some();
-            return crosses.then(|| Self::missing_at(&CLUSTERS, cluster, other));
+            let crosses = endpoints_at(cluster).iter().any(crosses);
+            return crosses.then(|| Self::missing_at(&CLUSTERS, cluster, at));
         };
         let endpoints = found.endpoints()?;
-        match beside.cuts(&ENDPOINTS, endpoints) {
-            Some(theirs) => {
-                let mut lacking = theirs
-                    .iter()
-                    .filter(|cut| resource(cut, &ENDPOINTS, endpoints).is_none());
-                let lacking = lacking.next()?;
-                Some(Self::missing_at(&ENDPOINTS, endpoints, Some(lacking)))
-            }
-            None if crosses && resource(own, &ENDPOINTS, endpoints).is_none() => {
-                Some(Self::missing_at(&ENDPOINTS, endpoints, None))
-            }
-            None => None,
-        }
+        let theirs = endpoints_at(endpoints);
+        let mut crossing = theirs.iter().filter(|there| crosses(there));
+        let lacking = crossing.find(|there| resource(self::cut(there, own), &ENDPOINTS, endpoints).is_none())?;
+        Some(Self::missing_at(&ENDPOINTS, endpoints, lacking))
     }
 
     /// The view's own server is there: it has just spoken.
-    fn missing_at(type_url: &'static TypeUrl, name: &Name, at: Option<&Cut>) -> Self {
+    fn missing_at(type_url: &'static TypeUrl, name: &Name, at: &Neighbour) -> Self {
         Self {
             type_url,
             name: name.clone(),
-            away: at.is_some_and(|cut| !cut.server_state().reachable()),
+            away: at.view.is_some() && !at.cut.server_state().reachable(),
         }
     }
 
@@ -97,6 +101,11 @@ pub(super) fn newly_named(kind: Kind, served: Option<&Arc<Resource>>, new: &Reso
     let after = references(kind, new).map_or(&[][..], |found| &found.clusters);
     let newly = after.iter().filter(|name| before.binary_search(name).is_err());
     newly.cloned().collect()
+}
+
+/// Returns what a view has; `own` is what the view itself has once all is published.
+fn cut<'a>(at: &'a Neighbour, own: &'a Cut) -> &'a Cut {
+    if at.view.is_none() { own } else { &at.cut }
 }
 
 fn resource<'a>(cut: &'a Cut, type_url: &TypeUrl, name: &Name) -> Option<&'a Arc<Resource>> {

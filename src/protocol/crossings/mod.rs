@@ -160,7 +160,7 @@ impl Crossings {
             served.and_then(|served| served.resource(&item.1)),
             &content,
         );
-        let Some(ground) = Ground::find(&clusters, after, beside) else {
+        let Some(ground) = Ground::find((&half.0, &item.1), &clusters, after, beside) else {
             self.end(&item, HoldEnd::Server);
             return Some(update);
         };
@@ -210,7 +210,8 @@ impl Crossings {
         let mut going: Vec<(Item, HoldEnd)> = Vec::new();
         let (bound, unready) = (self.bound, self.unready);
         for (item, crossing) in &mut self.waiting {
-            let ground = beside.and_then(|beside| Ground::find(&crossing.clusters, &after, beside));
+            let find = |beside| Ground::find((&item.0.0, &item.1), &crossing.clusters, &after, beside);
+            let ground = beside.and_then(find);
             let end = match ground {
                 _ if crossing.released => HoldEnd::Person,
                 _ if unready.is_zero() => HoldEnd::Settings,

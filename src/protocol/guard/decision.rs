@@ -95,7 +95,7 @@ impl Guard {
     /// while only.
     fn of_endpoints(&self, item: &Item, now: Instant) -> Option<(Item, bool)> {
         let over = self.held.get(item)?.said() + self.bound <= now;
-        let found = self.references.of_endpoints(&item.1);
+        let found = self.references.of_endpoints(item);
         found.filter(|(_, said)| !(*said && over))
     }
 
@@ -122,12 +122,12 @@ impl Guard {
         if referred && removal.follows(now) && !over {
             let source = match stage {
                 Stage::Listeners => None,
-                Stage::Routes => self.references.of_route(&item.1, &self.held),
-                Stage::Clusters => self.references.of_cluster(&item.1, wanted, &self.held),
-                Stage::Members => self.references.of_member(&item.1, &self.held, now),
+                Stage::Routes => self.references.of_route(item, None, &self.held),
+                Stage::Clusters => self.references.of_cluster(item, wanted, &self.held),
+                Stage::Members => self.references.of_member(item, &self.held, now),
                 Stage::Endpoints => {
                     let own = self.held.clusters_of(&item.1).next().cloned();
-                    let own = own.or_else(|| self.references.of_older_endpoints(&item.1));
+                    let own = own.or_else(|| self.references.of_older_endpoints(item));
                     own.map(|cluster| (cluster, false))
                         .or_else(|| self.of_endpoints(item, now))
                 }

@@ -6,7 +6,7 @@ use xds::Dialect;
 
 use super::BOTH;
 use super::pair::Pair;
-use super::plane::{cluster, endpoints, listener, proxy, route, served_by};
+use super::plane::{aggregate, cluster, endpoints, listener, proxy, route, served_by};
 use super::stand_ins::{acquit, condemn};
 use crate::{CDS, EDS, LDS, RDS, ms};
 
@@ -179,6 +179,69 @@ fn endpoints_of_an_older_cluster_elsewhere() {
     acquit(&mut pair.main);
     pair.exchange();
     assert_eq!(pair.aside.served(EDS), "");
+}
+
+/// Some clients have fallen back, and read routes from the server of the clusters as well. The routes of the others count, too.
+#[test]
+fn a_cluster_that_the_routes_of_others_name() {
+    for dialect in BOTH {
+        let mut pair = usual(dialect);
+        pair.put(EDS, "b", endpoints("b", 1));
+        pair.fall_back_to_aside(&[(LDS, "l", listener("l", "r", 80)), (RDS, "r", route("r", &["b"]))]);
+        pair.remove(CDS, "a");
+        pair.pass(Duration::from_secs(30));
+        assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
+        assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
+        pair.lead(&["b"]);
+        pair.exchange();
+        assert_eq!(pair.aside.served(CDS), "b", "{dialect:?}");
+        // What their routes lead to stays, whatever the others have.
+        pair.lead(&["c"]);
+        pair.remove(CDS, "b");
+        pair.pass(Duration::from_secs(30));
+        assert_eq!(pair.aside.served(CDS), "b", "{dialect:?}");
+    }
+
+    // Those that have fallen back are about to ask for a route that the others have.
+    let mut pair = usual(Dialect::Delta);
+    pair.fall_back_to_aside(&[(LDS, "l", listener("l", "r", 80))]);
+    pair.remove(CDS, "b");
+    pair.pass(ms(1500));
+    assert_eq!(pair.aside.served(CDS), "a b");
+    pair.pass(ms(1000));
+    assert_eq!(pair.aside.served(CDS), "a");
+}
+
+/// What one source has, a client reads from one server: what the others read of the same source at another one does not count.
+#[test]
+fn what_others_read_of_the_same_source() {
+    let mut pair = Pair::new(Dialect::Delta, &[RDS], &[(CDS, "*")]);
+    pair.put(CDS, "all", aggregate("all", &["a"]));
+    pair.put(LDS, "p", proxy("p", "a", 81));
+    pair.fall_back_to_aside(&[
+        (LDS, "l", listener("l", "r", 80)),
+        (RDS, "r", route("r", &["b"])),
+        (RDS, "s", route("s", &["b"])),
+        (CDS, "a", cluster("a")),
+        (CDS, "b", cluster("b")),
+        (EDS, "a", endpoints("a", 1)),
+    ]);
+    condemn(&mut pair.main, CDS, "a", served_by("a", "new"));
+    pair.aside.remove(CDS, "a");
+    pair.aside.remove(EDS, "a");
+    pair.pass(ms(500));
+    assert_eq!(
+        (pair.aside.served(CDS), pair.aside.served(EDS)),
+        ("b".into(), String::new())
+    );
+    assert_eq!(pair.main.served(CDS), "a all b");
+
+    // The listeners of both lead to routes of this source.
+    pair.put(LDS, "m", listener("m", "s", 82));
+    pair.exchange();
+    pair.aside.remove(RDS, "s");
+    pair.pass(Duration::from_secs(30));
+    assert_eq!(pair.aside.why(RDS, "s"), "referenced by lds m");
 }
 
 /// A reload takes the source away, or brings one: what it has counts as long as clients read it.

@@ -52,6 +52,47 @@ fn at_most_for_the_order_gate() {
     }
 }
 
+/// Some clients have fallen back, and read the endpoints from the server of the routes. The others do not have them yet.
+#[test]
+fn until_all_have_the_endpoints() {
+    for dialect in BOTH {
+        let mut pair = usual(dialect);
+        pair.fall_back_to_main(&[None]);
+        pair.main.upstream.want(EDS, "b");
+        pair.main.put(EDS, "b", endpoints("b", 1));
+        pair.lead(&["b"]);
+        pair.pass(ms(1500));
+        assert!(pair.leads(&["a"]), "{dialect:?}");
+        pair.put(EDS, "b", endpoints("b", 1));
+        pair.exchange();
+        assert!(pair.leads(&["b"]), "{dialect:?}");
+    }
+
+    // Who has fallen back reads both from one server, which says them in its own order.
+    let mut pair = usual(Dialect::Delta);
+    pair.fall_back_to_main(&[None]);
+    pair.put(EDS, "b", endpoints("b", 1));
+    pair.exchange();
+    pair.lead(&["b"]);
+    assert!(pair.leads(&["b"]));
+}
+
+/// Only those that have fallen back have asked for the cluster: nobody else would ask for it before the route leads there.
+#[test]
+fn clusters_that_only_some_ask_for() {
+    for (asking, waits) in [(&[None][..], false), (&[None, Some(1)], true)] {
+        let mut pair = Pair::new(Dialect::Delta, &[CDS, EDS], &[(CDS, "a")]);
+        pair.fall_back_to_main(asking);
+        pair.leased.lock().unwrap().insert("far".to_owned());
+        for (kind, body) in [(CDS, cluster("far")), (EDS, endpoints("far", 1))] {
+            pair.main.upstream.want(kind, "far");
+            pair.main.put(kind, "far", body);
+        }
+        pair.lead(&["far"]);
+        assert_eq!(pair.leads(&["a"]), waits);
+    }
+}
+
 /// Its server is away: a minute at most. When it is back, it has as long to answer as any.
 #[test]
 fn while_the_server_is_away() {

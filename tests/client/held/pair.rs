@@ -42,8 +42,8 @@ impl Pair {
         let (mut main, mut aside) = (Stage::new(dialect, USUAL, &here), Stage::new(dialect, USUAL, &there));
         let shown: [Shown; 2] = std::array::from_fn(|_| Arc::new(Mutex::new(vec![Arc::default()])));
         let leased = Arc::new(Mutex::new(BTreeSet::from(["r".to_owned()])));
-        main.beside = Some((crossings(), beside(&shown[1], true, &theirs, &leased)));
-        aside.beside = Some((crossings(), beside(&shown[0], false, &theirs, &leased)));
+        main.beside = Some((crossings(), Others::of(&shown[1]).beside(true, &theirs, &leased)));
+        aside.beside = Some((crossings(), Others::of(&shown[0]).beside(false, &theirs, &leased)));
         let there = there
             .iter()
             .map(|(kind, name)| (String::from(*kind), String::from(*name)));
@@ -74,9 +74,30 @@ impl Pair {
         let mut canary = Stage::new(self.aside.dialect, USUAL, &there);
         canary.upstream.now = self.aside.upstream.now;
         canary.plane.content = self.aside.plane.content.clone();
-        canary.beside = Some((crossings(), beside(&self.shown[0], false, &self.theirs, &self.leased)));
+        let others = Others::of(&self.shown[0]);
+        canary.beside = Some((crossings(), others.beside(false, &self.theirs, &self.leased)));
         self.canary = Some(Box::new(canary));
         self.pass(ms(500));
+    }
+
+    /// Some clients have fallen back to the server of most types, and read everything from it. In `asking`, they want what is leased.
+    pub(crate) fn fall_back_to_main(&mut self, asking: &[Option<usize>]) {
+        let mut others = Others::of(&self.shown[1]);
+        (others.own_counts, others.asking) = (true, asking.to_vec());
+        self.main.beside = Some((crossings(), others.beside(true, &self.theirs, &self.leased)));
+    }
+
+    /// The same for the server beside, which has these as well.
+    pub(crate) fn fall_back_to_aside(&mut self, has: &[(&str, &str, Bytes)]) {
+        let mut others = Others::of(&self.shown[0]);
+        others.own_counts = true;
+        self.aside.beside = Some((crossings(), others.beside(false, &self.theirs, &self.leased)));
+        for (kind, name, body) in has {
+            self.aside.upstream.want(kind, name);
+            self.aside.put(kind, name, body.clone());
+        }
+        self.pass(ms(3000));
+        self.aside.heard();
     }
 
     /// All servers of a type.
@@ -166,19 +187,52 @@ impl Pair {
     }
 }
 
-/// What clients read of the other source.
-fn beside(of: &Shown, is_main: bool, theirs: &BTreeSet<&'static str>, leased: &Arc<Mutex<BTreeSet<String>>>) -> Beside {
-    let (cuts, leased) = (of.clone(), leased.clone());
-    let full = |kind: &&str| (TypeUrl::new(kind).full_name().into(), Arc::from("#aside"));
-    let owners = Owners::new([], theirs.iter().map(full).collect::<BTreeMap<_, _>>());
-    let find = move |owner: Option<&str>| {
-        let elsewhere = owner.is_some() == is_main;
-        let cuts = cuts.lock().unwrap().clone();
-        let neighbours = (1..).zip(cuts).map(|(view, cut)| Neighbour { view, cut });
-        elsewhere.then(|| neighbours.collect())
-    };
-    let wants = move |_: &TypeUrl, name: &Name| leased.lock().unwrap().contains(name.as_str());
-    Beside::new(owners, find, wants)
+/// What clients read of the other source, from the point of one.
+struct Others {
+    shown: Shown,
+    /// Whether some of them read that from this server as well.
+    own_counts: bool,
+    /// The views in which they want what is leased.
+    asking: Vec<Option<usize>>,
+}
+
+impl Others {
+    fn of(shown: &Shown) -> Self {
+        Self {
+            shown: shown.clone(),
+            own_counts: false,
+            asking: vec![None, Some(1), Some(2)],
+        }
+    }
+
+    fn beside(self, is_main: bool, theirs: &BTreeSet<&'static str>, leased: &Arc<Mutex<BTreeSet<String>>>) -> Beside {
+        let leased = leased.clone();
+        let full = |kind: &&str| (TypeUrl::new(kind).full_name().into(), Arc::from("#aside"));
+        let owners = Owners::new([], theirs.iter().map(full).collect::<BTreeMap<_, _>>());
+        let mut here = vec![None, Some(Arc::from("#aside"))];
+        if !self.own_counts {
+            here.retain(|owner| owner.is_none() == is_main);
+        }
+        let (shown, own_counts) = (self.shown, self.own_counts);
+        let find = move |from: Option<&str>, of: Option<&str>| {
+            let own = Neighbour {
+                view: None,
+                cut: Arc::default(),
+            };
+            if from == of || of.is_none() == is_main {
+                return vec![own];
+            }
+            let others = (1..).map(Some).zip(shown.lock().unwrap().clone());
+            let others = others.map(|(view, cut)| Neighbour { view, cut });
+            others.chain(own_counts.then_some(own)).collect()
+        };
+        let asking = self.asking;
+        let wants = move |_: &TypeUrl, name: &Name| match leased.lock().unwrap().contains(name.as_str()) {
+            true => asking.clone(),
+            false => Vec::new(),
+        };
+        Beside::new(owners, here, find, wants)
+    }
 }
 
 fn crossings() -> Crossings {

@@ -59,12 +59,6 @@ impl Across<'_> {
         all.filter(move |reader| reader.zone(kind, name) == Some(at))
     }
 
-    /// Whether somebody reads here what an owner has: then that counts for all who read anything here, also for those that have moved to
-    /// another server of that owner.
-    fn is_read(&self, at: usize, owner: Option<&str>) -> bool {
-        self.origins[at].writer.view.demand().readers_of(owner).0 > 0
-    }
-
     /// D-12: a changed route leads to a cluster, and clients read that, or its endpoints, of another source.
     pub(super) fn check_led(&self, at: usize, route: &Name, cluster: &str, tally: &mut Tally) -> Result<(), Broken> {
         let name = Name::from(cluster);
@@ -86,15 +80,9 @@ impl Across<'_> {
                 Some(there) => there.endpoints().cloned(),
                 None => Some(name.clone()),
             };
-            // Where some read it from the view itself, that counts for all.
-            let counts = |kind: Type, name: &str| {
-                let owner = owner(kind, name, &reader.plan.sourced);
-                reader.zone(kind, name) == Some(at) || !self.is_read(at, owner.as_deref())
-            };
-            let endpoints = endpoints.filter(|of| counts(Type::Eds, of.as_str()));
             let endpoints = endpoints.and_then(|of| Some((reader.zone(Type::Eds, of.as_str())?, of)));
             let apart = endpoints.as_ref().is_some_and(|(zone, _)| *zone != at);
-            if !counts(Type::Cds, cluster) || clusters == at && !apart {
+            if clusters == at && !apart {
                 continue;
             }
             tally.hit(Rule::D12);
@@ -131,10 +119,8 @@ impl Across<'_> {
                 tally.hit(Rule::D11);
                 let in_use = |route: &&Arc<Resource>| {
                     let name = route.name();
-                    let owner = owner(Type::Rds, name.as_str(), &reader.plan.sourced);
                     reader.zone(Type::Rds, name.as_str()) == Some(zone)
                         && view.demand().wants(Type::Rds.type_url(), name)
-                        && !self.is_read(at, owner.as_deref())
                 };
                 let states = cut
                     .slot(Type::Rds.type_url())

@@ -138,6 +138,24 @@ impl Demand {
         sets.iter().any(|(_, seated)| is_reader(seated))
     }
 
+    /// Returns the connections of the sessions that read it for what one owner has, each as a number of its own, in order.
+    pub(crate) fn connections_of(&self, owner: Option<&str>) -> Vec<usize> {
+        let sets = self.sets.read();
+        let reading = sets.iter().map(|(_, seated)| seated);
+        let reading = reading.filter(|seated| seated.owner() == owner && !seated.watches());
+        let mut connections: Vec<_> = reading.map(|seated| connection(seated)).collect();
+        connections.sort_unstable();
+        connections
+    }
+
+    /// Whether any session on one of these connections, which are in order, reads it for what one owner has.
+    pub(crate) fn is_read_on(&self, owner: Option<&str>, connections: &[usize]) -> bool {
+        let sets = self.sets.read();
+        let is_one = |seated: &Seated| connections.binary_search(&connection(seated)).is_ok();
+        let mut all = sets.iter();
+        all.any(|(_, seated)| seated.owner() == owner && !seated.watches() && is_one(seated))
+    }
+
     fn readers_if(&self, counts: impl Fn(&Seated) -> bool) -> (usize, usize) {
         let sets = self.sets.read();
         let counted = sets.iter().filter(|(_, seated)| counts(seated));
@@ -229,4 +247,9 @@ impl Demand {
         sets.dedup();
         sets
     }
+}
+
+/// Returns a number that no other connection has at the same time.
+fn connection(seated: &Seated) -> usize {
+    Arc::as_ptr(seated.claims()).addr()
 }

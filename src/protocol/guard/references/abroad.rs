@@ -91,8 +91,14 @@ impl Abroad {
     }
 
     /// The states of route configurations there, as they were read last.
-    pub(super) fn route_states(&self) -> impl Iterator<Item = (&Half, &Arc<State>)> {
-        self.routes.iter().map(|((_, half), state)| (half, state))
+    pub(super) fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, &Half, &Arc<State>)> {
+        let all = self.routes.iter();
+        all.map(|((place, half), state)| (Some(place), half, state))
+    }
+
+    /// Whether two names have the same owner. What one owner has, a client reads from one view.
+    pub(super) fn have_one_owner(&self, one: (&Half, &Name), other: &Item) -> bool {
+        self.owners.of(&one.0.0, Some(one.1)) == self.owners.of(&other.0.0, Some(&other.1))
     }
 
     pub(super) fn resource(&self, place: &ViewPlace, (half, name): &Item) -> Option<&Arc<Resource>> {

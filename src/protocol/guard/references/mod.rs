@@ -39,8 +39,8 @@ pub(super) struct References {
     going: BTreeSet<Item>,
     /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
     unconfirmed: BTreeMap<Source, Arc<Resource>>,
-    /// What names a route configuration of which nothing is known; `None`: nothing does; empty: that is to be looked for.
-    unknown: OnceLock<Option<Item>>,
+    /// What names a route configuration of which nothing is known; empty: that is to be looked for.
+    unknown: OnceLock<Vec<Source>>,
     /// The clusters that stay until that is known.
     suspended: BTreeSet<Item>,
     abroad: Abroad,
@@ -196,7 +196,7 @@ impl References {
 
     /// What is held because of a route configuration of this name must be looked at again.
     fn touch_route(&self, name: &Name, held: &mut Held) {
-        for (half, state) in self.route_states() {
+        for (_, half, state) in self.route_states() {
             let item = (half.clone(), name.clone());
             let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
             let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
@@ -211,10 +211,21 @@ impl References {
     }
 
     /// The states of route configurations, wherever they are.
-    fn route_states(&self) -> impl Iterator<Item = (&Half, &Arc<State>)> {
-        let is_route = |half: &Half| half.0.kind() == Kind::Rds;
-        let here = self.read.iter().filter(move |(half, _)| is_route(half));
+    fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, &Half, &Arc<State>)> {
+        let here = self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
+        let here = here.map(|(half, state)| (None, half, state));
         here.chain(self.abroad.route_states())
+    }
+
+    /// Whether a client may have both: what is read at this place under this name, and the other one. Of what one owner has, some clients
+    /// can read another view.
+    fn meet(&self, place: Option<&ViewPlace>, one: (&Half, &Name), (item, other): &Source) -> bool {
+        place == other.as_ref() || !self.abroad.have_one_owner(one, item)
+    }
+
+    /// The same for what is removed here.
+    fn meets(&self, removed: &Item, source: &Source) -> bool {
+        self.meet(None, (&removed.0, &removed.1), source)
     }
 
     /// What is held because of routes that no client wants any more must be looked at again.
@@ -235,8 +246,9 @@ impl References {
     }
 
     /// Returns a cluster of another server that takes its endpoints from a removed assignment, and whether that server still sends it.
-    pub(super) fn of_endpoints(&self, name: &Name) -> Option<(Item, bool)> {
-        let clusters = self.abroad.clusters_of(name);
+    pub(super) fn of_endpoints(&self, assignment: &Item) -> Option<(Item, bool)> {
+        let clusters = self.abroad.clusters_of(&assignment.1);
+        let clusters = clusters.filter(|source| self.meets(assignment, source));
         let clusters = clusters.map(|(item, place)| {
             let held = place.as_ref().is_some_and(|place| self.abroad.is_held(place, item));
             (item, held)
@@ -245,35 +257,35 @@ impl References {
     }
 
     /// Returns a cluster in whose place another one stands that has these endpoints.
-    pub(super) fn of_older_endpoints(&self, name: &Name) -> Option<Item> {
-        self.stand_ins.with_endpoints(name).cloned()
+    pub(super) fn of_older_endpoints(&self, assignment: &Item) -> Option<Item> {
+        let mut clusters = self.stand_ins.with_endpoints(&assignment.1);
+        clusters
+            .find(|source| self.meets(assignment, source))
+            .map(|(item, _)| item.clone())
     }
 
-    /// Returns what names a removed route configuration, and whether the control plane still sends that.
-    pub(super) fn of_route(&self, name: &Name, held: &Held) -> Option<(Item, bool)> {
-        best(
-            self.routes
-                .get(name)
-                .into_iter()
-                .flatten()
-                .map(|source| (&source.0, self.is_said(source, held))),
-        )
+    /// Returns what names a route configuration, and whether the control plane still sends that.
+    pub(super) fn of_route(&self, (half, name): &Item, place: Option<&ViewPlace>, held: &Held) -> Option<(Item, bool)> {
+        let sources = self.routes.get(name).into_iter().flatten();
+        let sources = sources.filter(|source| self.meet(place, (half, name), source));
+        best(sources.map(|source| (&source.0, self.is_said(source, held))))
     }
 
     /// Returns the listener or the route in use that names a cluster.
     pub(super) fn of_cluster(
         &mut self,
-        name: &Name,
+        cluster: &Item,
         wanted: impl Fn(&TypeUrl, &Name) -> bool,
         held: &Held,
     ) -> Option<(Item, bool)> {
-        let sources = self.clusters.get(name).into_iter().flatten();
+        let sources = self.clusters.get(&cluster.1).into_iter().flatten();
         let in_use = sources.filter_map(|source| {
             let (item, kind) = (&source.0, source.0.0.0.kind());
-            if kind == Kind::Cds {
+            if kind == Kind::Cds || !self.meets(cluster, source) {
                 return None;
             }
-            let named = self.of_route(&item.1, held).filter(|_| kind == Kind::Rds);
+            let named = self.of_route(item, source.1.as_ref(), held);
+            let named = named.filter(|_| kind == Kind::Rds);
             match named {
                 Some((_, said)) => Some((source, said && self.is_said(source, held))),
                 None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((source, false)),
@@ -289,9 +301,9 @@ impl References {
 
     /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
     /// only another one holds does not count, so no two clusters hold each other.
-    pub(super) fn of_member(&self, name: &Name, held: &Held, now: Instant) -> Option<(Item, bool)> {
-        let sources = self.clusters.get(name).into_iter().flatten();
-        let sources = sources.filter(|(item, _)| item.0.0.kind() == Kind::Cds);
+    pub(super) fn of_member(&self, member: &Item, held: &Held, now: Instant) -> Option<(Item, bool)> {
+        let sources = self.clusters.get(&member.1).into_iter().flatten();
+        let sources = sources.filter(|source| source.0.0.0.kind() == Kind::Cds && self.meets(member, source));
         best(
             sources.filter_map(|source| match held.get(&source.0).filter(|_| source.1.is_none()) {
                 None => Some((&source.0, self.is_said(source, held))),
@@ -306,12 +318,18 @@ impl References {
 
     /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
     pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
-        let found = self.unknown.get_or_init(|| {
-            let is_known = |name: &Name| self.route_states().any(|(_, state)| state.known(name).is_some());
-            let mut unknown = self.routes.iter().filter(|(name, _)| !is_known(name));
-            unknown.find_map(|(_, sources)| sources.first().map(|(item, _)| item.clone()))
+        let unknown = self.unknown.get_or_init(|| {
+            let is_known = |name: &Name, source: &Source| {
+                let mut states = self.route_states();
+                states.any(|(place, half, state)| state.known(name).is_some() && self.meet(place, (half, name), source))
+            };
+            let all = self.routes.iter();
+            let all = all.flat_map(|(name, sources)| sources.iter().map(move |source| (name, source)));
+            let unknown = all.filter(|(name, source)| !is_known(name, source));
+            unknown.map(|(_, source)| source.clone()).collect()
         });
-        let found = found.clone();
+        let found = unknown.iter().find(|source| self.meets(cluster, source));
+        let found = found.map(|(item, _)| item.clone());
         if found.is_some() {
             self.suspended.insert(cluster.clone());
         }

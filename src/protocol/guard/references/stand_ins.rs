@@ -99,10 +99,10 @@ impl StandIns {
         self.named(source).any(names)
     }
 
-    /// Returns a cluster in whose place another one stands that has these endpoints.
-    pub(super) fn with_endpoints(&self, name: &Name) -> Option<&Item> {
-        let mut all = self.by_source.iter();
+    /// Returns the clusters in whose place another one stands that has these endpoints.
+    pub(super) fn with_endpoints(&self, name: &Name) -> impl Iterator<Item = &Source> {
+        let all = self.by_source.iter();
         let has = |one: &Arc<Resource>| one.endpoints() == Some(name);
-        all.find_map(|(source, found)| found.iter().any(has).then_some(&source.0))
+        all.filter_map(move |(source, found)| found.iter().any(has).then_some(source))
     }
 }
