@@ -40,7 +40,9 @@ impl Stage {
     fn seat(&self, owner: Option<&str>, server: usize, claims: &Arc<Claims>) -> Seat {
         let owner = owner.map(Arc::from);
         let node = Arc::<Node>::default();
-        self.scopes.seat(&node, owner.as_ref(), false, server, claims).unwrap()
+        self.scopes
+            .seat(&node, owner.as_ref(), false, server, claims)
+            .expect("there is room")
     }
 
     /// A client begins to read these servers: of the names of old style, and of the source.
@@ -54,19 +56,19 @@ impl Stage {
 
     fn view(&self, server: usize) -> Arc<View> {
         let mut all = self.scopes.all().into_iter();
-        all.find(|view| view.server() == server).unwrap()
+        all.find(|view| view.server() == server).expect("it is open")
     }
 
     /// From which servers those clients read what `of` has that read what `from` has at the last server.
     fn read(&self, from: Option<&str>, of: Option<&str>) -> Vec<usize> {
-        let beside = beside(&self.scopes, &self.view(LAST), false).unwrap();
+        let beside = beside(&self.scopes, &self.view(LAST), false).expect("there are sources");
         let found = beside.views(from, &cds(), &name(of));
         found.into_iter().map(|found| self.server(found.view)).collect()
     }
 
     /// All that counts for what the last server has.
     fn all(&self) -> usize {
-        let beside = beside(&self.scopes, &self.view(LAST), false).unwrap();
+        let beside = beside(&self.scopes, &self.view(LAST), false).expect("there are sources");
         beside.all().len()
     }
 
@@ -77,7 +79,7 @@ impl Stage {
                 .all()
                 .iter()
                 .find(|view| number(view) == at)
-                .unwrap()
+                .expect("it is open")
                 .server()
         };
         place.map_or(LAST, of)

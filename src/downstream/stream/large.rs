@@ -21,10 +21,6 @@ pub(super) struct Large {
 }
 
 /// How far it was handled.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "few streams have a large request, and that is boxed"
-)]
 pub(super) enum Stage {
     Unread(Unread),
     Reading(Reading),
