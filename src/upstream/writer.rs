@@ -275,19 +275,11 @@ impl<L: Talk> Writer<L> {
         any
     }
 
-    /// Returns the worse state of the two streams; a stream from which nothing is wanted does not count.
+    /// Returns the state by the two streams; one from which nothing is wanted does not count.
     fn server_state(&self) -> ServerState {
         let legs = [self.main.server_state(), self.aside.server_state()];
-        let order = [
-            ServerState::Failing,
-            ServerState::Trying,
-            ServerState::Open,
-            ServerState::Up,
-        ];
-        let worst = order
-            .into_iter()
-            .find(|server_state| legs.contains(&Some(*server_state)));
-        worst.unwrap_or_else(|| self.view.cut().server_state())
+        let of_both = legs.into_iter().flatten().reduce(ServerState::beside);
+        of_both.unwrap_or_else(|| self.view.cut().server_state())
     }
 
     /// Returns why the server has not answered, for clients that cannot be served.

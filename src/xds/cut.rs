@@ -41,6 +41,18 @@ impl ServerState {
     pub const fn reachable(self) -> bool {
         matches!(self, Self::Open | Self::Up)
     }
+
+    /// Returns the state of a server with another stream, whose state is `other`: the worse one. But a server that has answered a stream is
+    /// up: on the other one it may have nothing to say for ever (C-16, G-08).
+    #[must_use]
+    pub const fn beside(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Failing, _) | (_, Self::Failing) => Self::Failing,
+            (Self::Trying, _) | (_, Self::Trying) => Self::Trying,
+            (Self::Up, _) | (_, Self::Up) => Self::Up,
+            (Self::Open, Self::Open) => Self::Open,
+        }
+    }
 }
 
 /// One type in a cut. It has two halves, what the wildcard covers and what was requested by name, because "not in the wildcard"

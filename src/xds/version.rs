@@ -125,6 +125,16 @@ impl Hasher {
         self.0.update(bytes);
     }
 
+    /// Adds a number, as a field of eight bytes.
+    pub fn number(&mut self, number: usize) {
+        let mut field = [0; 16];
+        let halves = field.as_chunks_mut().0.iter_mut();
+        for (half, number) in halves.zip([8, number as u64]) {
+            *half = number.to_le_bytes();
+        }
+        self.0.update(&field);
+    }
+
     /// The hash over all fields.
     #[must_use]
     pub fn finish(&self) -> Version {

@@ -214,12 +214,13 @@ impl Wire {
         leg.client.handle_restored(&want.type_url, &want.target, slot)
     }
 
-    /// The state of the server: the worst of the streams on which something is wanted. Streams that were split off count only if
-    /// nothing is wanted on the shared ones.
+    /// The state of the server, by the streams on which something is wanted. Streams that were split off count only if nothing is wanted
+    /// on the shared ones.
     pub(crate) fn server_state(&self, otherwise: ServerState) -> ServerState {
         let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
         let counts = |leg: &&Leg| leg.client.wanted() && !(shared && leg.alone);
-        worst(self.legs.iter().filter(counts).map(Leg::server_state)).unwrap_or(otherwise)
+        let states = self.legs.iter().filter(counts).map(Leg::server_state);
+        states.reduce(ServerState::beside).unwrap_or(otherwise)
     }
 
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
@@ -260,17 +261,6 @@ impl Leg {
             Stage::Rest | Stage::Opening | Stage::Waiting => ServerState::Trying,
         }
     }
-}
-
-/// The worst of some states.
-pub(crate) fn worst(states: impl Iterator<Item = ServerState>) -> Option<ServerState> {
-    let order = [
-        ServerState::Failing,
-        ServerState::Trying,
-        ServerState::Open,
-        ServerState::Up,
-    ];
-    states.min_by_key(|server_state| order.iter().position(|other| other == server_state))
 }
 
 /// The way of a zone to its control plane: most zones speak the protocol.

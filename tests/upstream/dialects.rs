@@ -140,6 +140,23 @@ async fn neither_method() {
     assert_eq!(relay.known(EDS), "");
 }
 
+/// G-08, C-16: a server that has answered one of the two streams is there, also if it has nothing to say on the other one.
+#[tokio::test]
+async fn a_silent_aside() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(CDS, "*"), (CDS, "besides")]);
+    let mut main = plane.call().await;
+    main.send(&delta(CDS, "n1", &["a=1"], &[]));
+    relay.knows(CDS, "a=1 complete").await;
+    let mut aside = plane.call().await;
+    assert_eq!(aside.delta().await.resource_names_subscribe, ["besides"]);
+    relay.stands(ServerState::Up).await;
+    // It is tried in the other dialect before that counts as a failure.
+    aside.finish(Code::Unavailable, "no more");
+    plane.call().await.finish(Code::Unavailable, "no more");
+    relay.stands(ServerState::Failing).await;
+}
+
 /// K-05: a name that a complete wildcard lacks is requested on a second stream, which ends when no session wants it.
 #[tokio::test]
 async fn the_aside() {
@@ -193,7 +210,7 @@ async fn an_answer_ends_what_failed_on_the_other_stream() {
     relay.knows(CDS, "a=2 complete").await;
     relay.want(CDS, "besides", true);
     let _silent = plane.call().await;
-    relay.stands(ServerState::Open).await;
+    relay.stands(ServerState::Up).await;
 }
 
 /// E-21: the relay reads from a server that does not read itself; once it reads again it gets the latest requests.

@@ -118,7 +118,8 @@ async fn from_one_control_plane_to_another() {
 }
 
 /// G-21: a type moves to a list of which a client leaves the server at the same moment, while others read the type there. That client is
-/// sent nothing of that server, in which it does not read the type; and if the server is the first again, it is asked for it.
+/// sent nothing of that server, in which it does not read the type, and which is not asked for more of it; and if the server is the first
+/// again, it is asked for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_type_moves_to_a_list_that_is_left() {
     let (mut a, mut b, mut c) = (Plane::start().await, Plane::start().await, Plane::start().await);
@@ -158,6 +159,19 @@ async fn a_type_moves_to_a_list_that_is_left() {
     assert_eq!(next(&mut streams[1].1).await, differs);
     assert_eq!(next(&mut streams[0].1).await, differs);
     assert!(streams[0].1.is_silent().await);
+    streams[0].1.says(&of_node(&id(0, 500), "", wants(EDS, &["y"])));
+    while !of_b.delta().await.resource_names_subscribe.contains(&"y".to_owned()) {}
+    of_a.send(&clusters("n3", &[("x", "3")], &[]));
+    loop {
+        let request = of_a.delta().await;
+        assert!(!request.resource_names_subscribe.contains(&"y".to_owned()));
+        if request.response_nonce == "n3" {
+            break;
+        }
+    }
+    for (_, delta) in &mut streams {
+        assert_eq!(next(delta).await, sent(CDS, &[("x", "3")], &[]));
+    }
 
     stage.reload(&top);
     assert_eq!(next(&mut streams[0].1).await, sent(EDS, &[("x", "2")], &[]));
@@ -165,6 +179,27 @@ async fn a_type_moves_to_a_list_that_is_left() {
     for (_, delta) in &mut streams {
         assert_eq!(next(delta).await, sent(EDS, &[("x", "3")], &[]));
     }
+}
+
+/// G-08, G-17: a control plane that says nothing of a name for ever, which is asked for beside everything, is moved to all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_plane_that_is_silent_about_a_name() {
+    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
+    let top = |plane: &Plane| format!("upstream: {{{}}}\n", servers(&[&plane.address]));
+    let stage = Stage::start("canaries-silent", &top(&a));
+    let (_client, mut delta) = stage.client("one", "").await;
+    let _of_a = says(&mut a, &[("x", "1")]).await;
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("x", "1")], &[]));
+    delta.says(&of_node("one", "", wants(CDS, &["besides"])));
+    let _aside_of_a = says(&mut a, &[("besides", "1")]).await;
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("besides", "1")], &[]));
+
+    stage.reload(&top(&b));
+    let _of_b = says(&mut b, &[("x", "2")]).await;
+    let mut aside = b.call().await;
+    assert_eq!(aside.delta().await.resource_names_subscribe, ["besides"]);
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("x", "2")], &[]));
+    assert!(delta.is_silent().await, "nothing is removed");
 }
 
 /// G-23: a canary that is dead costs its clients nothing.

@@ -25,6 +25,8 @@ pub(super) struct Kept {
     expiries: BTreeSet<(Instant, Name)>,
     /// The server's spellings of the names that it does not spell in the canonical way.
     written: BTreeMap<Name, Name>,
+    /// Those that the server has not sent on this stream.
+    unsaid: BTreeSet<Name>,
     /// The server is not sent the versions, because they are of the other dialect.
     untold: bool,
 }
@@ -34,10 +36,6 @@ pub(super) struct One {
     resource: Arc<Resource>,
     /// The server's own version; valid for this server alone (E-04).
     version: ArcStr,
-    /// The resource came without further fields around its body.
-    bare: bool,
-    /// The server has sent it on this stream.
-    said: bool,
     odd: Option<Box<Odd>>,
 }
 
@@ -115,7 +113,7 @@ impl Kept {
     /// A stream begins, on which the server is sent the versions if `told`.
     pub(super) fn connected(&mut self, told: bool) {
         self.untold = !told;
-        self.resources.values_mut().for_each(|one| one.said = false);
+        self.unsaid = self.resources.keys().cloned().collect();
     }
 
     /// Returns the server's spelling of a name.
@@ -131,16 +129,10 @@ impl Kept {
 
     /// Takes a resource that an earlier run of the relay held, unless one is held under that name already.
     pub(super) fn restore(&mut self, resource: &Arc<Resource>) -> Update {
-        let new = || One {
-            resource: resource.clone(),
-            version: ArcStr::new(),
-            bare: false,
-            said: false,
-            odd: None,
-        };
         let name = resource.name();
         if !self.resources.contains_key(name) {
-            self.resources.insert(name.clone(), new());
+            self.resources.insert(name.clone(), One::new(resource.clone()));
+            self.unsaid.insert(name.clone());
             join(&mut self.members, name);
             let aliases = resource.aliases().iter().cloned();
             self.aliases.extend(aliases.map(|alias| (alias, name.clone())));
@@ -172,7 +164,7 @@ impl Kept {
         let (same, one) = match (self.resources.entry(name.clone()), &entry.body) {
             (Held::Vacant(_), None) => return Receipt::Same,
             (Held::Vacant(place), Some(body)) => {
-                let new = One::new(build(type_url, entry, body, 0, now), entry);
+                let new = One::new(build(type_url, entry, body, 0, now));
                 join(&mut self.members, name);
                 (false, place.insert(new))
             }
@@ -183,7 +175,6 @@ impl Kept {
                 let same = new.is_none();
                 if let Some((resource, seed)) = new {
                     had = one.resource.aliases().to_vec();
-                    one.bare = entry.passed_on.is_empty();
                     one.resource = resource;
                     one.set_seed(seed);
                 }
@@ -191,7 +182,7 @@ impl Kept {
             }
         };
         one.version = version;
-        let said = std::mem::replace(&mut one.said, true);
+        let said = self.unsaid.is_empty() || !self.unsaid.remove(name);
         // E-11: every entry sets the time to live anew, or ends it. K-17: stored is the end, not the duration.
         let before = one.expiry();
         one.expire(entry.ttl.and_then(|ttl| now.checked_add(ttl)));
@@ -218,6 +209,7 @@ impl Kept {
     pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
         let one = self.resources.remove(name)?;
         self.written.remove(name);
+        self.unsaid.remove(name);
         if let Some(collection) = name.collection()
             && let Some(members) = self.members.get_mut(&collection)
         {
@@ -266,12 +258,10 @@ impl Kept {
 }
 
 impl One {
-    fn new(resource: Arc<Resource>, entry: &Entry) -> Self {
+    fn new(resource: Arc<Resource>) -> Self {
         Self {
             resource,
             version: ArcStr::new(),
-            bare: entry.passed_on.is_empty(),
-            said: false,
             odd: None,
         }
     }
@@ -303,7 +293,7 @@ impl One {
     /// memory, so that nobody sees a change.
     fn renewed(&self, type_url: &TypeUrl, entry: &Entry, body: &[u8], now: Instant) -> Option<(Arc<Resource>, u64)> {
         let bare = entry.passed_on.is_empty();
-        if bare && self.bare && self.resource.aliases() == entry.aliases && self.resource.body() == body {
+        if bare && self.resource.aliases() == entry.aliases && self.resource.is_only(body) {
             return None;
         }
         let seed = self.odd.as_ref().map_or(0, |odd| odd.seed);

@@ -120,9 +120,12 @@ impl FirstStates {
     /// Whether the view of another server does not serve this any more: then its loss is none. `None`: no session reads that view; `true`: all
     /// do.
     pub(super) fn gone_elsewhere(&self, (half, name): &Item) -> Option<bool> {
-        let part = self.part(half).filter(|part| part.open)?;
-        let before = part.before.as_ref()?;
-        part.elsewhere.filter(|_| !is_present(before, name))
+        let first = self.0.get(&half.0)?;
+        let part = Some(first.part(half.1)).filter(|part| part.open && part.before.is_some())?;
+        let serves = |part: &Part| part.before.as_ref().is_some_and(|before| is_present(before, name));
+        // Who asks for a name is served what the wildcard covers as well.
+        let served = serves(part) || !half.1 && serves(&first.covered);
+        part.elsewhere.filter(|_| !served)
     }
 
     /// The half has lost the name; `emptied`: its endpoint assignment has become empty; `undecided`: no judgement holds it yet.

@@ -2,48 +2,47 @@
 //!
 //! Owns what a copy has. Does not know who keeps it.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::Resource;
+use super::{Resource, Substance};
 use crate::Version;
 
 impl Resource {
-    /// Returns a copy that shares its bytes. Of the resource itself it is counted how many sessions still have it.
+    /// Returns a copy that shares all that is large. Of the resource itself it is counted how many sessions still have it.
     #[must_use]
     pub fn twin(&self) -> Self {
         Self {
-            version: self.version,
-            record: self.record.clone(),
-            passed_on_at: self.passed_on_at,
-            any_at: self.any_at,
-            body_at: self.body_at,
-            ..self.doubted()
+            name: self.name.clone(),
+            received: self.received,
+            content: self.content.clone(),
         }
     }
 
     /// Returns a copy without its bytes, of a version that no content has: a client may hold any version of it.
     #[must_use]
     pub fn doubted(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            aliases: self.aliases.clone(),
+        let content = Substance {
             version: Version::EMPTY,
             record: Bytes::new(),
             passed_on_at: 0,
             any_at: 0,
             body_at: 0,
-            miscalled: self.miscalled,
-            endpoints: self.endpoints.clone(),
-            received: self.received,
+            miscalled: self.content.miscalled,
+            aliases: self.content.aliases.clone(),
+            endpoints: self.content.endpoints.clone(),
             references: OnceLock::new(),
+        };
+        Self {
+            content: Arc::new(content),
+            ..self.twin()
         }
     }
 
     /// Whether it is a copy without its bytes.
     #[must_use]
     pub fn is_hollow(&self) -> bool {
-        self.record.is_empty()
+        self.content.record.is_empty()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use xds::{Cut, Dialect};
+use xds::{Changes, Cut, Dialect, Phase, TypeUrl, Update};
 
 use super::plane::{Content, cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL};
@@ -154,6 +154,39 @@ fn what_is_gone_elsewhere_and_emptied_here() {
         stage.exchange();
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)), "{dialect:?}");
         assert_eq!(stage.heard(), "", "{dialect:?}");
+    }
+}
+
+/// What is asked for by its name here the other server covers with its wildcard: it is not gone there, so the cluster stays as long as the
+/// route.
+#[test]
+fn what_is_covered_elsewhere_is_not_gone() {
+    for dialect in BOTH {
+        let mut named = Stage::new(dialect, USUAL, &[(CDS, "x")]);
+        named.put(CDS, "x", cluster("x"));
+        named.pass(Duration::from_secs(20));
+        let x = named.upstream.cut.slot(&TypeUrl::new(CDS)).unwrap().named.resources();
+        let also_x = Changes {
+            type_url: TypeUrl::new(CDS),
+            wildcard: false,
+            updates: x.map(|x| Update::Put(x.clone(), None)).collect(),
+            complete: None,
+            answered: Some(true),
+            phase: Phase::Steady,
+        };
+        let (there, _) = settled(dialect, USUAL).upstream.cut.with(&also_x);
+
+        let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (RDS, "r"), (CDS, "c0"), (CDS, "c1")]);
+        stage.wanted.insert("r".to_owned());
+        stage.put(LDS, "l", listener("l", "r", 80));
+        stage.put(RDS, "r", route("r", &["c0", "c1"]));
+        (0..2).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        stage.elsewhere = Some(there.into());
+        stage.remove(CDS, "c0");
+        stage.restart();
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
     }
 }
 

@@ -164,23 +164,28 @@ pub(super) fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> 
         let mortal = |name: &Name| before.expiry(name).is_some();
         let wanted = move |name: &&Name| zone.writer.wants(Type::Cds, name, wildcard);
         let names = before.resources().map(|it| it.name());
-        names
+        let gone = names
             .filter(wanted)
-            .filter(move |name| !has(now, name) && !mortal(name))
+            .filter(move |name| !has(now, name) && !mortal(name));
+        gone.map(move |name| (wildcard, name))
     });
     let kept = |name: &Name| now.halves().any(|state| has(state, name));
-    let silent = |name: &&Name| timed_out(cut, Type::Cds, name.as_str());
-    // All who ask for it read another server, which has removed it: it is not brought back.
+    let silent = |name: &Name| timed_out(cut, Type::Cds, name.as_str());
+    // All who ask for it read another server, which has removed it: it is not brought back. Who wants everything has what the wildcard
+    // covers there, and who wants a name has what either half knows.
     let view = &zone.writer.view;
     let elsewhere = view
         .served_elsewhere()
         .filter(|_| view.demand().readers_of(None).0 == 0);
-    let gone_there = |name: &Name| {
-        elsewhere
-            .as_ref()
-            .is_some_and(|(there, _)| there.slot(kind).is_none_or(|slot| slot.resource(name).is_none()))
+    let gone_there = |wildcard: bool, name: &Name| {
+        elsewhere.as_ref().is_some_and(|(there, _)| {
+            there.slot(kind).is_none_or(|slot| match wildcard {
+                true => slot.wildcard.as_ref().is_none_or(|state| !has(state, name)),
+                false => slot.resource(name).is_none(),
+            })
+        })
     };
-    gone.filter(|name| !kept(name) && !silent(name) && !gone_there(name))
-        .map(|name| name.as_str())
+    gone.filter(|(wildcard, name)| !kept(name) && !silent(name) && !gone_there(*wildcard, name))
+        .map(|(_, name)| name.as_str())
         .collect()
 }

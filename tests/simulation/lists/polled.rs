@@ -21,7 +21,7 @@ use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule, Tally};
 use crate::truth::Truth;
-use crate::upstream::{RECONNECT_MAX, WILDCARD_QUIET, worst};
+use crate::upstream::{RECONNECT_MAX, WILDCARD_QUIET};
 use crate::zone::Zone;
 
 /// The two ways to a server that is polled.
@@ -126,9 +126,10 @@ impl Polled {
         changes
     }
 
-    /// The state of the server: the worse of the ways on which something is wanted.
+    /// The state of the server, by the ways on which something is wanted.
     fn server_state(&self, otherwise: ServerState) -> ServerState {
-        worst(self.ways.iter().filter_map(|way| way.poller.server_state())).unwrap_or(otherwise)
+        let states = self.ways.iter().filter_map(|way| way.poller.server_state());
+        states.reduce(ServerState::beside).unwrap_or(otherwise)
     }
 }
 

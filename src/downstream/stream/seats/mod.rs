@@ -292,8 +292,11 @@ impl Binding {
         })
     }
 
+    /// Begins or ends a subscription. A server that the session leaves is not asked for what is not read there.
     fn want(&self, want: &Want) -> Result<(), NoPlace> {
-        Ok(self.seats.iter().try_for_each(|seat| seat.want(want))?)
+        let unread = want.wanted && self.is_unread(&want.type_url);
+        let mut asked = self.seats.iter().skip(usize::from(unread));
+        Ok(asked.try_for_each(|seat| seat.want(want))?)
     }
 
     /// Returns the seat at the view that is read.

@@ -90,10 +90,14 @@ impl Binding {
         unread.fold(cut.unwrap_or_default(), |cut, type_url| Arc::new(cut.without(type_url)))
     }
 
+    /// Whether nothing of the type is read at the server that the session leaves.
+    pub(super) fn is_unread(&self, type_url: &TypeUrl) -> bool {
+        self.unread.as_ref().is_some_and(|unread| unread.contains(type_url))
+    }
+
     fn leave_unread(&mut self, type_url: &TypeUrl) {
-        let unread = self.unread.get_or_insert_default();
-        if !unread.contains(type_url) {
-            unread.push(type_url.clone());
+        if !self.is_unread(type_url) {
+            self.unread.get_or_insert_default().push(type_url.clone());
         }
     }
 
