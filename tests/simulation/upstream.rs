@@ -223,6 +223,12 @@ impl Wire {
         states.reduce(ServerState::beside).unwrap_or(otherwise)
     }
 
+    /// Whether the control plane has answered one of the shared streams that are open.
+    pub(crate) fn is_answered(&self) -> bool {
+        let answered = |leg: &Leg| leg.stage == Stage::Live && leg.link.as_ref().is_some_and(|link| link.answered);
+        self.legs.iter().any(|leg| !leg.alone && answered(leg))
+    }
+
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
         let leg = self.legs.get_mut(at.leg)?;
         let same = leg.link.as_ref().is_some_and(|link| link.id == at.id);

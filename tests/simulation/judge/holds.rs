@@ -146,6 +146,20 @@ pub(super) fn is_kept(zone: &Zone, type_url: &TypeUrl, name: &Name) -> bool {
     kept.is_some_and(|kept| has(&kept, type_url, name)) || zone.writer.remembers(type_url, name)
 }
 
+/// D-10: whether all who ask for it read another server, which has removed it: it is not brought back. Who wants everything has what the
+/// wildcard covers there, and who wants a name has what either half knows.
+pub(super) fn is_gone_elsewhere(zone: &Zone, type_url: &TypeUrl, wildcard: bool, name: &Name) -> bool {
+    let view = &zone.writer.view;
+    let elsewhere = view
+        .served_elsewhere()
+        .filter(|_| view.demand().readers_of(None).0 == 0);
+    elsewhere.is_some_and(|(there, _)| {
+        let covered = there.half(type_url, true).and_then(|state| state.resource(name));
+        let known = || there.slot(type_url).and_then(|slot| slot.resource(name));
+        if wildcard { covered.is_none() } else { known().is_none() }
+    })
+}
+
 /// Returns the clusters that are gone since then, and are wanted still.
 pub(super) fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
     let kind = Type::Cds.type_url();
@@ -171,21 +185,7 @@ pub(super) fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> 
     });
     let kept = |name: &Name| now.halves().any(|state| has(state, name));
     let silent = |name: &Name| timed_out(cut, Type::Cds, name.as_str());
-    // All who ask for it read another server, which has removed it: it is not brought back. Who wants everything has what the wildcard
-    // covers there, and who wants a name has what either half knows.
-    let view = &zone.writer.view;
-    let elsewhere = view
-        .served_elsewhere()
-        .filter(|_| view.demand().readers_of(None).0 == 0);
-    let gone_there = |wildcard: bool, name: &Name| {
-        elsewhere.as_ref().is_some_and(|(there, _)| {
-            there.slot(kind).is_none_or(|slot| match wildcard {
-                true => slot.wildcard.as_ref().is_none_or(|state| !has(state, name)),
-                false => slot.resource(name).is_none(),
-            })
-        })
-    };
-    gone.filter(|(wildcard, name)| !kept(name) && !silent(name) && !gone_there(*wildcard, name))
+    gone.filter(|(wildcard, name)| !kept(name) && !silent(name) && !is_gone_elsewhere(zone, kind, *wildcard, name))
         .map(|(_, name)| name.as_str())
         .collect()
 }

@@ -1,5 +1,6 @@
 //! What a judgement holds waits for one of its ends: the server says the name again, its clock, a person, an addition that takes its
-//! place. What nobody wants any more, what expires and what the settings do not hold is over as well.
+//! place. What nobody wants any more, what all who want it have lost at another server, what expires and what the settings do not hold is
+//! over as well.
 //!
 //! Owns what each view held at the last look. Believes nothing that the guard says of the reasons of an end.
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use cache::View;
 use xds::{Cut, HeldRemoval, Hold, HoldReason, Name, TypeUrl, Within};
 
-use super::holds::is_kept;
+use super::holds::{is_gone_elsewhere, is_kept};
 use crate::body::Type;
 use crate::tally::{Broken, Rule, Tally};
 use crate::zone::Zone;
@@ -134,6 +135,7 @@ fn is_over(zone: &Zone, before: &Cut, hold: &Hold, (name, removal): (&Name, &Hel
         || writer.words.orders(hold, name, now)
         || writer.view.guarded().settings().mass.within == Within::Never
         || !wanted
+        || is_gone_elsewhere(zone, &hold.type_url, removal.wildcard, name)
         || zone.wire.as_ref().is_some_and(|wire| wire.sotw()) && !removal.wildcard && is_covered
         || mortal()
 }

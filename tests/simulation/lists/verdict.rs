@@ -12,6 +12,7 @@ use super::Mood;
 use crate::origins::Origins;
 use crate::stream::Stream;
 use crate::tally::{Broken, Rule, Tally};
+use crate::zone::Zone;
 
 impl Origins {
     /// Every session is where it should be: with the first server that answers, or when everything has `healed` with the first one.
@@ -30,7 +31,12 @@ impl Origins {
             let patience = unanswered + Duration::from_secs(1);
             let up = |server: &usize| lists.up_since.get(server).is_some_and(|since| *since + patience <= now);
             let first = servers.first().filter(|first| healed && *first != server);
-            if first.is_some_and(|first| self.zones[*first].writer.view.cut().server_state() == ServerState::Up) {
+            // A server that has answered any stream is there, whatever the relay makes of it.
+            let there = |zone: &Zone| match &zone.wire {
+                Some(wire) => wire.is_answered(),
+                None => zone.writer.view.cut().server_state() == ServerState::Up,
+            };
+            if first.is_some_and(|first| there(&self.zones[*first])) {
                 return broken!(G08, "{authority:?} is still read from {server}");
             }
             // G-10: a session leaves a server that fails, not one that is slow.
