@@ -71,7 +71,7 @@ impl Standpoint {
         here.map(|owner| owner.map(Arc::from)).collect()
     }
 
-    /// Returns the views from which those clients read what `of` has that read what `from` has from this view.
+    /// Some clients read from this view what `from` has. Returns the views from which they read what `of` has.
     fn find(&self, from: Option<&str>, of: Option<&str>) -> Vec<Neighbour> {
         let mut known = self.found.lock();
         let mut same = known
@@ -94,7 +94,7 @@ impl Standpoint {
             return vec![self.view.clone()];
         }
         let all = self.read(of);
-        // Otherwise all clients that read the one also read the other.
+        // If one of the two is read from a single view, nothing tells some of its clients from the others.
         if all.len() < 2 || self.read(from).len() < 2 {
             return all;
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Cut, Name, Owners, ServerState, TypeUrl};
 
-/// Finds the views from which those clients read what the second owner has that read what the first one has from the view itself.
+/// Some clients read from the view itself what the first owner has. Finds the views from which they read what the second one has.
 type Find = dyn Fn(Option<&str>, Option<&str>) -> Vec<Neighbour> + Send + Sync;
 /// Finds the views in which a client wants this very name now.
 type Wants = dyn Fn(&TypeUrl, &Name) -> Vec<Option<usize>> + Send + Sync;
@@ -54,8 +54,8 @@ impl Beside {
         }
     }
 
-    /// Returns the views from which clients read this, one at least, of those clients that read what `from` has from the view itself. They
-    /// can be several: some clients belong to a canary, or have fallen back to another server.
+    /// Some clients read from the view itself what `from` has. Returns the views from which they read this, one at least. There are several
+    /// if some of them belong to a canary, or have fallen back to another server.
     #[must_use]
     pub fn views(&self, from: Option<&str>, type_url: &TypeUrl, name: &Name) -> Vec<Neighbour> {
         let mut found = (self.find)(from, self.owners.of(type_url, Some(name)));
@@ -87,7 +87,7 @@ impl Beside {
         &self.owners
     }
 
-    /// Returns all that clients read elsewhere that read what another owner has from the view itself.
+    /// Returns what other views have for clients that read something of another owner from the view itself.
     #[must_use]
     pub fn all(&self) -> BTreeMap<ViewPlace, Arc<Cut>> {
         let mut all = BTreeMap::new();
