@@ -153,7 +153,7 @@ fn issuers_of_tokens() {
     with("");
     assert!(asked().starts_with("HTTP/1.1 200 "));
     let line = with(&format!(
-        "jwt: [{{issuer: i, audiences: [a], jwks_file: '{}'}}]\n",
+        "jwt: [{{issuer: i, audiences: [a], jwks_file: '{}'}}]\nclasses: [{{key: [identity.jwt]}}]\n",
         keys.display()
     ));
     assert!(line.contains("\"jwt\""), "{line}");
