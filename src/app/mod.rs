@@ -133,12 +133,14 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let shared = share(&config, &mark, scopes.clone(), &metrics, &health, status, &guard.tokens);
     let warm = Warm::new(&config, &fleet, &scopes, &metrics);
     let (trigger, drain) = shutdown::drain();
+    // Clients come as soon as they can, and bring tokens along.
+    let mut keys = KeyRenewal::new(&shared.tokens, &metrics);
+    keys.begin().await;
     let (listening, servers) = Listening::begin(&config, admin_tls, &shared, &drain)?;
     // Nobody else sets it.
     let _ = process.listeners.set(listening.addresses());
     supervisor.ready();
     let renewal = Renewal::new(listening.secured(), servers, &in_use, &metrics);
-    let keys = KeyRenewal::new(&shared.tokens, &metrics);
     let hangups = || Hangups::listen().map_err(AppError::Signals);
     let (mut of_certificates, mut of_keys) = (hangups()?, hangups()?);
 

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 pub use admin::{AdminAction, AdminDenied, AdminHosts, AdminRule, AdminRules};
 pub use defaults::{Limits, MemoryLimit, Timers};
-pub use issuer::Issuer;
+pub use issuer::{Issuer, JwksUri, KeySource};
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use log_filter::LogFilter;
 pub(crate) use quantity::duration;

@@ -74,7 +74,10 @@ mapping!(CertificatePair {
 mapping!(Issuer {
     "issuer" needs => issuer: Option<Scalar>,
     "audiences" needs => audiences: Option<Spanned<Vec<Scalar>>>,
-    "jwks_file" needs => jwks_file: Option<Scalar>,
+    "jwks_file" => jwks_file: Option<Scalar>,
+    "jwks_uri" => jwks_uri: Option<Scalar>,
+    "ca_certificate_file" => ca_certificate_file: Option<Scalar>,
+    "token_file" => token_file: Option<Scalar>,
     "clock_skew" => clock_skew: Option<Scalar>,
 });
 

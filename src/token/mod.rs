@@ -4,7 +4,9 @@
 
 mod bearer;
 mod claims;
+mod fetch;
 mod keys;
+mod pace;
 mod refused;
 mod renewal;
 
@@ -23,6 +25,7 @@ use crate::config::Issuer;
 use crate::identity::Named;
 pub use keys::BadKeys;
 use keys::Keys;
+pub use pace::Rhythm;
 pub use renewal::KeyRenewal;
 
 /// Checks the tokens of clients. Clones know the same issuers.
@@ -36,6 +39,8 @@ struct Trust {
     named: ArcSwap<Named>,
     /// Told when there are other issuers.
     changed: Notify,
+    /// Told when a token needs keys that are to be fetched.
+    wanted: Notify,
 }
 
 #[derive(Debug)]
@@ -59,6 +64,9 @@ pub enum TokenFault {
     /// The issuer has no such key.
     #[error("the relay knows no key of its issuer with its `kid` and algorithm")]
     Key,
+    /// Its issuer's keys were not fetched yet.
+    #[error("the relay could not fetch the keys of its issuer yet")]
+    NoKeys,
     /// The key did not sign it.
     #[error("its signature is wrong")]
     Signature,
@@ -91,6 +99,7 @@ impl TokenFault {
             Self::Malformed => "malformed",
             Self::Issuer(_) => "issuer",
             Self::Key => "key",
+            Self::NoKeys => "no_keys",
             Self::Signature => "signature",
             Self::Expired => "expired",
             Self::Early => "early",
@@ -111,32 +120,33 @@ struct Claimed {
 const SHOWN_CHARS_MAX: usize = 100;
 
 impl Tokens {
-    /// Reads the keys of all issuers.
+    /// Reads the keys of all issuers that are in files.
     ///
     /// # Errors
     /// When a file cannot be read, or is not a set of keys.
     pub fn read(issuers: &[Issuer]) -> Result<Self, BadKeys> {
         let trusted = issuers
             .iter()
-            .map(|issuer| Ok(Trusted::new(issuer, Arc::new(Keys::read(&issuer.jwks_file)?))));
+            .map(|issuer| Ok(Trusted::new(issuer, Arc::new(Keys::read(&issuer.keys)?))));
         let tokens = Self::default();
         tokens.0.issuers.store(Arc::new(trusted.collect::<Result<_, _>>()?));
         Ok(tokens)
     }
 
-    /// Trusts these issuers from now on. One whose file cannot be read has no keys until it can.
+    /// Trusts these issuers from now on. One whose keys cannot be read has none until they can.
     pub fn set(&self, issuers: &[Issuer]) {
         let earlier = self.0.issuers.load_full();
         let trusted = issuers.iter().map(|issuer| {
-            let known = earlier.iter().find(|known| known.keys.path() == issuer.jwks_file);
+            let known = earlier.iter().find(|known| *known.keys.source() == issuer.keys);
             let keys = match known {
                 Some(known) => known.keys.clone(),
-                None => Arc::new(Keys::read(&issuer.jwks_file).unwrap_or_else(|_| Keys::none(&issuer.jwks_file))),
+                None => Arc::new(Keys::read(&issuer.keys).unwrap_or_else(|_| Keys::none(&issuer.keys))),
             };
             Trusted::new(issuer, keys)
         });
         self.0.issuers.store(Arc::new(trusted.collect()));
         self.0.changed.notify_one();
+        self.0.wanted.notify_one();
     }
 
     /// S-11: from now on this is what of tokens is read.
@@ -180,9 +190,18 @@ impl Tokens {
         let Some(trusted) = trusted else {
             return Err(TokenFault::Issuer(claimed.iss.chars().take(SHOWN_CHARS_MAX).collect()));
         };
-        trusted
-            .claims(token, &header)
-            .and_then(|claims| claims::texts(&claimed.iss, &claims, named))
+        let claims = trusted.claims(token, &header);
+        if matches!(claims, Err(TokenFault::Key | TokenFault::NoKeys)) && trusted.keys.want() {
+            self.0.wanted.notify_one();
+        }
+        claims::texts(&claimed.iss, &claims?, named)
+    }
+
+    /// Has all keys fetched that are fetched.
+    fn want(&self) {
+        for trusted in self.0.issuers.load().iter() {
+            trusted.keys.want();
+        }
     }
 }
 
@@ -194,13 +213,16 @@ impl Trusted {
 
     /// Says that the issuer has no key that can be used, if it has none.
     fn warning(&self) -> Option<String> {
-        let file = self.keys.path().display();
-        let none = || format!("{file}: there is no key in it that can verify tokens (RSA, P-256, P-384 or Ed25519)");
-        self.keys.is_empty().then(none)
+        let place = self.keys.place();
+        let none = || format!("{place}: there is no key in it that can verify tokens (RSA, P-256, P-384 or Ed25519)");
+        (self.keys.is_empty() && !self.keys.are_awaited()).then(none)
     }
 
     /// Returns the claims of a token that one of the issuer's keys has signed.
     fn claims(&self, token: &str, header: &Header) -> Result<Map<String, Value>, TokenFault> {
+        if self.keys.are_awaited() && self.keys.file().is_none() {
+            return Err(TokenFault::NoKeys);
+        }
         let keys = self.keys.current();
         let fits = |id: Option<&String>| header.kid.is_none() || id == header.kid.as_ref();
         let fitting = keys

@@ -41,7 +41,16 @@ const KNOWS: [(&str, &[&str]); 29] = [
     ("tls", &["config", "clock", "proto", "small_file", "telemetry", "watch"]),
     (
         "token",
-        &["config", "telemetry", "clock", "small_file", "watch", "identity"],
+        &[
+            "config",
+            "telemetry",
+            "clock",
+            "small_file",
+            "watch",
+            "identity",
+            "tls",
+            "upstream",
+        ],
     ),
     ("wire", &["xds", "proto", "config"]),
     (

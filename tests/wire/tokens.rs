@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use distributary::config::{Config, Flags, Issuer};
+use distributary::config::{Config, Flags, Issuer, KeySource};
 use distributary::identity::Named;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse};
@@ -101,7 +101,7 @@ impl Published {
         Issuer {
             name: ISSUER.to_owned(),
             audiences: vec!["relay".to_owned(), "other".to_owned()],
-            jwks_file: self.file.clone(),
+            keys: KeySource::File(self.file.clone()),
             skew: Duration::from_secs(SKEW),
         }
     }
@@ -545,7 +545,7 @@ fn files_without_a_set_of_keys() {
     let issuer = |jwks_file: &str| Issuer {
         name: ISSUER.to_owned(),
         audiences: Vec::new(),
-        jwks_file: jwks_file.into(),
+        keys: KeySource::File(jwks_file.into()),
         skew: Duration::ZERO,
     };
     let fault = |path: &str| Tokens::read(&[issuer(path)]).unwrap_err().to_string();
