@@ -16,6 +16,7 @@ mod plan;
 mod received;
 mod reload;
 mod schemas;
+mod taking;
 mod view_log;
 mod warm;
 
