@@ -15,6 +15,7 @@ mod error_line;
 mod failure;
 mod files;
 mod frames;
+mod health_question;
 mod hold_log;
 mod holding;
 mod inbox;
