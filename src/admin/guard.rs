@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminHosts, AdminRules, Config};
 use crate::identity::{Identity, certified};
-use crate::token::{TokenFault, Tokens};
+use crate::token::Tokens;
 
 /// What decides about visitors.
 #[derive(Clone, Debug, Default)]
@@ -89,11 +89,18 @@ pub(super) fn judge(
     headers: &HeaderMap,
     action: AdminAction,
 ) -> Result<Identity, Box<Response>> {
-    let identity = match guard.tokens.of(headers) {
+    let identity = match guard.tokens.of(headers, known) {
         None => known.clone(),
-        Some(Ok(texts)) => known.with(texts),
-        Some(Err(fault)) => return Err(Box::new(not_believed(&fault))),
+        Some(Ok(identity)) => identity,
+        Some(Err(fault)) => {
+            return Err(Box::new(not_believed(&format!(
+                "the token of the request is refused: {fault}"
+            ))));
+        }
     };
+    if let Err(gap) = identity.knows(&guard.tokens.named()) {
+        return Err(Box::new(not_believed(&gap.to_string())));
+    }
     let texts: Vec<&str> = identity.texts().collect();
     match guard.rules.load().decide(&texts, action) {
         Ok(_) => Ok(identity),
@@ -114,9 +121,9 @@ fn only_looks(path: &str) -> bool {
     status::only_looks(path) || reflection::only_looks(path)
 }
 
-fn not_believed(fault: &TokenFault) -> Response {
-    let why = format!("the token of the request is refused: {fault}\n");
-    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], why).into_response()
+fn not_believed(why: &str) -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, challenge, format!("{why}\n")).into_response()
 }
 
 fn refusal(identity: &Identity, action: AdminAction, denied: &AdminDenied) -> Response {
@@ -153,9 +160,9 @@ impl Visitor {
     /// The same visitor, who has shown this chain of certificates.
     pub(super) fn certified(&self, chain: Option<&[CertificateDer<'_>]>) -> Self {
         let certificate = chain.and_then(<[_]>::first);
-        Self(
-            self.0
-                .with(certificate.map(|shown| certified(shown).texts).unwrap_or_default()),
-        )
+        Self(match certificate {
+            Some(shown) => self.0.certified(&certified(shown)),
+            None => self.0.clone(),
+        })
     }
 }

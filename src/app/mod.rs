@@ -268,6 +268,7 @@ fn share(
 /// Returns what decides about visitors of the admin address. The keys of those who issue tokens are read for it.
 fn guard(config: &Config) -> Result<Guard, AppError> {
     let tokens = Tokens::read(&config.issuers)?;
+    tokens.name(config.named());
     for warning in tokens.warnings() {
         tracing::warn!("jwt: {warning}");
     }

@@ -43,6 +43,8 @@ mapping!(Listener {
     "owner" => owner: Option<Scalar>,
     "group" => group: Option<Scalar>,
     "proxy_protocol" => proxy_protocol: Option<Spanned<ProxyProtocol>>,
+    "require" => require: Option<Scalar>,
+    "insecure_secrets" => insecure_secrets: Option<bool>,
 });
 
 mapping!(ProxyProtocol {
@@ -131,6 +133,7 @@ mapping!(AccessRule {
 mapping!(RuleNodes {
     "id" => id: Option<Texts>,
     "cluster" => cluster: Option<Texts>,
+    "metadata" => metadata: BTreeMap<String, Texts>,
 });
 
 mapping!(AdminRule {

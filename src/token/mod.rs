@@ -3,6 +3,7 @@
 //! Owns the checks of a token, the keys for them, and the texts that a good one becomes. Knows nothing of calls.
 
 mod bearer;
+mod claims;
 mod keys;
 mod refused;
 mod renewal;
@@ -19,6 +20,7 @@ use tokio::sync::Notify;
 
 use crate::clock;
 use crate::config::Issuer;
+use crate::identity::Named;
 pub use keys::BadKeys;
 use keys::Keys;
 pub use renewal::KeyRenewal;
@@ -30,6 +32,8 @@ pub struct Tokens(Arc<Trust>);
 #[derive(Debug, Default)]
 struct Trust {
     issuers: ArcSwap<Vec<Arc<Trusted>>>,
+    /// What of tokens is read.
+    named: ArcSwap<Named>,
     /// Told when there are other issuers.
     changed: Notify,
 }
@@ -70,6 +74,12 @@ pub enum TokenFault {
     /// Something must be in it.
     #[error("its claim `{0}` is missing or malformed")]
     Claim(String),
+    /// S-11: the configuration names a claim that is no text.
+    #[error("its claim `{0}` cannot be read whole: {1}")]
+    Unreadable(String, &'static str),
+    /// S-11: the configuration names a claim of which there are two.
+    #[error("its claim `{0}` is there more than once: as one name, and as a path")]
+    Ambiguous(String),
 }
 
 impl TokenFault {
@@ -86,6 +96,8 @@ impl TokenFault {
             Self::Early => "early",
             Self::Audience => "audience",
             Self::Claim(_) => "claim",
+            Self::Unreadable(..) => "unreadable",
+            Self::Ambiguous(_) => "ambiguous",
         }
     }
 }
@@ -96,10 +108,6 @@ struct Claimed {
     iss: String,
 }
 
-/// Claims that become no texts of their own.
-const REGISTERED: [&str; 7] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti"];
-/// The most texts of other claims.
-const CLAIMS_MAX: usize = 32;
 const SHOWN_CHARS_MAX: usize = 100;
 
 impl Tokens {
@@ -131,6 +139,19 @@ impl Tokens {
         self.0.changed.notify_one();
     }
 
+    /// S-11: from now on this is what of tokens is read.
+    pub fn name(&self, named: Named) {
+        if **self.0.named.load() != named {
+            self.0.named.store(Arc::new(named));
+        }
+    }
+
+    /// Returns what of identities is named.
+    #[must_use]
+    pub fn named(&self) -> Arc<Named> {
+        self.0.named.load_full()
+    }
+
     /// Returns which issuers have no key that can be used, so that all of their tokens are refused.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -143,6 +164,11 @@ impl Tokens {
     /// # Errors
     /// When it is not good.
     pub fn check(&self, token: &str) -> Result<Vec<String>, TokenFault> {
+        self.said(token, &self.named())
+    }
+
+    /// Does the same for what is named.
+    fn said(&self, token: &str, named: &Named) -> Result<Vec<String>, TokenFault> {
         let header = decode_header(token).map_err(|_| TokenFault::Malformed)?;
         // RFC 7515: a header parameter in `crit` that is not understood makes the token invalid.
         if header.crit.is_some() {
@@ -156,7 +182,7 @@ impl Tokens {
         };
         trusted
             .claims(token, &header)
-            .and_then(|claims| texts(&claimed.iss, &claims))
+            .and_then(|claims| claims::texts(&claimed.iss, &claims, named))
     }
 }
 
@@ -221,25 +247,4 @@ fn why(error: &Error) -> TokenFault {
         }
         _ => TokenFault::Malformed,
     }
-}
-
-/// Returns what a good token says: `jwt:ISSUER#SUBJECT`, and `claim:ISSUER#NAME=VALUE` for its other texts. The issuer is in both,
-/// because one of several must not state what only another one may.
-fn texts(issuer: &str, claims: &Map<String, Value>) -> Result<Vec<String>, TokenFault> {
-    let subject = claims
-        .get("sub")
-        .and_then(Value::as_str)
-        .filter(|subject| !subject.is_empty());
-    let subject = subject.ok_or_else(|| TokenFault::Claim("sub".to_owned()))?;
-    // A name with a `=` would make two different claims look alike.
-    let others = claims
-        .iter()
-        .filter(|(name, _)| !REGISTERED.contains(&name.as_str()) && !name.contains('='));
-    let others = others.flat_map(|(name, value)| {
-        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-        let values = values.iter().filter_map(Value::as_str);
-        values.map(move |value| format!("claim:{issuer}#{name}={value}"))
-    });
-    let first = format!("jwt:{issuer}#{subject}");
-    Ok(std::iter::once(first).chain(others.take(CLAIMS_MAX)).collect())
 }

@@ -248,12 +248,15 @@ async fn by_token() {
     let written = format!(
         "{{identities: 'claim:{ISSUER}#team=operators', allow: [read, change]}}, {{identities: 'jwt:{ISSUER}#*', allow: read}}"
     );
-    let stage = Stage::start_at("127.0.0.1:0", None, published.tokens(), &written);
+    let tokens = published.tokens();
+    tokens.name(crate::tokens::named(&[&format!("claim:{ISSUER}#team=")]));
+    let stage = Stage::start_at("127.0.0.1:0", None, tokens, &written);
     let bearer = |token: &str| format!("authorization: Bearer {token}\r\n");
     for (claims, look, order) in [
         (json!({"team": "operators"}), 200, 200),
         (json!({"team": "others"}), 200, 403),
         (json!({"exp": 1}), 401, 401),
+        (json!({"team": {"name": "operators"}}), 401, 401),
     ] {
         let shown = bearer(&signer.sign(&claims));
         assert_eq!(stage.ask(LOOK, &shown).await.0, look, "{claims}");

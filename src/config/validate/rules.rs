@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::classes::{IDENTITIES, Pattern};
+use crate::classes::{IDENTITIES, Path, Pattern};
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::shape::{self, Texts};
 use crate::xds::{Access, AccessRule, TypeUrl, Way, meant};
@@ -80,6 +80,15 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule) -> AccessRule
     };
     let ids = patterns("nodes.id", written.nodes.id.as_ref());
     let clusters = patterns("nodes.cluster", written.nodes.cluster.as_ref());
+    let metadata = metadata(
+        check,
+        &format!("{key}.nodes.metadata"),
+        &written.nodes.metadata,
+        &fields,
+    );
+    let mut patterns = |name: &str, written: Option<&Texts>| {
+        texts(check, &format!("{key}.{name}"), written, |text| filled(text, &fields))
+    };
     let mut names = patterns("names", written.names.as_ref());
     names.extend(texts(
         check,
@@ -105,10 +114,30 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule) -> AccessRule
         identities,
         ids,
         clusters,
+        metadata,
         types: types.into_iter().flatten().collect(),
         names: names.into(),
         ways,
     }
+}
+
+/// Returns which members of a node's metadata must have which values.
+fn metadata(
+    check: &mut Check,
+    key: &str,
+    written: &BTreeMap<String, Texts>,
+    fields: &[&str],
+) -> Vec<(Path, Vec<Pattern>)> {
+    let mut found = Vec::new();
+    for (name, values) in written {
+        let path = Path::read(name);
+        let path = path.map_err(|fault| check.at(Some(values.place), key, fault));
+        let values = texts(check, &format!("{key}.{name}"), Some(values), |text| {
+            filled(text, fields)
+        });
+        found.extend(path.ok().map(|path| (path, values)));
+    }
+    found
 }
 
 pub(super) fn identity_patterns(check: &mut Check, key: &str, written: Option<&Texts>) -> Vec<Pattern> {
@@ -149,6 +178,13 @@ fn identity(text: &str) -> Result<Pattern, String> {
     }
     let fixed = text.find(['*', '{']).map_or(text, |end| text.split_at(end).0);
     let word = fixed.split_inclusive(':').next().unwrap_or_default();
+    let whole = fixed.len() == text.len();
+    for (kind, form) in [("claim:", "claim:ISSUER#NAME=VALUE"), ("jwt:", "jwt:ISSUER#SUBJECT")] {
+        let complete = text.contains('#') && (kind != "claim:" || text.contains('='));
+        if whole && word == kind && !complete {
+            return Err(format!("`{text}` is no identity; write {form}"));
+        }
+    }
     if IDENTITIES.contains(&word) || fixed.len() < text.len() && !fixed.contains(':') {
         return Ok(pattern);
     }

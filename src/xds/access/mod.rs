@@ -230,13 +230,21 @@ impl fmt::Display for Denied {
     }
 }
 
+/// How many texts of an identity are shown: a token may have thousands.
+const TEXTS_MAX: usize = 16;
+
 /// Returns an identity in words.
 fn identity(texts: &[&str]) -> String {
     if texts.is_empty() {
         return "no identity".to_owned();
     }
-    let texts: Vec<String> = texts.iter().map(|text| format!("`{}`", shown(text))).collect();
-    format!("identity {}", texts.join(", "))
+    let first = texts.iter().take(TEXTS_MAX);
+    let first: Vec<String> = first.map(|text| format!("`{}`", shown(text))).collect();
+    let more = match texts.len().saturating_sub(TEXTS_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("identity {}{more}", first.join(", "))
 }
 
 /// Returns the beginning of a text that a client has chosen.

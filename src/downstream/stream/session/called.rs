@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use tonic::Status;
 
 use super::Session;
+use crate::downstream::bearer::known;
 use crate::downstream::stream::ends::status;
 
 impl Session {
@@ -49,6 +50,10 @@ impl Session {
         }
         self.stirred = true;
         let identity = self.accounts.identity();
+        if let Err(end) = known(&self.shared, identity) {
+            self.end.get_or_insert(end);
+            return;
+        }
         let taken = self
             .server
             .handle_access(access, identity, &*self.shared.library, self.now);
