@@ -15,7 +15,6 @@ mod error_line;
 mod failure;
 mod files;
 mod frames;
-mod hold_log;
 mod holding;
 mod inbox;
 mod inflating;
