@@ -9,7 +9,7 @@ use crate::cache::{Scopes, ViewSettings};
 use crate::classes::{Class, CredentialFiles, Unfit};
 use crate::config::{Config, Credentials, Identity, Limits, Reach, Tls};
 use crate::json::{Schemas, Unknown};
-use crate::protocol::{ClientSettings, Guard};
+use crate::protocol::{ClientSettings, Holds};
 use crate::upstream::{ClassFiles, Dictionary};
 use crate::xds::{GuardSettings, ServerFeatures, Types, VerdictSettings};
 use crate::{downstream, protocol, upstream};
@@ -45,9 +45,9 @@ pub(super) const fn reading_bytes(config: &Config) -> usize {
     unbounded(config.limits.request).saturating_mul(4)
 }
 
-/// Returns the guard of a new view of files: an operator who removes something from a file means it.
-pub(super) fn quiet_alone(config: &Config) -> Guard {
-    Guard::new(
+/// Returns what waits in a new view of files: an operator who removes something from a file means it.
+pub(super) fn quiet_alone(config: &Config) -> Holds {
+    Holds::new(
         config.timers.removal_quiet,
         config.timers.order_gate,
         GuardSettings::OFF,

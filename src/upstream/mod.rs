@@ -16,7 +16,6 @@ mod failure;
 mod files;
 mod frames;
 mod health_question;
-mod hold_log;
 mod holding;
 mod inbox;
 mod inflating;
