@@ -145,6 +145,11 @@ impl From<SocketAddr> for Visitor {
 }
 
 impl Visitor {
+    /// Returns who it is, as far as that was checked.
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.0
+    }
+
     /// A visitor over a Unix socket.
     pub(super) fn local(socket: &UnixStream) -> Self {
         let credentials = socket.peer_cred().ok();

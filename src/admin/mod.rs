@@ -31,6 +31,7 @@ mod resources;
 mod snapshots;
 mod stats;
 mod status;
+mod turns;
 mod views;
 mod visits;
 mod written;
@@ -41,7 +42,7 @@ pub use history::History;
 pub use logging::Logging;
 pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder};
-pub use snapshots::{Encode, Snapshots};
+pub use snapshots::{Give, Snapshots};
 
 use std::io;
 use std::net::SocketAddr;

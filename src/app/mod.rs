@@ -16,6 +16,7 @@ mod plan;
 mod received;
 mod reload;
 mod schemas;
+mod taking;
 mod view_log;
 mod warm;
 
@@ -168,7 +169,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     tokio::select! {
         () = leave(leaving, &trigger, warm.as_ref()) => {}
         () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
-        () = clock::keep() => {}
+        () = clock::keep(|stalls| shared.metrics.overload.stalled(stalls.count, stalls.stood)) => {}
         () = Bench::new(&shared.scopes, shared.status.census().clone(), shared.metrics.verdicts.clone()).run() => {}
         () = renewal.run(async || of_certificates.next().await) => {}
         () = keys.run(async || of_keys.next().await) => {}

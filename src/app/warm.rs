@@ -25,7 +25,7 @@ pub(super) struct Warm {
     /// None if nothing is written to disk.
     folder: Option<Arc<Folder>>,
     neighbours: Neighbours,
-    received: Received,
+    received: Arc<Received>,
     interval: Duration,
     types: Types,
     fleet: Arc<Fleet>,
@@ -63,8 +63,8 @@ impl Warm {
         let folder = |dir: &PathBuf| Arc::new(Folder::new(dir.clone(), secrets, config.limits.views));
         Some(Arc::new(Self {
             folder: snapshot.dir.as_ref().map(folder),
-            neighbours: Neighbours::new(snapshot, types.clone(), metrics),
-            received: Received::default(),
+            neighbours: Neighbours::new(config, types.clone(), metrics),
+            received: Arc::default(),
             interval: snapshot.interval,
             types,
             fleet: fleet.clone(),

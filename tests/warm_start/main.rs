@@ -18,6 +18,7 @@ mod credentials;
 mod departing;
 mod disks;
 mod explained;
+mod fitting;
 #[path = "../config/folder.rs"]
 mod folder;
 mod frozen;

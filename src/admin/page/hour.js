@@ -1,7 +1,7 @@
 // The charts of the last hour, from the counts that the relay keeps in memory.
 
 import { chart, linear, tenfold } from "./charts.js";
-import { ago, bytes, count, rate, seconds } from "./words.js";
+import { ago, bytes, count, many, rate, seconds } from "./words.js";
 
 const HOUR = 3600;
 const LOWEST = 0.001;
@@ -94,6 +94,7 @@ export function processOf(counts, history) {
     // The process may be older: a program that becomes the relay keeps the start of its process.
     history && `up ${ago(history.since).replace(/ ago$/, "")}`,
     counts.memory > 0 && `${bytes(counts.memory)} of memory`,
+    counts.stalls > 0 && `did not run for ${seconds(counts.stalled_seconds)} in ${many(counts.stalls, "pause")}: throttled, or a paused machine`,
     busy !== null && `${(busy * 100).toFixed(busy < 0.1 ? 1 : 0)} % of a processor`,
   ]
     .filter(Boolean)

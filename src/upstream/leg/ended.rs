@@ -26,7 +26,7 @@ impl Leg {
         }
         let target = self.dialer.target();
         if failure.is_too_many_pings() {
-            target.calm_down(opened, now());
+            target.forbid_pings(self.dialer.settings().ping);
         }
         if !answered {
             return self.refused(failure, dialect, changes);

@@ -4,8 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::guard::references;
-use xds::{Beside, Cut, Kind, Name, Neighbour, Resource, TypeUrl};
+use xds::{Beside, Cut, Name, Neighbour, Resource, TypeUrl};
 
 static CLUSTERS: LazyLock<TypeUrl> =
     LazyLock::new(|| TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster"));
@@ -14,13 +13,13 @@ static ENDPOINTS: LazyLock<TypeUrl> =
 
 /// What is not there, and whether its server is away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ground {
+pub(super) struct Missing {
     type_url: &'static TypeUrl,
     name: Name,
     away: bool,
 }
 
-impl Ground {
+impl Missing {
     /// Returns the first of these clusters, which a resource names, that is not ready for clients that have that resource. One counts if it
     /// or its endpoints come from another source, and if clients get it without the change: by a wildcard, or because one has asked for it.
     /// Who asks for a cluster only once a route names it could wait for ever.
@@ -90,17 +89,6 @@ impl Ground {
     pub(super) const fn missing(&self) -> (&TypeUrl, &Name) {
         (self.type_url, &self.name)
     }
-}
-
-/// Returns the clusters that a changed resource names and the served one does not. What is not served is new, and waits for nothing.
-pub(super) fn newly_named(kind: Kind, served: Option<&Arc<Resource>>, new: &Resource) -> Vec<Name> {
-    let Some(served) = served else {
-        return Vec::new();
-    };
-    let before = references(kind, served).map_or(&[][..], |found| &found.clusters);
-    let after = references(kind, new).map_or(&[][..], |found| &found.clusters);
-    let newly = after.iter().filter(|name| before.binary_search(name).is_err());
-    newly.cloned().collect()
 }
 
 /// Returns what a view has; `own` is what the view itself has once all is published.

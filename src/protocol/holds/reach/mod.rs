@@ -15,20 +15,20 @@ use std::time::Instant;
 
 use imbl::ordmap::DiffItem;
 
-use super::held::Held;
-use super::removal::{Half, Item};
+use super::table::Table;
+use super::waiting::{Half, Item};
 use abroad::Abroad;
 pub(super) use named::is_referred;
 use named::{best, named, refers};
 use stand_ins::StandIns;
-use xds::{Beside, Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl, ViewPlace};
+use xds::{Beside, Cut, Kind, Known, Name, Reason, References, Resource, State, TypeUrl, ViewPlace};
 
 /// A resource that refers to others, and where it is served; `None`: here.
 type Source = (Item, Option<ViewPlace>);
 
 /// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
 #[derive(Debug, Default)]
-pub(super) struct References {
+pub(super) struct Reach {
     read: BTreeMap<Half, Arc<State>>,
     /// By the name of a route configuration or a cluster: what names it.
     routes: BTreeMap<Name, BTreeSet<Source>>,
@@ -47,12 +47,12 @@ pub(super) struct References {
     stand_ins: StandIns,
 }
 
-impl References {
+impl Reach {
     /// Reads what has changed in the cut. What a changed resource referred to must be looked at again. Returns the held resources that
     /// are not served any more.
-    pub(super) fn read(&mut self, cut: &Cut, held: &mut Held) -> Vec<Item> {
+    pub(super) fn read(&mut self, cut: &Cut, table: &mut Table) -> Vec<Item> {
         let mut gone = Vec::new();
-        let follows = held.halves().any(|half| is_referred(half.0.kind()));
+        let follows = table.going_halves().any(|half| is_referred(half.0.kind()));
         let is_empty = self.routes.is_empty() && self.clusters.is_empty();
         if !(follows || is_empty) {
             self.clear();
@@ -60,7 +60,7 @@ impl References {
         let referring = cut.slots().filter(|(type_url, _)| follows && refers(type_url.kind()));
         let referring = referring.flat_map(|(type_url, _)| [(type_url.clone(), true), (type_url.clone(), false)]);
         let halves: BTreeSet<Half> = referring
-            .chain(held.halves().cloned())
+            .chain(table.going_halves().cloned())
             .chain(self.read.keys().cloned())
             .collect();
         for half in halves {
@@ -69,7 +69,7 @@ impl References {
             if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
                 continue;
             }
-            self.read_half(&half, None, (before.as_deref(), now.as_deref()), held, &mut gone);
+            self.read_half(&half, None, (before.as_deref(), now.as_deref()), table, &mut gone);
             match now {
                 Some(now) => self.read.insert(half, now),
                 None => self.read.remove(&half),
@@ -77,33 +77,33 @@ impl References {
         }
         if follows && !self.stand_ins.are_of(cut) {
             for (source, before) in self.stand_ins.read(cut) {
-                self.change_stand_ins(&source, &before, held);
+                self.change_stand_ins(&source, &before, table);
             }
         }
         gone
     }
 
     /// Reads what has changed in what clients read of other servers. Returns whether something that directs traffic has.
-    pub(super) fn read_beside(&mut self, beside: Option<&Beside>, held: &mut Held) -> bool {
+    pub(super) fn read_beside(&mut self, beside: Option<&Beside>, table: &mut Table) -> bool {
         let news = self.abroad.read(beside);
         for change in news.found {
             let (before, now) = (change.before.as_deref(), change.now.as_deref());
-            self.read_half(&change.half, Some(&change.place), (before, now), held, &mut Vec::new());
+            self.read_half(&change.half, Some(&change.place), (before, now), table, &mut Vec::new());
         }
         for place in &news.condemned {
             let is_read = |half: &Half, name: &Name| self.abroad.has(place, half, name);
             let changed = self.stand_ins.read_at(Some(place), self.abroad.cut(place), is_read);
             for (source, before) in changed {
-                self.change_stand_ins(&source, &before, held);
+                self.change_stand_ins(&source, &before, table);
             }
         }
         if news.holds {
             let of_others = |by: &Item| by.0.0.kind() == Kind::Cds;
-            let assignments = held.select(
+            let assignments = table.select(
                 |half| half.0.kind() == Kind::Eds,
                 |removal| removal.by().is_some_and(|(by, _)| of_others(by)),
             );
-            assignments.into_iter().for_each(|item| held.look(item));
+            assignments.into_iter().for_each(|item| table.look(item));
         }
         news.directs
     }
@@ -113,7 +113,7 @@ impl References {
         half: &Half,
         place: Option<&ViewPlace>,
         (before, now): (Option<&State>, Option<&State>),
-        held: &mut Held,
+        table: &mut Table,
         gone: &mut Vec<Item>,
     ) {
         let mut silent = Vec::new();
@@ -123,8 +123,8 @@ impl References {
             let goes = place.is_none() && self.going.remove(&source.0);
             let counted = old.or(unconfirmed.as_ref()).filter(|_| !goes);
             let new = new.filter(|_| place.is_none_or(|place| self.abroad.has(place, half, name)));
-            self.change(&source, counted, new, held);
-            if place.is_none() && old.is_some() && new.is_none() && held.contains(&source.0) {
+            self.change(&source, counted, new, table);
+            if place.is_none() && old.is_some() && new.is_none() && table.is_going(&source.0) {
                 gone.push(source.0);
             }
         };
@@ -151,9 +151,9 @@ impl References {
                 if refers(half.0.kind()) {
                     now.resources().for_each(|new| change(new.name(), None, Some(new)));
                 }
-                let unserved = held.of_half(half).filter(|(name, removal)| {
+                let unserved = table.of_half(half).filter(|(name, row)| {
                     let served = now.resource(name).is_some();
-                    !served && !removal.is_remembered()
+                    !(served || row.is_remembered() || row.is_change())
                 });
                 let unserved: Vec<Item> = unserved.map(|(name, _)| (half.clone(), name.clone())).collect();
                 gone.extend(unserved);
@@ -171,31 +171,31 @@ impl References {
     }
 
     /// What is held because of this resource must be looked at again.
-    pub(super) fn touch(&self, item: &Item, held: &mut Held) {
-        self.touch_source(&(item.clone(), None), held);
+    pub(super) fn touch(&self, item: &Item, table: &mut Table) {
+        self.touch_source(&(item.clone(), None), table);
     }
 
-    fn touch_source(&self, source: &Source, held: &mut Held) {
+    fn touch_source(&self, source: &Source, table: &mut Table) {
         for named in self.all_named(source) {
             for name in &named.routes {
-                unsettle(Kind::Rds, name, &source.0, held);
-                self.touch_route(name, held);
+                unsettle(Kind::Rds, name, &source.0, table);
+                self.touch_route(name, table);
             }
             for name in &named.clusters {
-                unsettle(Kind::Cds, name, &source.0, held);
+                unsettle(Kind::Cds, name, &source.0, table);
             }
         }
     }
 
     /// Returns what a resource names, and what stands in for it.
-    fn all_named(&self, source: &Source) -> impl Iterator<Item = &Named> {
+    fn all_named(&self, source: &Source) -> impl Iterator<Item = &References> {
         let kind = source.0.0.0.kind();
         let served = named(kind, self.resource(source)).filter(|_| refers(kind));
         served.into_iter().chain(self.stand_ins.named(source))
     }
 
     /// What is held because of a route configuration of this name must be looked at again.
-    fn touch_route(&self, name: &Name, held: &mut Held) {
+    fn touch_route(&self, name: &Name, table: &mut Table) {
         for (_, half, state) in self.route_states() {
             let item = (half.clone(), name.clone());
             let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
@@ -205,7 +205,7 @@ impl References {
                 .chain(self.stand_ins.named_anywhere(&item))
                 .flat_map(|named| &named.clusters)
             {
-                unsettle(Kind::Cds, name, &item, held);
+                unsettle(Kind::Cds, name, &item, table);
             }
         }
     }
@@ -229,18 +229,18 @@ impl References {
     }
 
     /// What is held because of routes that no client wants any more must be looked at again.
-    pub(super) fn leave(&mut self, wanted: impl Fn(&TypeUrl, &Name) -> bool, held: &mut Held) {
+    pub(super) fn leave(&mut self, wanted: impl Fn(&TypeUrl, &Name) -> bool, table: &mut Table) {
         let left = self.leased.iter().filter(|((half, name), _)| !wanted(&half.0, name));
         for source in left.cloned().collect::<Vec<_>>() {
             self.leased.remove(&source);
-            self.touch_source(&source, held);
+            self.touch_source(&source, table);
         }
     }
 
     /// Whether the control plane still sends this.
-    fn is_said(&self, (item, place): &Source, held: &Held) -> bool {
+    fn is_said(&self, (item, place): &Source, table: &Table) -> bool {
         match place {
-            None => !held.contains(item),
+            None => !table.is_going(item),
             Some(place) => !self.abroad.is_held(place, item),
         }
     }
@@ -253,7 +253,7 @@ impl References {
             let held = place.as_ref().is_some_and(|place| self.abroad.is_held(place, item));
             (item, held)
         });
-        best(clusters).map(|(item, held)| (item, !held))
+        best(clusters).map(|(item, table)| (item, !table))
     }
 
     /// Returns a cluster in whose place another one stands that has these endpoints.
@@ -265,10 +265,15 @@ impl References {
     }
 
     /// Returns what names a route configuration, and whether the control plane still sends that.
-    pub(super) fn of_route(&self, (half, name): &Item, place: Option<&ViewPlace>, held: &Held) -> Option<(Item, bool)> {
+    pub(super) fn of_route(
+        &self,
+        (half, name): &Item,
+        place: Option<&ViewPlace>,
+        table: &Table,
+    ) -> Option<(Item, bool)> {
         let sources = self.routes.get(name).into_iter().flatten();
         let sources = sources.filter(|source| self.meet(place, (half, name), source));
-        best(sources.map(|source| (&source.0, self.is_said(source, held))))
+        best(sources.map(|source| (&source.0, self.is_said(source, table))))
     }
 
     /// Returns the listener or the route in use that names a cluster.
@@ -276,7 +281,7 @@ impl References {
         &mut self,
         cluster: &Item,
         wanted: impl Fn(&TypeUrl, &Name) -> bool,
-        held: &Held,
+        table: &Table,
     ) -> Option<(Item, bool)> {
         let sources = self.clusters.get(&cluster.1).into_iter().flatten();
         let in_use = sources.filter_map(|source| {
@@ -284,12 +289,12 @@ impl References {
             if kind == Kind::Cds || !self.meets(cluster, source) {
                 return None;
             }
-            let named = self.of_route(item, source.1.as_ref(), held);
+            let named = self.of_route(item, source.1.as_ref(), table);
             let named = named.filter(|_| kind == Kind::Rds);
             match named {
-                Some((_, said)) => Some((source, said && self.is_said(source, held))),
+                Some((_, said)) => Some((source, said && self.is_said(source, table))),
                 None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((source, false)),
-                None => Some((source, self.is_said(source, held))),
+                None => Some((source, self.is_said(source, table))),
             }
         });
         let (source, said) = best(in_use)?;
@@ -301,12 +306,12 @@ impl References {
 
     /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
     /// only another one holds does not count, so no two clusters hold each other.
-    pub(super) fn of_member(&self, member: &Item, held: &Held, now: Instant) -> Option<(Item, bool)> {
+    pub(super) fn of_member(&self, member: &Item, table: &Table, now: Instant) -> Option<(Item, bool)> {
         let sources = self.clusters.get(&member.1).into_iter().flatten();
         let sources = sources.filter(|source| source.0.0.0.kind() == Kind::Cds && self.meets(member, source));
         best(
-            sources.filter_map(|source| match held.get(&source.0).filter(|_| source.1.is_none()) {
-                None => Some((&source.0, self.is_said(source, held))),
+            sources.filter_map(|source| match table.removal(&source.0).filter(|_| source.1.is_none()) {
+                None => Some((&source.0, self.is_said(source, table))),
                 Some(removal) => {
                     let item = &source.0;
                     let directly = removal.by().is_some_and(|(by, _)| by.0.0.kind() != Kind::Cds);
@@ -347,17 +352,17 @@ impl References {
 }
 
 /// The removal of this name must be looked at again, if this resource holds it.
-pub(super) fn unsettle(kind: Kind, name: &Name, source: &Item, held: &mut Held) {
-    look(kind, name, held, |by, _| by == source);
+pub(super) fn unsettle(kind: Kind, name: &Name, source: &Item, table: &mut Table) {
+    look(kind, name, table, |by, _| by == source);
 }
 
 /// The removal of this name must be looked at again, if what holds it is one of these; `true`: the control plane still sends that.
-fn look(kind: Kind, name: &Name, held: &mut Held, which: impl Fn(&Item, bool) -> bool) {
-    let by = held
+fn look(kind: Kind, name: &Name, table: &mut Table, which: impl Fn(&Item, bool) -> bool) {
+    let by = table
         .named(kind, name)
         .filter(|(_, removal)| removal.by().is_some_and(|(by, said)| which(by, said)));
     let items: Vec<Item> = by.map(|(item, _)| item).collect();
-    items.into_iter().for_each(|item| held.look(item));
+    items.into_iter().for_each(|item| table.look(item));
 }
 
 fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Source>>, name: &Name, source: &Source) {

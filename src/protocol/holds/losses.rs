@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use imbl::ordmap::DiffItem;
 
-use super::baseline::Elsewhere;
-use super::held::Held;
-use super::removal::{Half, Item, Judged, Removal, removes};
+use super::ground::Loss;
+use super::table::Table;
+use super::taking_over::Elsewhere;
+use super::waiting::{Half, Item, Row};
+use super::word::removes;
 use xds::{Changes, Cut, HoldEnd, Kind, Known, MassHold, Name, Phase, State, TypeUrl, Within};
 
 /// How long a control plane must have said nothing of a type until what that has lost is judged, and how long that takes at most.
@@ -155,10 +157,10 @@ impl FirstStates {
     }
 
     /// Decides about what waits for it.
-    pub(super) fn judge(&mut self, cut: &Cut, mass: &MassHold, held: &mut Held, now: Instant) {
+    pub(super) fn judge(&mut self, cut: &Cut, mass: &MassHold, table: &mut Table, now: Instant) {
         let due = |(_, first): &(&TypeUrl, &mut FirstState)| first.due().is_some_and(|due| due <= now);
         for (type_url, first) in self.0.iter_mut().filter(due) {
-            first.judge(type_url, cut, mass, held, now);
+            first.judge(type_url, cut, mass, table, now);
         }
         self.0.retain(|_, first| !first.is_over());
     }
@@ -224,10 +226,10 @@ impl FirstState {
 
     /// Judges the sum of all that was lost so far, however it was split, and of what earlier judgements hold: the server lacks that, too.
     /// What was gained counts against it: names may have changed.
-    fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, mass: &MassHold, held: &mut Held, now: Instant) {
+    fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, mass: &MassHold, table: &mut Table, now: Instant) {
         self.undecided = None;
         let of_type = |half: &Half| half.0 == *type_url;
-        let earlier = held.select(of_type, |removal| {
+        let earlier = table.select(of_type, |removal| {
             removal.judgement().is_some() && !removal.is_emptied()
         });
         let both = [(&self.covered, true), (&self.named, false)];
@@ -239,15 +241,15 @@ impl FirstState {
         let served = self.served();
         let is_mass = is_mass(type_url.kind(), lost.len(), gained.len(), served, mass);
         let is_emptied = emptied.len() >= mass.other.max(1) && is_share(emptied.len(), served, mass.emptied);
-        let undecided = held.select(of_type, |removal| removal.judged() == Judged::Undecided);
-        let is_much = |item: &Item| match held.get(item).is_some_and(Removal::is_emptied) {
+        let undecided = table.select(of_type, |row| row.loss() == Some(Loss::Undecided));
+        let is_much = |item: &Item| match table.get(item).is_some_and(Row::is_emptied) {
             true => is_emptied,
             false => is_mass,
         };
         let (much, passed): (Vec<Item>, Vec<Item>) = undecided.into_iter().partition(is_much);
-        passed.iter().for_each(|item| held.acquit(item, HoldEnd::Free));
+        passed.iter().for_each(|item| table.acquit(item, HoldEnd::Free));
         if !much.is_empty() {
-            self.judgement = Some(held.condemn(type_url, self.judgement, &much, now));
+            self.judgement = Some(table.condemn(type_url, self.judgement, &much, now));
         }
     }
 }
@@ -272,7 +274,7 @@ impl Part {
     }
 }
 
-/// Secrets and runtime layers are never held: what an old secret lets in may be what an operator wants to keep out.
+/// Secrets and runtime layers are never table: what an old secret lets in may be what an operator wants to keep out.
 pub(super) const fn is_judged(kind: Kind) -> bool {
     !matches!(kind, Kind::Sds | Kind::Rtds)
 }

@@ -5,54 +5,54 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::held::Held;
-use super::super::removal::Item;
+use super::super::table::Table;
+use super::super::waiting::Item;
 use super::named::{clusters, named, refers, routes, without};
-use super::{References, Source, drop_from, look, unsettle};
+use super::{Reach, Source, drop_from, look, unsettle};
 use xds::{Kind, Name, Resource};
 
-impl References {
+impl Reach {
     /// A resource names something else from now on.
     pub(super) fn change(
         &mut self,
         source: &Source,
         old: Option<&Arc<Resource>>,
         new: Option<&Arc<Resource>>,
-        held: &mut Held,
+        table: &mut Table,
     ) {
         let (item, place) = source;
         let kind = item.0.0.kind();
         if !refers(kind) {
             return;
         }
-        self.forget_unknown(kind, held);
+        self.forget_unknown(kind, table);
         if place.is_some() && kind == Kind::Cds {
-            self.change_endpoints(source, old, new, held);
+            self.change_endpoints(source, old, new, table);
         }
         let (old, new) = (named(kind, old), named(kind, new));
         for (of, old, new) in [
             (Kind::Rds, routes(old), routes(new)),
             (Kind::Cds, clusters(old), clusters(new)),
         ] {
-            without(new, old).for_each(|name| self.begin(of, name, source, held));
-            without(old, new).for_each(|name| self.end(of, name, source, held));
+            without(new, old).for_each(|name| self.begin(of, name, source, table));
+            without(old, new).for_each(|name| self.end(of, name, source, table));
         }
     }
 
     /// Other contents stand in for a resource from now on.
-    pub(super) fn change_stand_ins(&mut self, source: &Source, before: &[Arc<Resource>], held: &mut Held) {
+    pub(super) fn change_stand_ins(&mut self, source: &Source, before: &[Arc<Resource>], table: &mut Table) {
         let kind = source.0.0.0.kind();
         for name in before.iter().filter_map(|one| one.endpoints()) {
-            unsettle(Kind::Eds, name, &source.0, held);
+            unsettle(Kind::Eds, name, &source.0, table);
         }
         if !refers(kind) {
             return;
         }
-        self.forget_unknown(kind, held);
+        self.forget_unknown(kind, table);
         for one in self.stand_ins.of(source).to_vec() {
             let new = named(kind, Some(&one));
             for (of, new) in [(Kind::Rds, routes(new)), (Kind::Cds, clusters(new))] {
-                new.iter().for_each(|name| self.begin(of, name, source, held));
+                new.iter().for_each(|name| self.begin(of, name, source, table));
             }
         }
         let goes = source.1.is_none() && self.going.contains(&source.0);
@@ -64,39 +64,39 @@ impl References {
                 (Kind::Rds, routes(old), routes(served)),
                 (Kind::Cds, clusters(old), clusters(served)),
             ] {
-                without(old, served).for_each(|name| self.end(of, name, source, held));
+                without(old, served).for_each(|name| self.end(of, name, source, table));
             }
         }
     }
 
     /// A listener or a route changes: it may be known now what was not.
-    fn forget_unknown(&mut self, kind: Kind, held: &mut Held) {
+    fn forget_unknown(&mut self, kind: Kind, table: &mut Table) {
         if kind != Kind::Cds {
             self.unknown.take();
             let suspended = std::mem::take(&mut self.suspended);
-            suspended.into_iter().for_each(|item| held.look(item));
+            suspended.into_iter().for_each(|item| table.look(item));
         }
     }
 
     /// A resource names a route configuration or a cluster.
-    fn begin(&mut self, of: Kind, name: &Name, source: &Source, held: &mut Held) {
+    fn begin(&mut self, of: Kind, name: &Name, source: &Source, table: &mut Table) {
         let sources = self.named_mut(of).entry(name.clone()).or_default();
         sources.insert(source.clone());
-        look(of, name, held, |_, said| !said);
+        look(of, name, table, |_, said| !said);
         if of == Kind::Rds {
-            self.touch_route(name, held);
+            self.touch_route(name, table);
         }
     }
 
     /// It does not any more, unless what stands in for it does.
-    fn end(&mut self, of: Kind, name: &Name, source: &Source, held: &mut Held) {
+    fn end(&mut self, of: Kind, name: &Name, source: &Source, table: &mut Table) {
         if self.stand_ins.name(of, source, name) {
             return;
         }
         drop_from(self.named_mut(of), name, source);
-        unsettle(of, name, &source.0, held);
+        unsettle(of, name, &source.0, table);
         if of == Kind::Rds {
-            self.touch_route(name, held);
+            self.touch_route(name, table);
         }
     }
 
@@ -114,7 +114,7 @@ impl References {
         cluster: &Source,
         old: Option<&Arc<Resource>>,
         new: Option<&Arc<Resource>>,
-        held: &mut Held,
+        table: &mut Table,
     ) {
         let of = |resource: Option<&Arc<Resource>>| resource.and_then(|resource| resource.endpoints().cloned());
         let (old, new) = (of(old), of(new));
@@ -123,7 +123,7 @@ impl References {
         }
         if let Some(name) = old {
             self.abroad.leave_endpoints(&name, cluster);
-            unsettle(Kind::Eds, &name, &cluster.0, held);
+            unsettle(Kind::Eds, &name, &cluster.0, table);
         }
         if let Some(name) = new {
             self.abroad.take_endpoints(&name, cluster);
@@ -131,12 +131,12 @@ impl References {
     }
 
     /// A resource goes: it does not count any more, although it is still served.
-    pub(in super::super) fn go(&mut self, item: &Item, held: &mut Held) {
+    pub(in super::super) fn go(&mut self, item: &Item, table: &mut Table) {
         let source = (item.clone(), None);
         let stood_in = self.stand_ins.remove(&source);
-        self.change_stand_ins(&source, &stood_in, held);
+        self.change_stand_ins(&source, &stood_in, table);
         let resource = self.resource(&source).cloned();
-        self.change(&source, resource.as_ref(), None, held);
+        self.change(&source, resource.as_ref(), None, table);
         if resource.is_some() {
             self.going.insert(item.clone());
         }

@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Guard;
-use super::first_states::is_present;
-use super::reading::{is_empty_assignment, references};
-use super::references::{is_referred, unsettle};
-use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
-use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, Spots, State, Update};
+use super::Holds;
+use super::ground::{Ground, Loss};
+use super::losses::is_present;
+use super::reach::{is_referred, unsettle};
+use super::reading::is_empty_assignment;
+use super::waiting::{Half, Item, Row};
+use super::word::{is_quiet, removes};
+use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update};
 
 /// For what the removals among some changes wait.
 #[derive(Clone, Copy)]
@@ -22,10 +24,10 @@ struct Waits {
     first: bool,
 }
 
-impl Guard {
+impl Holds {
     /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view
     /// has.
-    pub fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
+    pub fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
         let elsewhere = self.elsewhere.take();
         let within = self.settings.mass.within;
         for change in &mut *changes {
@@ -38,9 +40,9 @@ impl Guard {
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {
                 let assigns = kind == Kind::Eds && matches!(update, Update::Put(..));
-                removes(update) && waits.any() || assigns && (waits.first || self.held.takes_endpoints(update.name()))
+                removes(update) && waits.any() || assigns && (waits.first || self.table.takes_endpoints(update.name()))
             };
-            if self.held.has_half(&half) || change.updates.iter().any(concerns) {
+            if self.table.has_half(&half) || change.updates.iter().any(concerns) {
                 self.sift(
                     change,
                     &half,
@@ -74,20 +76,24 @@ impl Guard {
         let mut lost = BTreeSet::new();
         for update in std::mem::take(&mut change.updates) {
             let item = (half.clone(), update.name().clone());
+            if removes(&update) && self.table.get(&item).is_some_and(Row::is_change) {
+                // Nothing of it comes later, although the removal itself may be held.
+                self.table.leave(&item, HoldEnd::Server);
+            }
             // Some control planes say of the endpoints of a removed cluster that there are none: they go with the cluster.
-            let taken = self.held.takes_endpoints(&item.1);
+            let taken = self.table.takes_endpoints(&item.1);
             let empties = (waits.first || taken)
                 && becomes_empty(half.0.kind(), state, &update)
                 && self.first_states.gone_elsewhere(&item) != Some(true);
             let follows = empties && taken;
             // What waits already is said again.
-            let waits_for_any = waits.any() || self.held.contains(&item);
+            let removal = self.table.removal(&item);
+            let waits_for_any = waits.any() || removal.is_some();
             if empties || removes(&update) && waits_for_any && self.can_wait(&item, state, now) {
                 self.begin(&item, update, follows, waits, state, now);
                 lost.insert(item.1);
                 continue;
             }
-            let removal = self.held.get(&item);
             // K-16: that the control plane does not answer takes nothing from anybody.
             let was_said = removal.is_some_and(|removal| !removal.is_remembered());
             if was_said && matches!(update, Update::Absent(_, Reason::TimedOut)) {
@@ -95,16 +101,14 @@ impl Guard {
             }
             if matches!(update, Update::Error(..)) && removal.is_some_and(|removal| !removal.is_emptied()) {
                 let together = lost.contains(&item.1);
-                self.held
-                    .change(&item, HoldEnd::Gone, |removal| removal.complain(update, together));
+                self.table
+                    .change(&item, HoldEnd::Gone, |row| row.complain(update, together));
             } else {
                 self.first_states.find(&item);
                 change.updates.extend(self.overtake(half, &update, now));
                 change.updates.push(update);
             }
         }
-        let gone = self.make_room(half, &change.updates, state);
-        change.updates.extend(gone);
     }
 
     /// Whether a removal of this resource can wait. What clients are not served any more, because all read another server which has
@@ -121,51 +125,50 @@ impl Guard {
         let emptied = matches!(update, Update::Put(..));
         let goes = follows || !emptied;
         let endpoints = state.and_then(|state| state.resource(&item.1)?.endpoints());
-        let known = self.held.get(item).map(Removal::judged);
+        let known = self.table.removal(item).map(Row::loss);
         let first = waits.first && self.first_states.gone_elsewhere(item).is_none();
         // What an earlier run has held for a reference was removed by the server on purpose, and is no loss.
-        if first && known != Some(Judged::Not) {
+        if first && known != Some(None) {
             self.first_states.lose(item, emptied, known.is_none(), now);
         }
         if known.is_some() {
-            self.held.repeat(item, update, endpoints);
+            self.table.say(item, update.into(), endpoints);
             return;
         }
         let quiet = waits.quiet && goes;
-        let judged = if first { Judged::Undecided } else { Judged::Not };
-        let reference = match waits.referred && goes {
-            true => Reference::Unknown(false),
-            false => Reference::Ignored(HoldEnd::Free),
-        };
-        let removal = Removal::new(vec![update], quiet, judged, reference, expiry(state, &item.1), now);
-        let removal = removal.following(follows);
+        let grounds = quiet.then_some(Ground::Quiet(now)).into_iter();
+        let grounds = grounds.chain(first.then_some(Ground::Lost(Loss::Undecided)));
+        let row = Row::new(update.into(), grounds.collect(), now)
+            .expiring(expiry(state, &item.1))
+            .following(follows)
+            .referred(waits.referred && goes);
         if quiet {
             self.queue.push_back((now, item.clone()));
         }
-        self.held.enter(item, removal, endpoints);
+        self.table.enter(item, row, endpoints);
         // What it refers to is not held by the server's own word any more.
-        self.references.touch(item, &mut self.held);
+        self.reach.touch(item, &mut self.table);
     }
 
     /// A name has returned, or something takes its place: returns what must come before that, because a name goes together with what
     /// replaces it (K-20).
     fn overtake(&mut self, half: &Half, update: &Update, now: Instant) -> Vec<Update> {
         let mut before = Vec::new();
-        if !self.held.has_half(half) {
+        if !self.table.has_half(half) {
             return before;
         }
         match update {
             Update::Put(resource, _) => {
-                let returned = self.leave(&(half.clone(), resource.name().clone()), HoldEnd::Server);
-                let endpoints = returned.as_ref().and_then(Removal::endpoints);
-                endpoints.into_iter().for_each(|name| self.hush(name, now));
+                let returned = self.leave_removal(&(half.clone(), resource.name().clone()), HoldEnd::Server);
+                let endpoints = returned.as_ref().and_then(Row::endpoints);
+                endpoints.into_iter().for_each(|name| self.restart_quiet(name, now));
                 for alias in resource.aliases() {
-                    let removal = self.leave(&(half.clone(), alias.clone()), HoldEnd::Server);
-                    before.extend(removal.into_iter().flat_map(Removal::into_updates));
+                    let removal = self.leave_removal(&(half.clone(), alias.clone()), HoldEnd::Server);
+                    before.extend(removal.into_iter().flat_map(Row::into_updates));
                 }
             }
             Update::Absent(name, _) | Update::Forget(name) => {
-                self.leave(&(half.clone(), name.clone()), HoldEnd::Gone);
+                self.leave_removal(&(half.clone(), name.clone()), HoldEnd::Gone);
             }
             Update::Whole(_) | Update::Error(..) => {}
         }
@@ -174,48 +177,31 @@ impl Guard {
 
     /// A cluster has returned: that it has no endpoints, which was said of it while it went, counts when the quiet time is over. What it
     /// has now comes in that time.
-    fn hush(&mut self, endpoints: &Name, now: Instant) {
-        let emptied = self.held.named(Kind::Eds, endpoints);
-        let emptied = emptied.filter(|(_, removal)| removal.is_emptied() && removal.judged() == Judged::Not);
+    fn restart_quiet(&mut self, endpoints: &Name, now: Instant) {
+        let emptied = self.table.named(Kind::Eds, endpoints);
+        let emptied = emptied.filter(|(_, removal)| removal.is_emptied() && removal.loss().is_none());
         for item in emptied.map(|(item, _)| item).collect::<Vec<_>>() {
-            self.held.change(&item, HoldEnd::Server, |removal| removal.hush(now));
+            self.table.change(&item, HoldEnd::Server, |row| row.restart_quiet(now));
             self.queue.push_back((now, item));
         }
     }
 
-    /// A listener takes the address of ones that wait, or a virtual host their domain: they go with it, for a client could not have
-    /// both (D-03, C-26).
-    fn make_room(&mut self, half: &Half, updates: &[Update], state: Option<&State>) -> Vec<Update> {
-        let kind = half.0.kind();
-        if !self.held.has_half(half) || !matches!(kind, Kind::Lds | Kind::Vhds) {
-            return Vec::new();
+    /// Something does not wait any more, because of `end`.
+    pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
+        let row = self.table.leave(item, end)?;
+        if row.is_change() {
+            return Some(row);
         }
-        let taken = updates.iter().filter_map(|update| match update {
-            Update::Put(resource, _) => references(kind, resource),
-            Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
-        });
-        let taken: Spots = taken.flat_map(|found| found.spots.iter().cloned()).collect();
-        let makes_room = |name: &Name| {
-            let own = state.and_then(|state| references(kind, state.resource(name)?));
-            own.is_some_and(|own| own.spots.iter().any(|spot| taken.collide(spot)))
-        };
-        let names = self.held.of_half(half).map(|(name, _)| name);
-        let gone: Vec<Name> = names.filter(|name| makes_room(name)).cloned().collect();
-        let gone = gone
-            .into_iter()
-            .filter_map(|name| self.leave(&(half.clone(), name), HoldEnd::Replaced));
-        gone.flat_map(Removal::into_updates).collect()
+        // What it held may go, and what it names is held by the server's own word again.
+        self.reach.touch(item, &mut self.table);
+        if let Some(name) = row.endpoints() {
+            unsettle(Kind::Eds, name, item, &mut self.table);
+        }
+        Some(row)
     }
 
-    /// A removal does not wait any more, because of `end`.
-    pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Removal> {
-        let removal = self.held.leave(item, end)?;
-        // What it held may go, and what it names is held by the server's own word again.
-        self.references.touch(item, &mut self.held);
-        if let Some(name) = removal.endpoints() {
-            unsettle(Kind::Eds, name, item, &mut self.held);
-        }
-        Some(removal)
+    fn leave_removal(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
+        self.table.is_going(item).then(|| self.leave(item, end)).flatten()
     }
 }
 

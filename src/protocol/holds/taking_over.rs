@@ -7,21 +7,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Guard;
-use super::first_states::is_present;
-use super::references::is_referred;
-use super::removal::{Half, Judged, Reference, Removal};
+use super::Holds;
+use super::ground::{Ground, Loss};
+use super::losses::is_present;
+use super::reach::is_referred;
+use super::waiting::{Half, Row};
 use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, Update};
 
-impl Guard {
-    /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hold`.
+impl Holds {
+    /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hear`.
     #[must_use]
     pub fn asks_for_inheritance(changes: &[Changes]) -> bool {
         changes.iter().any(begins)
     }
 
     /// The sessions of this view are served this by the view of another server; `all`: none reads this view now. It counts for the next
-    /// `hold`.
+    /// `hear`.
     pub fn inherit(&mut self, served: Arc<Cut>, all: bool) {
         self.elsewhere = Some(Elsewhere { served, all });
     }
@@ -88,12 +89,9 @@ impl Guard {
                 false => Update::Absent(resource.name().clone(), Reason::Said),
             };
             self.first_states.lose(&item, false, true, now);
-            let reference = match self.follows_references() && is_referred(half.0.kind()) {
-                true => Reference::Unknown(false),
-                false => Reference::Ignored(HoldEnd::Free),
-            };
-            let removal = Removal::new(vec![gone], false, Judged::Undecided, reference, None, now);
-            self.held.enter(&item, removal, resource.endpoints());
+            let referred = self.follows_references() && is_referred(half.0.kind());
+            let row = Row::new(gone.into(), vec![Ground::Lost(Loss::Undecided)], now).referred(referred);
+            self.table.enter(&item, row, resource.endpoints());
             change.updates.push(Update::Put(resource, None));
         }
     }

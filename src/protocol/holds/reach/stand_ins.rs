@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::reading::references;
-use super::super::removal::{Half, Item};
+use super::super::waiting::{Half, Item};
 use super::Source;
 use xds::{Condemned, Cut, Kind, Name, References, Resource, ViewPlace};
 

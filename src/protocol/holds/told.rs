@@ -6,26 +6,25 @@ use std::collections::BTreeMap;
 
 use imbl::OrdMap;
 
-use super::removal::Item;
+use super::ground::Reason;
+use super::waiting::Item;
 use xds::{HeldRemoval, Hold, HoldChange, HoldEnd, HoldEvent, HoldReason, Name, TypeUrl};
 
-/// Why a removal is held, and by which judgement.
-pub(super) type Reason = (HoldReason, Option<u32>);
 type Key = (TypeUrl, Reason);
 
 /// All holds.
 ///
 /// Invariant: no hold is empty.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct Told {
     holds: BTreeMap<Key, OrdMap<Name, HeldRemoval>>,
     /// What has happened since the last call of [`Self::take`]: to how many removals, and one of their names.
     events: BTreeMap<(Key, HoldChange), (usize, Name)>,
     changed: bool,
 }
 
-impl Ledger {
-    /// A removal that was held for the reason `before` is held for this one now, or not any more because of `end`.
+impl Told {
+    /// A row that was held for the reason `before` is held for this one now, or not any more because of `end`.
     pub(super) fn show(
         &mut self,
         item: &Item,

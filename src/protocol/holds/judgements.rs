@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::removal::Order;
+use super::ground::Order;
 use xds::{HoldTimes, TypeUrl};
 
 /// How long a judgement holds removals in all, whatever the control plane does.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::removal::{Half, Item};
+use super::super::waiting::{Half, Item};
 use super::{Source, refers};
 use xds::{Beside, Cut, HoldReason, Kind, Name, Owners, Resource, State, ViewPlace};
 
