@@ -41,6 +41,8 @@ pub(super) struct Log {
     denials: Lines,
     /// The nodes that were refused, and why.
     denied: Once,
+    /// Whether clients say that they are relays, of which no rule speaks.
+    unnamed_relays: Once,
 }
 
 /// Lines of one kind: at most [`LINES_MAX`] in a second.
@@ -108,6 +110,17 @@ impl Log {
                 suppressed,
                 "the client reports its health (istio.v1.HealthInformation); the relay does not pass these reports on to the \
                  control plane"
+            );
+        }
+    }
+
+    /// K-25: logs once that clients say that they are relays, and no rule says which of them are.
+    pub(super) fn unnamed_relay(&self, node: &Node, identity: &Identity) {
+        if self.unnamed_relays.is_news(&[]) {
+            tracing::warn!(
+                node = %node.id, %identity,
+                "a client says that it is a relay, and no rule has `relay`, so the control plane is told what any client says; write \
+                 `relay: true` in the rule of the relays below this one"
             );
         }
     }

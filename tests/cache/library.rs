@@ -87,6 +87,7 @@ fn rights(names: &str) -> Arc<Rights> {
         types: Arc::default(),
         names: [Pattern::read(names).unwrap()].into(),
         ways: Vec::new(),
+        relay: false,
     };
     let caller = Caller {
         identity: &[],

@@ -130,6 +130,7 @@ fn rule(tenant: &str) -> AccessRule {
         types: Arc::default(),
         names: [Pattern::read(&format!("{tenant}-*")).expect("a pattern")].into(),
         ways: Vec::new(),
+        relay: false,
     }
 }
 

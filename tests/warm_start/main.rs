@@ -27,6 +27,7 @@ mod identity;
 mod lint;
 mod logged;
 mod lost;
+mod marks;
 mod messages;
 mod neighbours;
 #[path = "../upstream/plane.rs"]

@@ -158,6 +158,10 @@ impl Accounts {
             node = %node.id, peer = %self.peer(), identity = %self.identity(), stream = %self.number(),
             dialect = self.presence.dialect.word(), user_agent = %node.user_agent, "a stream begins"
         );
+        let access = &self.presence.settings.protocol.access;
+        if node.is_relay() && !access.is_empty() && !access.names_relays() {
+            self.log.unnamed_relay(node, self.identity());
+        }
         if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
             self.presence.visit = Some(shared.returns.enter(&node.id, method.transport == Transport::V2, now));
         }
