@@ -44,6 +44,7 @@ mod story;
 mod taken;
 mod tiers;
 mod traced;
+mod words;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -261,7 +261,7 @@ impl Accounts {
             }
             ReceiptKind::Nack {
                 response,
-                message,
+                objection,
                 given_up,
             } => {
                 counters.nacks.inc();
@@ -271,7 +271,7 @@ impl Accounts {
                         type_url: &receipt.type_url,
                         nonce: &String::from_utf8_lossy(nonce),
                         response,
-                        reason: message,
+                        reason: &objection.in_full(),
                     };
                     self.log.nack(node, self.presence.stay.peer(), &rejected, now);
                     if *given_up > 0 {
