@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use rustls_pki_types::CertificateDer;
 use tokio::net::UnixStream;
 
+use super::tenure::Shown;
 use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminHosts, AdminRules, Config};
 use crate::identity::{Identity, certified};
@@ -68,10 +69,14 @@ pub(super) async fn pass(
 ) -> Response {
     let reads = [Method::GET, Method::HEAD].contains(request.method()) || only_looks(request.uri().path());
     let path = request.uri().path();
-    if guard.rules.load().is_empty() || reads && is_probe(path) {
+    if reads && is_probe(path) {
         return next.run(request).await;
     }
     let action = if reads { AdminAction::Read } else { AdminAction::Change };
+    let shown = Shown::new(guard.clone(), visitor.clone(), request.headers(), action);
+    if guard.rules.load().is_empty() {
+        return shown.bound(next.run(request).await);
+    }
     let identity = match judge(&guard, &visitor, request.headers(), action) {
         Ok(identity) => identity,
         Err(refused) => return *refused,
@@ -79,7 +84,7 @@ pub(super) async fn pass(
     if action == AdminAction::Change {
         tracing::info!(%identity, path, "a visitor of the admin address gives an order");
     }
-    next.run(request).await
+    shown.bound(next.run(request).await)
 }
 
 /// Returns who a visitor is, if the rules let it do this.

@@ -31,6 +31,7 @@ mod resources;
 mod snapshots;
 mod stats;
 mod status;
+mod tenure;
 mod turns;
 mod views;
 mod visits;

@@ -252,7 +252,7 @@ fn share(
 ) -> Arc<Shared> {
     Arc::new(Shared {
         scopes,
-        library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
+        library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk).reading(status.schemas().clone())),
         settings: ArcSwap::from_pointee(plan::downstream(config, mark)),
         admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
         tokens: tokens.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{Scopes, ViewSettings};
-use crate::classes::{Class, CredentialFiles, Unfit};
+use crate::classes::{self, Class, CredentialFiles, Unfit};
 use crate::config::{Config, Credentials, Identity, Limits, Reach, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Holds};
@@ -220,7 +220,7 @@ pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, sch
 /// K-25: returns the mark by which the relay recognizes itself in a chain. Its node id is not enough, because two tiers may have
 /// the same configuration.
 pub(super) fn mark(config: &Config) -> String {
-    format!("{}/{:08x}", config.node.id, rand::random::<u32>())
+    classes::mark(&config.node.id, rand::random::<u32>())
 }
 
 pub(super) const fn views(config: &Config) -> ViewSettings {

@@ -131,6 +131,7 @@ mapping!(AccessRule {
     "names" => names: Option<Texts>,
     "authorities" => authorities: Option<Texts>,
     "action" => action: Option<Scalar>,
+    "relay" => relay: Option<Spanned<bool>>,
 });
 
 mapping!(RuleNodes {

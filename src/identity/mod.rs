@@ -86,6 +86,13 @@ impl Identity {
         self.texts().find_map(|text| text.strip_prefix(ADDRESS)?.parse().ok())
     }
 
+    /// Returns the one text that stands for the client: what was checked beyond its address, else the address.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let checked = self.texts().find(|text| !text.starts_with(ADDRESS));
+        checked.or_else(|| self.texts().next()).unwrap_or_default()
+    }
+
     /// Returns this identity with more texts.
     #[must_use]
     pub fn with<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Self {

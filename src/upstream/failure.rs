@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tonic::{Code, Status};
 
 use super::frames::Farewell;
+use crate::classes::loop_of;
 use crate::clock::WallClock;
 use crate::protocol::{Declined, Ending, Refusal};
 use crate::tls;
@@ -231,6 +232,15 @@ impl Failure {
             | Self::Unreadable(_)
             | Self::Neither { .. }
             | Self::Unimplemented(_) => None,
+        }
+    }
+
+    /// K-25: returns the mark of the relay for which the server refuses the stream or poll as a loop, if it does.
+    pub(super) fn looped(&self) -> Option<&str> {
+        match self {
+            Self::Stream(status) if status.code() == Code::FailedPrecondition => loop_of(status.message()),
+            Self::Refused { words, .. } => loop_of(words),
+            _ => None,
         }
     }
 

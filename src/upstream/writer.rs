@@ -72,6 +72,10 @@ pub trait Talk: Send {
     fn supersede(&mut self);
     /// K-25: the requests come through these relays as well.
     fn come_through(&mut self, relays: &[String]);
+    /// Returns the marks of relays for which the server has refused the requests as a loop.
+    fn take_loops(&mut self) -> Vec<String>;
+    /// The sessions that brought these marks have ended.
+    fn settle_loops(&mut self, _changes: &mut Vec<Changes>) {}
 
     /// Returns what the server said about a resource, if it is held.
     fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords>;
@@ -185,15 +189,12 @@ impl<L: Talk> Writer<L> {
             self.holding.handle_order(&order);
             ordered.push(doing);
         }
+        self.pass_marks(changes);
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
         self.holding.hear(changes, &self.view.cut());
         if self.view.mailbox().take_superseded() {
             self.main.supersede();
             self.aside.supersede();
-        }
-        if let Some(relays) = self.view.mailbox().take_relays() {
-            self.main.come_through(&relays);
-            self.aside.come_through(&relays);
         }
         for _ in 0..WANTS_AT_ONCE {
             self.pass_wants(changes);
@@ -240,6 +241,19 @@ impl<L: Talk> Writer<L> {
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
         }
+    }
+
+    /// K-25: what is refused as a loop has come through sessions that end now; the others go on.
+    fn pass_marks(&mut self, changes: &mut Vec<Changes>) {
+        let mut loops = self.main.take_loops();
+        loops.append(&mut self.aside.take_loops());
+        loops.iter().for_each(|mark| self.view.end_loop(mark, now()));
+        if let Some(relays) = self.view.mailbox().take_relays(now()) {
+            self.main.come_through(&relays);
+            self.aside.come_through(&relays);
+        }
+        self.main.settle_loops(changes);
+        self.aside.settle_loops(changes);
     }
 
     /// Passes on what is wanted, or some of it.
@@ -355,6 +369,7 @@ impl<L: Talk> Writer<L> {
     fn deadline(&self) -> Option<Instant> {
         let all = [
             self.view.demand().poll_timeout(),
+            self.view.mailbox().relays_due(),
             self.holding.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),

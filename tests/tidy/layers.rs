@@ -56,6 +56,7 @@ const KNOWS: [(&str, &[&str]); 29] = [
     (
         "upstream",
         &[
+            "classes",
             "xds",
             "proto",
             "json",

@@ -29,7 +29,7 @@ use crate::support::{CDS, Relay, until};
 
 pub(crate) const ISSUER: &str = "https://issuer.example.com";
 const ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-const SKEW: u64 = 10;
+pub(crate) const SKEW: u64 = 10;
 
 /// Somebody who issues tokens, with one key.
 pub(crate) struct Signer {

@@ -43,8 +43,8 @@ pub(super) fn access(
     for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
         let key = format!("rules[{index}]");
         let rule = rule(check, &key, &value);
-        // S-10: only a rule that says so is about questions.
-        if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds)) {
+        // S-10, K-25: only a rule that says so is about questions, or lets clients be relays.
+        if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds) && !rule.relay) {
             let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
             check.warn(Some(place), &key, &message);
         }
@@ -108,9 +108,15 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule) -> AccessRule
         let place = written.dialects.as_ref().map(|dialects| dialects.place);
         check.at(place, format!("{key}.dialects"), said.to_owned());
     }
+    let relay = written.relay.as_ref().filter(|relay| relay.value);
+    if let (Some(relay), Some(false)) = (relay, allow) {
+        let message = "`relay: true` is for rules that allow; a rule that denies everything admits no relay".to_owned();
+        check.at(Some(relay.place), format!("{key}.relay"), message);
+    }
     AccessRule {
         name: name.unwrap_or_default(),
         allow: allow.unwrap_or(true),
+        relay: relay.is_some(),
         identities,
         ids,
         clusters,

@@ -13,7 +13,7 @@ use super::missing::Missing;
 use super::reading::references;
 use super::waiting::{Half, Item, Row};
 use super::word::{Word, removes};
-use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, Resource, Spots, State, Update};
+use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, Resource, Spot, Spots, State, Update};
 
 impl Holds {
     /// Takes the changes that must wait out of what is to be published next; `own` is what the view has. Without `beside`, its clients
@@ -85,21 +85,34 @@ impl Holds {
         None
     }
 
-    /// A listener takes the address of ones that wait, or a virtual host their domain: they go, or change, with it, for a client could not
-    /// have both (D-03, C-26).
+    /// A listener newly takes the address of ones that wait, or a virtual host their domain in the same route configuration: they go, or
+    /// change, with it, for a client could not have both (D-03, C-26).
     fn make_room(&mut self, half: &Half, updates: &[Update], served: Option<&State>) -> Vec<Update> {
         let kind = half.0.kind();
         if !self.table.has_half(half) || !matches!(kind, Kind::Lds | Kind::Vhds) {
             return Vec::new();
         }
-        let put = updates.iter().filter_map(|update| match update {
-            Update::Put(resource, _) => references(kind, resource),
-            Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
-        });
-        let taken: Spots = put.flat_map(|found| found.spots.iter().cloned()).collect();
+        let spots_of = |resource| references(kind, resource).map_or(&[][..], |found| &found.spots);
+        let served = |name: &Name| served.and_then(|served| served.resource(name));
+        let mut taken: BTreeMap<&str, Vec<Spot>> = BTreeMap::new();
+        for update in updates {
+            if let Update::Put(resource, _) = update {
+                let before = served(resource.name()).map_or(&[][..], |before| spots_of(before));
+                let newly = spots_of(resource).iter().filter(|spot| !before.contains(spot));
+                taken
+                    .entry(room_of(kind, resource.name()))
+                    .or_default()
+                    .extend(newly.cloned());
+            }
+        }
+        let taken: BTreeMap<&str, Spots> = taken
+            .into_iter()
+            .map(|(room, spots)| (room, spots.into_iter().collect()))
+            .collect();
         let leaves = |name: &Name| {
-            let own = served.and_then(|served| references(kind, served.resource(name)?));
-            own.is_some_and(|own| own.spots.iter().any(|spot| taken.collide(spot)))
+            let own = served(name).map_or(&[][..], |own| spots_of(own));
+            let taken = taken.get(room_of(kind, name));
+            taken.is_some_and(|taken| own.iter().any(|spot| taken.collide(spot)))
         };
         let names = self.table.of_half(half).map(|(name, _)| name);
         let going: Vec<Name> = names.filter(|name| leaves(name)).cloned().collect();
@@ -158,6 +171,12 @@ fn newly_named(kind: Kind, served: &Arc<Resource>, new: &Resource) -> Vec<Name> 
     let after = references(kind, new).map_or(&[][..], |found| &found.clusters);
     let newly = after.iter().filter(|name| before.binary_search(name).is_err());
     newly.cloned().collect()
+}
+
+/// Returns within what names compete for spots: a virtual host in its route configuration (`<route configuration>/<host>`).
+fn room_of(kind: Kind, name: &Name) -> &str {
+    let room = name.as_str().rsplit_once('/').filter(|_| kind == Kind::Vhds);
+    room.map_or("", |(routes, _)| routes)
 }
 
 /// Whether these are about resources that lead to clusters.

@@ -21,6 +21,9 @@ impl Leg {
         };
         let (dialect, answered, opened) = (live.dialect(), live.is_answered(), live.opened());
         self.close(changes);
+        if let Some(mark) = failure.looped().map(str::to_owned) {
+            return self.note_loop(mark, failure);
+        }
         if !self.offended(&failure) {
             self.blame.ended(&failure, answered, now());
         }

@@ -171,6 +171,25 @@ impl Access {
         }
     }
 
+    /// K-25: whether the marks of relays that a client brings are passed on. If no rule says `relay`, those of everybody are.
+    #[must_use]
+    pub fn may_be_relay(&self, caller: &Caller<'_>) -> bool {
+        if !self.names_relays() {
+            return true;
+        }
+        let rules = self.candidates(caller).into_iter();
+        let rules = rules.filter_map(|number| self.rules.get(usize::try_from(number).ok()?));
+        let mut about = rules.filter(|rule| !rule.bindings(caller).is_empty());
+        let decides = about.find(|rule| rule.relay || !rule.allow && rule.is_about_everything());
+        decides.is_some_and(|rule| rule.allow)
+    }
+
+    /// Whether any rule lets clients be relays.
+    #[must_use]
+    pub fn names_relays(&self) -> bool {
+        self.rules.iter().any(|rule| rule.relay)
+    }
+
     /// Whether there are no rules.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

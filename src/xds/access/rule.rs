@@ -29,6 +29,8 @@ pub struct AccessRule {
     pub names: Arc<[Pattern]>,
     /// The ways of asking that it is about.
     pub ways: Vec<Way>,
+    /// K-25: whether it lets clients be relays.
+    pub relay: bool,
 }
 
 /// A way of asking for resources.
@@ -80,6 +82,7 @@ impl Default for AccessRule {
             types: Arc::default(),
             names: Arc::default(),
             ways: Vec::new(),
+            relay: false,
         }
     }
 }

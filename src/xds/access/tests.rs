@@ -69,6 +69,7 @@ fn rule(random: &mut Random) -> AccessRule {
         types: random.some(&TYPES.map(Box::from)).into(),
         names: patterns(&random.some(names)).into(),
         ways: random.some(&Way::ALL),
+        relay: false,
     }
 }
 

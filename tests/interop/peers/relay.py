@@ -50,7 +50,8 @@ class Relay(Process):
 
     def bootstrap(self, *arguments):
         """The output of `distributary bootstrap` for a client of this relay."""
-        command = [self.program, "bootstrap", *arguments, "--relay", self.address]
+        relays = [] if "--relay" in arguments else ["--relay", self.address]
+        command = [self.program, "bootstrap", *arguments, *relays]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
     def get(self, *arguments):
