@@ -87,10 +87,16 @@ pub(super) const ALL: &[Said] = &[
     },
     Said {
         command: "bootstrap",
-        examples: &[(
-            "distributary bootstrap envoy --relay relay:15010 --node-id edge-1 > envoy.yaml",
-            "what an Envoy needs",
-        )],
+        examples: &[
+            (
+                "distributary bootstrap envoy --relay relay:15010 --node-id edge-1 > envoy.yaml",
+                "what an Envoy needs",
+            ),
+            (
+                "distributary bootstrap grpc --from xds.json --relay relay:15010 > relayed.json",
+                "the bootstrap that a client has, with the relay in place of whom it asks",
+            ),
+        ],
         exit: USUAL,
         files: &[],
     },

@@ -8,6 +8,7 @@
 )]
 
 mod admin_tls;
+mod adopted;
 #[path = "../wire/support/agent.rs"]
 #[expect(dead_code, reason = "the tests of the downstream half use all of it")]
 mod agent;

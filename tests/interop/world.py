@@ -1,5 +1,7 @@
 """One scenario's world: its peers, none of which outlives it."""
 
+import subprocess
+
 from peers import control_plane, envoy, grpc_clients, traffic
 from peers.process import Failed, end_all, free_port
 from peers.relay import Relay
@@ -45,6 +47,11 @@ class World:
         self.relay = Relay(self.programs.relay, self.logs, upstream, name=name, transport=self.upstream, **more)
         self.xds = self.relay.address
         return self.relay
+
+    def printed(self, *arguments):
+        """What the relay's program prints."""
+        command = [self.programs.relay, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
     def envoy(self, dialect, node="envoy", layers=(), text=None, about=None):
         """An Envoy; `about` has the fields of its node except the id; `text` replaces the usual bootstrap, here and below."""

@@ -4,9 +4,11 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use anyhow::bail;
+use serde_json::Value;
 
 use super::{Dialect, Plan, Trust};
 use crate::config::Endpoint;
+use crate::json::{Bounds, Tree};
 
 /// Which relay an Envoy asks, and how soon it connects again. Without the second it waits for up to 30 s after a relay has come back.
 const SERVICE: &str =
@@ -84,6 +86,13 @@ layered_runtime:
       admin_layer: {{}}
 "
     ))
+}
+
+/// Returns the cluster of the relays.
+pub(super) fn cluster(plan: &Plan) -> anyhow::Result<Value> {
+    let tree = Tree::yaml(cluster_of(plan)?.as_bytes(), Bounds::FILE)?;
+    let whole: Value = serde_json::from_str(&tree.to_json())?;
+    Ok(whole["static_resources"]["clusters"][0].clone())
 }
 
 fn cluster_of(plan: &Plan) -> anyhow::Result<String> {

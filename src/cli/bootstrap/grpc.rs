@@ -41,7 +41,7 @@ pub(super) fn text(plan: &Plan) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn servers(plan: &Plan) -> Value {
+pub(super) fn servers(plan: &Plan) -> Value {
     let creds = plan.tls.as_ref().map_or_else(|| json!({"type": "insecure"}), tls);
     plan.relays
         .iter()

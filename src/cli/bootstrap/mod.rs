@@ -1,6 +1,9 @@
 //! `distributary bootstrap`: prints the bootstrap with which a client finds the relay. Owns both forms; starts nothing.
 
 mod envoy;
+mod from_envoy;
+mod from_grpc;
+mod given;
 mod grpc;
 
 use std::collections::BTreeMap;
@@ -9,6 +12,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
+
+use given::Given;
 
 use crate::config::{Address, Authority, Config, Endpoint, Flags, Listener, host_name};
 
@@ -26,10 +31,10 @@ enum Client {
         #[command(flatten)]
         common: Common,
         /// The dialect of the stream
-        #[arg(long, value_enum, default_value_t = Dialect::Delta)]
+        #[arg(long, value_enum, default_value_t = Dialect::Delta, conflicts_with = "from")]
         dialect: Dialect,
         /// The port of Envoy's own admin address on loopback
-        #[arg(long, value_name = "PORT", default_value_t = 19000)]
+        #[arg(long, value_name = "PORT", default_value_t = 19000, conflicts_with = "from")]
         admin_port: u16,
     },
     /// For gRPC clients, as JSON: GRPC_XDS_BOOTSTRAP=FILE
@@ -44,6 +49,12 @@ struct Common {
     /// Where clients reach the relay: host:port, http(s)://host:port or unix:/path; repeat in order of priority
     #[arg(long, value_name = "ADDRESS", required = true)]
     relay: Vec<String>,
+    /// The bootstrap that the client has: it is printed with the relay in place of whom it asks, and what is replaced is said
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "node_id", "node_cluster"])]
+    from: Option<PathBuf>,
+    /// Print the relay's own configuration file: it asks whom the client has asked
+    #[arg(long, requires = "from")]
+    relay_config: bool,
     /// The relay's configuration file: gives the authorities, the listener name templates, and whether listeners use TLS
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -98,13 +109,21 @@ impl Bootstrap {
                 common,
                 dialect,
                 admin_port,
-            } => envoy::text(&common.plan()?, dialect, admin_port)?,
+            } => match common.given(true)? {
+                None => envoy::text(&common.plan()?, dialect, admin_port)?,
+                Some(given) if common.relay_config => from_envoy::relay_file(&common.plan()?, &given, notes)?,
+                Some(given) => from_envoy::text(&common.plan()?, &given, notes)?,
+            },
             Client::Grpc { common } => {
-                let plan = common.plan()?;
-                if plan.relays.iter().any(|relay| matches!(relay, Endpoint::Unix(_))) {
+                let (given, prints_relay, plan) = (common.given(false)?, common.relay_config, common.plan()?);
+                if !prints_relay && plan.relays.iter().any(|relay| matches!(relay, Endpoint::Unix(_))) {
                     writeln!(notes, "{UNIX_FOR_GO}")?;
                 }
-                grpc::text(&plan)?
+                match given {
+                    None => grpc::text(&plan)?,
+                    Some(given) if prints_relay => from_grpc::relay_file(&plan, &given)?,
+                    Some(given) => from_grpc::text(&plan, &given, notes)?,
+                }
             }
         };
         out.write_all(text.as_bytes())?;
@@ -113,6 +132,12 @@ impl Bootstrap {
 }
 
 impl Common {
+    /// Returns the bootstrap that the client has.
+    fn given(&self, yaml: bool) -> anyhow::Result<Option<Given>> {
+        let given = self.from.as_deref().map(|path| Given::read(path, yaml));
+        given.transpose()
+    }
+
     fn plan(self) -> anyhow::Result<Plan> {
         let config = match &self.config {
             Some(file) => Some(Config::load(Some(file), &Flags::of_environment())?),

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 )
@@ -52,6 +54,28 @@ func backend(names []string) error {
 		go report(func() error { return services.Serve(rpc) })
 		say(backendStarted{name, port(plain), port(rpc)})
 	}
+	untilInputEnds()
+	return nil
+}
+
+// secured serves gRPC over TLS, to clients that show a certificate: the arguments are its name and the files of its certificate and key.
+func secured(arguments []string) error {
+	if len(arguments) != 3 {
+		return fmt.Errorf("secured takes a name, a certificate and its key")
+	}
+	pair, err := tls.LoadX509KeyPair(arguments[1], arguments[2])
+	if err != nil {
+		return err
+	}
+	rpc, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	shown := credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
+	services := grpc.NewServer(grpc.Creds(shown))
+	health.RegisterHealthServer(services, named{name: arguments[0]})
+	go report(func() error { return services.Serve(rpc) })
+	say(backendStarted{arguments[0], 0, port(rpc)})
 	untilInputEnds()
 	return nil
 }

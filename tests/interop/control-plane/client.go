@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	xdscreds "google.golang.org/grpc/credentials/xds"
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	_ "google.golang.org/grpc/xds" // The xds:/// resolver and its balancers.
@@ -33,7 +34,12 @@ func callEvery() time.Duration {
 // client calls every target without end and reports which backend answered.
 func client(targets []string) error {
 	for _, target := range targets {
-		channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		// A29: what the cluster says decides, and without that there is no TLS.
+		creds, err := xdscreds.NewClientCredentials(xdscreds.ClientOptions{FallbackCreds: insecure.NewCredentials()})
+		if err != nil {
+			return err
+		}
+		channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(creds))
 		if err != nil {
 			return err
 		}

@@ -36,6 +36,8 @@ func run(arguments []string) error {
 		return serve(rest)
 	case "backend":
 		return backend(rest)
+	case "secured":
+		return secured(rest)
 	case "client":
 		return client(rest)
 	case "subscribe":

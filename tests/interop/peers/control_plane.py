@@ -67,6 +67,14 @@ class ControlPlane(Talker):
         )
 
 
+class Secured(Talker):
+    """A gRPC backend that speaks TLS, and wants a certificate of its clients."""
+
+    def __init__(self, program, logs, name, certificate, key):
+        super().__init__(f"secured-{name}", [program, "secured", name, certificate, key], logs)
+        self.grpc = self.wait_for(f"backend {name}", lambda line: line.get("backend") == name)["grpc"]
+
+
 class Backends(Talker):
     """Servers for HTTP and gRPC; each answers with its own name."""
 
