@@ -37,6 +37,59 @@ fn one_order_for_all_types() {
     );
 }
 
+/// B-24: a cluster that warms is not answered, and goes meanwhile. The next one does not wait for that in delta.
+#[test]
+fn a_cluster_beside_one_that_warms_and_goes() {
+    delta(
+        "
+        origin put cds c0@1, put rds r@1:to=c0
+        client subscribe cds *
+        client <- cds [c0@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        origin put cds warms@1
+        client <- cds [warms@1]
+        origin drop cds warms, put cds c1@1, put rds r@2:to=c1
+        client <- cds [c1@1]
+        client <- rds [r@2]
+        client ack
+        client <- cds -[warms], ack
+        client gates 0
+        ",
+    );
+}
+
+/// D-01, D-04: in SotW the next cluster waits for the answer, and what leads to it waits as long as an Envoy may warm.
+#[test]
+fn a_route_behind_clusters_that_warm() {
+    sotw(
+        "
+        origin put cds c0@1, put rds r@1:to=c0
+        client subscribe cds *
+        client <- cds [c0@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        origin put cds warms@1
+        client <- cds [c0@1 warms@1]
+        origin drop cds warms, put cds c1@1, put rds r@2:to=c1
+        nothing for 14s
+        client ack
+        client <- cds [c0@1 c1@1 warms@1]
+        client <- rds [r@2]
+        client ack
+        client <- cds [c0@1 c1@1], ack
+        client gates 0
+        origin put cds c2@1
+        client <- cds [c0@1 c1@1 c2@1]
+        origin put cds c3@1, put rds r@3:to=c3
+        nothing for 15s
+        wait 5s
+        client <- rds [r@3], ack
+        client gates 1
+        ",
+    );
+}
+
 /// D-03, D-04, L-27: a route is never sent before its cluster, even if a newer change of the cluster hides the older one.
 #[test]
 fn a_route_waits_for_its_cluster() {

@@ -46,7 +46,7 @@ pub(crate) fn full(line: &str) -> String {
 }
 
 /// A resource as a story writes it: `name@label`, then options: `:eds` or `:eds=name` (a cluster that takes its endpoints
-/// from EDS), `:rds=name` (a listener that takes its route from RDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it); at the end
+/// from EDS), `:rds=name` (a listener that takes its route from RDS), `:to=name` (a route that leads to a cluster), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it); at the end
 /// `:leads=name` (its body points to a collection of endpoints; in a listener: its address, `0.0.0.0:80`). The label `empty` stands for a body without a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
@@ -58,6 +58,7 @@ pub(crate) struct Spec {
     pub(crate) aside: bool,
     pub(crate) leads: Option<String>,
     pub(crate) route: Option<String>,
+    pub(crate) target: Option<String>,
 }
 
 impl Spec {
@@ -79,6 +80,7 @@ impl Spec {
             aside: false,
             leads,
             route: None,
+            target: None,
         };
         for option in options {
             match option.split_once('=').unwrap_or((option, "")) {
@@ -87,6 +89,7 @@ impl Spec {
                 ("ttl", text) => spec.ttl = Some(duration(text)),
                 ("aka", alias) => spec.aliases.push(alias.replace('\0', "://")),
                 ("rds", route) => spec.route = Some(route.to_owned()),
+                ("to", cluster) => spec.target = Some(cluster.to_owned()),
                 ("aside", "") => spec.aside = true,
                 _ => panic!("`{option}` is no option of a resource"),
             }

@@ -109,7 +109,13 @@ impl Body {
             label: spec.label.clone(),
         };
         let listener = spec.route.as_ref().map(|route| naming(route).encode_to_vec());
-        [body.encode_to_vec(), listener.unwrap_or_default()].concat()
+        let route = spec.target.as_ref().map(|cluster| leading(cluster).encode_to_vec());
+        [
+            body.encode_to_vec(),
+            listener.unwrap_or_default(),
+            route.unwrap_or_default(),
+        ]
+        .concat()
     }
 
     /// Its label, if the name around it is this one.
@@ -142,6 +148,24 @@ fn naming(route: &str) -> references::Listener {
         api_listener: Some(references::ApiListener {
             api_listener: Some(manager),
         }),
+        ..Default::default()
+    }
+}
+
+/// A route configuration that leads to this cluster.
+fn leading(cluster: &str) -> references::RouteConfiguration {
+    let route = references::Route {
+        route: Some(references::RouteAction {
+            cluster: cluster.to_owned(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    references::RouteConfiguration {
+        virtual_hosts: vec![references::VirtualHost {
+            routes: vec![route],
+            ..Default::default()
+        }],
         ..Default::default()
     }
 }

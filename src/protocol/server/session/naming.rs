@@ -27,6 +27,11 @@ impl Subscription {
         self.lens(self.type_sight(sight)).find_route(find)
     }
 
+    /// Whether anything that the client is sent now leads to such a cluster.
+    pub(in crate::server) fn leads(&self, sight: &Sight, to: impl FnMut(&Name) -> bool) -> bool {
+        self.lens(self.type_sight(sight)).leads(to)
+    }
+
     /// Whether the client asks for a route configuration.
     pub(in crate::server) fn asks_for(&self, route: &Name) -> bool {
         self.want.wildcard() || self.want.texts(route).any(|text| self.books.ledger().asks(text))

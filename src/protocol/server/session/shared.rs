@@ -23,6 +23,8 @@ impl Subscription {
         // B-24: what is left of a difference is on its way in no response.
         if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
             return match difference.adds() {
+                // Only what goes waits for an answer. An Envoy answers no clusters while one of them warms, and that one may be gone.
+                true if !self.brings_any(&difference) => self.poll_own(attempt),
                 true => Step::Blocked,
                 false if removes => Step::Removals,
                 false => Step::Idle,
@@ -129,6 +131,11 @@ impl Subscription {
             let items = batch.items().iter().map(|item| item.name());
             items.chain(batch.removed()).any(|name| difference.has(name))
         })
+    }
+
+    /// Whether anything that is new or different is on its way.
+    fn brings_any(&self, difference: &Difference) -> bool {
+        difference.changed().any(|found| self.books.flights().has(found.name()))
     }
 
     /// A part of a difference is sent.

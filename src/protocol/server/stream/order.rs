@@ -11,6 +11,9 @@ use crate::server::response::Response;
 use crate::server::session::{Attempt, Step, Subscription};
 use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
+/// An Envoy answers clusters once all of them are warm, or after `initial_fetch_timeout`, which is 15 s.
+const WARMING: Duration = Duration::from_secs(16);
+
 impl Server {
     /// Returns the next response, if anything can be sent now. If there is none, call [`poll_end`](Self::poll_end), and
     /// [`is_short`](Self::is_short).
@@ -123,6 +126,10 @@ impl Server {
                 if !self.additions.wait(self.bound(), now) {
                     continue;
                 }
+                if !open && self.leads_behind(at, sight, now) {
+                    self.additions.wait_from(now);
+                    continue;
+                }
             }
             let removals = self.frees(at, sight, answers, now);
             match self.step(at, sight, answers, removals, now) {
@@ -191,6 +198,18 @@ impl Server {
         for one in self.types.iter_mut().filter(|one| endpoints_for(clusters, one)) {
             names.iter().for_each(|name| one.force(name));
         }
+    }
+
+    /// Whether what this type would send leads to a cluster that the client can be sent only when it has answered others, and it may do so
+    /// yet.
+    fn leads_behind(&self, at: usize, sight: &Sight, now: Instant) -> bool {
+        let mut clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
+        let Some(clusters) = clusters.find(|one| one.flights().any(|flight| now < flight.sent + WARMING)) else {
+            return false;
+        };
+        let known = |name: &Name| matches!(clusters.type_sight(sight).known(name), Some(Known::Present(_)));
+        let unsent = |name: &Name| known(name) && !clusters.has(name);
+        self.types.get(at).is_some_and(|one| one.leads(sight, unsent))
     }
 
     /// Whether no cluster that was just sent waits for endpoints that this client is about to request.

@@ -209,6 +209,16 @@ impl<'s, 'a> Lens<'s, 'a> {
         !lists && self.missing().next().is_some() && !ledger.asked().any(exists)
     }
 
+    /// Whether anything that is known of what the client wants leads to such a cluster.
+    pub(super) fn leads(self, mut to: impl FnMut(&Name) -> bool) -> bool {
+        let kind = self.reader.traits().kind;
+        let asked = self.books.ledger().asked().map(|name| self.want.meaning(name));
+        let asked = asked.filter_map(|name| self.slot.resource(name));
+        let all = self.slot.wildcard().filter(|_| self.want.wildcard());
+        let mut wanted = asked.chain(all.into_iter().flat_map(|state| state.resources()));
+        wanted.any(|found| references(kind, found).is_some_and(|found| found.clusters.iter().any(&mut to)))
+    }
+
     /// Returns the first result for a route that something which the client holds names.
     pub(super) fn find_route<R>(self, mut find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
         let kind = self.reader.traits().kind;
