@@ -7,6 +7,7 @@ mod client;
 mod crossings;
 mod demand;
 mod dialects;
+mod division;
 mod doubts;
 mod end;
 mod ending;
@@ -30,6 +31,7 @@ pub use client::{
 pub use crossings::Crossings;
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
+pub use division::{Division, Streams};
 pub use doubts::Doubts;
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
