@@ -6,6 +6,7 @@ mod backoff;
 mod client;
 mod demand;
 mod dialects;
+mod division;
 mod doubts;
 mod end;
 mod ending;
@@ -28,6 +29,7 @@ pub use client::{
 };
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
+pub use division::{Division, Streams};
 pub use doubts::Doubts;
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};

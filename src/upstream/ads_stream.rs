@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::iter;
 use http::{HeaderMap, Request, Uri, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
@@ -28,7 +29,7 @@ use super::io_monitor::IoMonitor;
 use super::outbox::{Outbox, Requests};
 use super::target::{Target, UpstreamSettings};
 use crate::protocol::{Cutter, Ending};
-use crate::wire::{ACCEPT_ENCODING, ACCEPTED_ENCODINGS, message};
+use crate::wire::{ACCEPT_ENCODING, ACCEPTED_ENCODINGS, message_before};
 use crate::xds::Dialect;
 
 /// A stream, from the moment its HTTP/2 request is sent.
@@ -149,7 +150,11 @@ impl AdsStream {
 /// Opens the stream and waits for the response headers. Many servers send them only with their first response.
 async fn ask(mut sender: Sender, uri: Uri, headers: HeaderMap, requests: Requests, bytes_max: usize) -> Reply {
     poll_fn(|cx| sender.poll_ready(cx)).await.map_err(failure)?;
-    let frames = requests.map(|request| Ok::<_, Infallible>(Frame::data(message(&request))));
+    let frames = requests.flat_map(|[request, node]| {
+        let pieces = [message_before(&request, node.len()), node];
+        let pieces = pieces.into_iter().filter(|piece| !piece.is_empty());
+        iter(pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece))))
+    });
     let mut request = head(uri, headers);
     *request.body_mut() = Body::new(StreamBody::new(frames));
     let headers = request.headers_mut();

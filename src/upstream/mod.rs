@@ -23,6 +23,7 @@ mod io_monitor;
 mod left_out;
 mod leg;
 mod line_pace;
+mod merged;
 mod outbox;
 mod probe;
 mod refused;

@@ -13,12 +13,15 @@ use parking_lot::Mutex;
 /// The writer's end. Dropping it ends the stream of requests.
 pub(super) struct Outbox(Arc<Mutex<Slot>>);
 
+/// A request, and the field with the node, which all requests share.
+pub(super) type Pieces = [Bytes; 2];
+
 /// The transport's end: the stream of requests.
 pub(super) struct Requests(Arc<Mutex<Slot>>);
 
 #[derive(Default)]
 struct Slot {
-    request: Option<Bytes>,
+    request: Option<Pieces>,
     /// The transport wants a request and waits to be woken.
     transport: Option<Waker>,
     writer: Option<Waker>,
@@ -48,7 +51,7 @@ impl Outbox {
     }
 
     /// Hands a request over.
-    pub(super) fn put(&self, request: Bytes) {
+    pub(super) fn put(&self, request: Pieces) {
         self.change(|slot| slot.request = Some(request));
     }
 
@@ -72,9 +75,9 @@ impl Drop for Outbox {
 }
 
 impl Stream for Requests {
-    type Item = Bytes;
+    type Item = Pieces;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
         let mut slot = self.0.lock();
         if let Some(request) = slot.request.take() {
             return Poll::Ready(Some(request));

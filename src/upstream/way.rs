@@ -13,7 +13,7 @@ use super::leg::Leg;
 use super::probe::Probe;
 use super::status::Board;
 use super::writer::Talk;
-use crate::protocol::Doubts;
+use crate::protocol::{Client, Doubts};
 use crate::telemetry::Arrival;
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
@@ -174,6 +174,10 @@ impl Talk for Way {
 
     fn each_stream(&mut self, act: &mut dyn FnMut(&mut Leg)) {
         self.legs().for_each(act);
+    }
+
+    fn clients(&mut self) -> Vec<&mut Client> {
+        self.legs().map(Leg::client).collect()
     }
 
     fn supersede(&mut self) {

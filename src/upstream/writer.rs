@@ -16,6 +16,7 @@ use super::dialer::Dialer;
 use super::error_line::error_line;
 use super::holding::{FindBeside, Holding};
 use super::leg::Leg;
+use super::merged::add;
 use super::reports::{AskClients, Reports};
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
@@ -24,7 +25,7 @@ use super::way::Way;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Demand, Holds, Leg as Which};
+use crate::protocol::{Client, Demand, Division, Holds, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 
@@ -40,6 +41,8 @@ pub struct Writer<L: Talk = Way> {
     /// The server's name for operators and clients.
     server: String,
     demand: Demand,
+    /// Which names of a type are asked for beside the others.
+    division: Division,
     holding: Holding,
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
@@ -68,6 +71,10 @@ pub trait Talk: Send {
     fn take_arrivals(&mut self) -> Vec<Arrival>;
     /// Does something with each stream. Polls reject nothing (E-24).
     fn each_stream(&mut self, _act: &mut dyn FnMut(&mut Leg)) {}
+    /// Returns the machines of its streams, first the one that types share. Polls have no lists that a server is silent about.
+    fn clients(&mut self) -> Vec<&mut Client> {
+        Vec::new()
+    }
     /// Another server has stood in for this one.
     fn supersede(&mut self);
     /// K-25: the requests come through these relays as well.
@@ -140,6 +147,7 @@ impl<L: Talk> Writer<L> {
             view,
             server: server.to_owned(),
             demand: Demand::default(),
+            division: Division::default(),
             traces,
             reports: Reports::new(None),
             main,
@@ -206,8 +214,13 @@ impl<L: Talk> Writer<L> {
         let mut arrivals = self.take_arrivals();
         loop {
             let mut said = Vec::new();
-            self.main.turn(&mut said);
-            self.aside.turn(&mut said);
+            for again in [true, false] {
+                // What time has told the streams may move names, which they say at once.
+                if self.divide() || again {
+                    self.main.turn(&mut said);
+                    self.aside.turn(&mut said);
+                }
+            }
             let cut = self.view.cut();
             self.holding.hear(&mut said, &cut);
             changes.append(&mut said);
@@ -254,6 +267,14 @@ impl<L: Talk> Writer<L> {
         }
         self.main.settle_loops(changes);
         self.aside.settle_loops(changes);
+    }
+
+    /// Moves names that may silence the server (K-01, E-27). Returns whether any have moved.
+    fn divide(&mut self) -> bool {
+        let demand = self.view.demand();
+        let is_wanted = |type_url: &TypeUrl, name: &Name| demand.wants(type_url, name);
+        let mut streams = streams(&mut self.main, &mut self.aside);
+        !streams.is_empty() && self.division.turn(&mut streams, is_wanted, now())
     }
 
     /// Passes on what is wanted, or some of it.
@@ -310,6 +331,12 @@ impl<L: Talk> Writer<L> {
         loop {
             let (earlier, mut restored) = (self.view.head().restored(), Vec::new());
             for (which, want) in told {
+                let which = if self.division.concerns(&want.type_url) {
+                    let mut streams = streams(&mut self.main, &mut self.aside);
+                    self.division.route(which, &want, &mut streams)
+                } else {
+                    which
+                };
                 let leg = match which {
                     Which::Main => &mut self.main,
                     Which::Aside => &mut self.aside,
@@ -371,6 +398,7 @@ impl<L: Talk> Writer<L> {
             self.view.demand().poll_timeout(),
             self.view.mailbox().relays_due(),
             self.holding.poll_timeout(),
+            self.division.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),
         ];
@@ -378,15 +406,9 @@ impl<L: Talk> Writer<L> {
     }
 }
 
-/// Appends changes; merges them into the last ones if these are of the same half of the same type. Many wants begin or end together, and
-/// each list of changes is published by itself.
-fn add(all: &mut Vec<Changes>, mut more: Changes) {
-    let half = |of: &Changes| (of.type_url.clone(), of.wildcard, of.phase, of.answered);
-    match all.last_mut() {
-        Some(last) if half(last) == half(&more) => {
-            last.updates.append(&mut more.updates);
-            last.complete = last.complete.or(more.complete);
-        }
-        Some(_) | None => all.push(more),
-    }
+/// Returns the machines of all streams, each with what its stream is for.
+fn streams<'a, L: Talk>(main: &'a mut L, aside: &'a mut L) -> Vec<(Which, &'a mut Client)> {
+    let main = main.clients().into_iter().map(|client| (Which::Main, client));
+    let aside = aside.clients().into_iter().map(|client| (Which::Aside, client));
+    main.chain(aside).collect()
 }

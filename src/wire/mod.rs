@@ -31,7 +31,7 @@ pub use frame::{Deframer, Read};
 pub use listen::{Listener, Peer, Socket};
 pub use pieces::Pieces;
 pub use proxy::{ProxyFault, is_proxy_header, proxied};
-pub use response::{ResponseFields, encode, encode_gzip, message, message_of};
+pub use response::{ResponseFields, encode, encode_gzip, message, message_before, message_of};
 pub use rope::{Progress, Rope};
 pub use scan::{Malformed, Scan, acknowledgement, around, end_after};
 pub use sealed::{HANDSHAKE, Sealed, hello};

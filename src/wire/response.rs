@@ -103,8 +103,14 @@ pub fn encode_gzip(answer: ResponseFields<'_>, shared: &Deflated) -> Option<Rope
 /// Returns any small message with its gRPC prefix.
 #[must_use]
 pub fn message(encoded: &[u8]) -> Bytes {
+    message_before(encoded, 0)
+}
+
+/// Returns the beginning of a message with its gRPC prefix; so many bytes `follow`.
+#[must_use]
+pub fn message_before(encoded: &[u8], follow: usize) -> Bytes {
     let mut bytes = BytesMut::with_capacity(PREFIX_LEN + encoded.len());
-    put_prefix(&mut bytes, encoded.len());
+    put_prefix(&mut bytes, encoded.len() + follow);
     bytes.put_slice(encoded);
     bytes.freeze()
 }

@@ -350,3 +350,28 @@ fn what_is_declared_is_not_waited_for() {
     upstream.pass(ms(20_000));
     assert_eq!(upstream.named(EDS), "a=1");
 }
+
+/// E-04, C-13: a server that sends what the relay brought unchanged does not read what is brought, and never names what is gone: what its
+/// first answer does not list is gone after a quiet time. One that reads it, and sends again only what was brought with a version that it
+/// does not know, has said that nothing else has changed.
+#[test]
+fn names_that_a_server_leaves_out() {
+    for reads in [true, false] {
+        let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b", "c", "gone"]);
+        upstream.hears(delta(EDS, "n1", &["a=1", "b=1", "c=1", "gone=1"], &[]));
+        upstream.disconnect();
+        upstream.connect();
+        assert_eq!(upstream.sent(), ["eds +a +b +c +gone a@unknown b@1 c@1 gone@1"]);
+        upstream.hears(delta(EDS, "m1", &["a=1"], &[]));
+        if !reads {
+            upstream.hears(delta(EDS, "m2", &["b=1", "c=2"], &[]));
+        }
+        upstream.sent();
+        upstream.pass(ms(4999));
+        let c = if reads { "c=1" } else { "c=2" };
+        assert_eq!(upstream.named(EDS), format!("a=1 b=1 {c} gone=1"));
+        upstream.pass(ms(60_000));
+        let rest = if reads { "gone=1" } else { "gone:Said" };
+        assert_eq!(upstream.named(EDS), format!("a=1 b=1 {c} {rest}"));
+    }
+}

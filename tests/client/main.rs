@@ -5,6 +5,7 @@
 mod completeness;
 mod delta;
 mod demand;
+mod division;
 mod errors;
 mod faults;
 mod held;
@@ -172,6 +173,15 @@ impl Upstream {
             });
         }
         lines
+    }
+
+    /// The nodes of the requests that are sent now.
+    pub(crate) fn nodes(&mut self) -> Vec<Option<Bytes>> {
+        let mut nodes = Vec::new();
+        while self.client.poll_request(self.now).is_some() {
+            nodes.push(self.client.take_node());
+        }
+        nodes
     }
 
     /// What is known by name, in one line: `a=1 b:absent`, and `complete` at the end if the wildcard is complete.

@@ -9,7 +9,7 @@ use xds::{Dialect, Name, Objection, Rejection, TypeUrl, Version};
 use crate::{CDS, EDS, Upstream, delta, ms, resource, sotw};
 
 /// What so many of 41 Envoys reject of a name, as it is known now.
-fn rejects(upstream: &Upstream, type_url: &str, name: &str, clients: usize) -> Rejection {
+pub(crate) fn rejects(upstream: &Upstream, type_url: &str, name: &str, clients: usize) -> Rejection {
     rejects_with(upstream, type_url, name, clients, "no")
 }
 
@@ -35,7 +35,7 @@ fn content(upstream: &Upstream, type_url: &str, name: &str) -> (Name, Version) {
 
 impl Upstream {
     /// A client rejects something; the time to gather passes, and the clients answer.
-    fn hears_rejections(&mut self, type_url: &str, rejections: &[Rejection]) {
+    pub(crate) fn hears_rejections(&mut self, type_url: &str, rejections: &[Rejection]) {
         self.client.handle_rejected(&TypeUrl::new(type_url), self.now);
         self.pass(ms(250));
         self.answers_with(type_url, rejections);

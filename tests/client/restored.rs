@@ -96,8 +96,8 @@ fn only_versions_of_the_server_itself_are_declared() {
     upstream.pass(Duration::from_secs(1));
     upstream.disconnect();
     upstream.connect();
-    assert_eq!(upstream.sent(), ["cds a@1"]);
-    upstream.hears(delta(CDS, "n1", &["c=1"], &[]));
+    assert_eq!(upstream.sent(), ["cds a@unknown"]);
+    upstream.hears(delta(CDS, "n1", &["a=1", "c=1"], &[]));
     upstream.sent();
     upstream.pass(Duration::from_secs(6));
     assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
@@ -110,7 +110,7 @@ fn a_full_state_ends_what_it_does_not_list() {
     let mut upstream = Upstream::new(Dialect::Sotw);
     upstream.restore(CDS, "*", &stock);
     upstream.connect();
-    assert_eq!(upstream.sent(), ["cds [] v"]);
+    assert_eq!(upstream.sent(), ["cds [] vunknown"]);
     upstream.hears_sotw(sotw(CDS, "v1", "n1", &["a=1"]));
     assert_eq!(upstream.wildcard(CDS), "a=1 complete");
     assert!(!upstream.stale(CDS));
@@ -135,7 +135,7 @@ fn names_go_on_where_they_were() {
                 upstream.hears(delta(EDS, "n1", &["a=2"], &[]));
             }
             Dialect::Sotw => {
-                assert_eq!(upstream.sent(), ["eds [a b gone new] v"]);
+                assert_eq!(upstream.sent(), ["eds [a b gone new] vunknown"]);
                 upstream.hears_sotw(sotw(EDS, "v1", "n1", &["a=2"]));
             }
         }

@@ -2,44 +2,96 @@
 
 use std::time::Duration;
 
+use prost::Message;
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+};
 use proto::google::protobuf::value::Kind;
 use protocol::{Backoff, Request, read_node};
 use xds::Dialect;
 
-use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
+use crate::rejections::rejects;
+use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, relay, sotw};
 
-/// E-01, K-25, K-04: only the first message of each stream has the node, with the relay's id and what the relay can read.
+/// E-01, K-25, K-04: each request has the node, acknowledgements, rejections and late rejections too, with the relay's id and what the
+/// relay can read. It is encoded once.
 #[test]
-fn the_node_comes_first_and_once() {
+fn each_request_has_the_node() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
-        let mut upstream = Upstream::new(dialect);
-        upstream.want(CDS, "*");
+        let mut upstream = Upstream::streaming(dialect, CDS, &["*"]);
         upstream.want(EDS, "a");
-        for _ in 0..2 {
-            upstream.connect();
-            let mut nodes = Vec::new();
-            while let Some(request) = upstream.client.poll_request(upstream.now) {
-                nodes.push(match request {
-                    Request::Sotw(request) => request.node,
-                    Request::Delta(request) => request.node,
-                });
-            }
-            let [Some(node), None] = nodes.as_slice() else {
-                unreachable!("one node, first: {nodes:?}");
-            };
-            let read = read_node(node);
-            assert_eq!(read.relays(), ["relay-1"]);
-            assert_eq!((&*read.id, &*read.user_agent.name), ("n", "distributary"));
-            assert!(read.features.wrapper && read.features.ttl && !read.features.endpoint_collections);
-            upstream.disconnect();
+        let mut fields = upstream.nodes();
+        let hears = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| match dialect {
+            Dialect::Delta => upstream.hears(delta(CDS, nonce, puts, &[])),
+            Dialect::Sotw => upstream.hears_sotw(sotw(CDS, nonce, nonce, puts)),
+        };
+        hears(&mut upstream, "1", &["a=1"]);
+        fields.extend(upstream.nodes());
+        hears(&mut upstream, "2", &["a=2", "a=3"]);
+        fields.extend(upstream.nodes());
+        hears(&mut upstream, "3", &["a=4"]);
+        fields.extend(upstream.nodes());
+        let rejection = rejects(&upstream, CDS, "a", 1);
+        upstream.hears_rejections(CDS, &[rejection]);
+        fields.extend(upstream.nodes());
+        upstream.disconnect();
+        upstream.connect();
+        fields.extend(upstream.nodes());
+        assert_eq!(fields.len(), 7, "{dialect:?}: {fields:?}");
+        let first = fields[0].clone().unwrap();
+        let shared = |field: &Option<bytes::Bytes>| field.as_ref().map(|field| field.as_ptr()) == Some(first.as_ptr());
+        assert!(fields.iter().all(shared), "{dialect:?}: {fields:?}");
+        let node = node_of(dialect, &first);
+        let read = read_node(&node);
+        assert_eq!(read.relays(), ["relay-1"]);
+        assert_eq!((&*read.id, &*read.user_agent.name), ("n", "distributary"));
+        assert!(read.features.wrapper && read.features.ttl && !read.features.endpoint_collections);
+    }
+}
+
+/// E-01: another relay is sent the node once on each stream, as soon as it is known to be one.
+#[test]
+fn a_relay_remembers_the_node() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::streaming(dialect, CDS, &["*"]);
+        match dialect {
+            Dialect::Delta => upstream.hears(DeltaDiscoveryResponse {
+                control_plane: relay(),
+                ..delta(CDS, "1", &["a=1"], &[])
+            }),
+            Dialect::Sotw => upstream.hears_sotw(DiscoveryResponse {
+                control_plane: relay(),
+                ..sotw(CDS, "1", "1", &["a=1"])
+            }),
         }
+        upstream.want(EDS, "a");
+        assert_eq!(upstream.nodes(), [None, None], "{dialect:?}");
+        upstream.client.handle_relays(vec!["edge".to_owned()]);
+        upstream.want(EDS, "b");
+        upstream.want(EDS, "c");
+        upstream.want(LDS, "*");
+        let nodes = upstream.nodes();
+        assert_eq!(nodes.len(), 2, "{dialect:?}");
+        assert_eq!(
+            read_node(&node_of(dialect, nodes[0].as_ref().unwrap())).relays(),
+            ["edge", "relay-1"]
+        );
+        assert_eq!(nodes[1], None, "{dialect:?}");
+    }
+}
+
+/// The node in a request's field.
+fn node_of(dialect: Dialect, field: &[u8]) -> Node {
+    match dialect {
+        Dialect::Sotw => DiscoveryRequest::decode(field).unwrap().node.unwrap(),
+        Dialect::Delta => DeltaDiscoveryRequest::decode(field).unwrap().node.unwrap(),
     }
 }
 
 /// K-25: the ids of the relays before are kept.
 #[test]
 fn a_relay_behind_a_relay() {
-    use proto::envoy::config::core::v3::Node;
     use proto::google::protobuf::{Struct, Value};
     let text = |text: &str| Value {
         kind: Some(Kind::StringValue(text.to_owned())),
@@ -62,10 +114,8 @@ fn a_relay_behind_a_relay() {
     upstream.client.handle_relays(vec!["edge".to_owned()]);
     upstream.want(CDS, "*");
     upstream.connect();
-    let Some(Request::Delta(request)) = upstream.client.poll_request(upstream.now) else {
-        unreachable!("a first request");
-    };
-    let read = read_node(&request.node.unwrap());
+    let field = upstream.nodes().remove(0).unwrap();
+    let read = read_node(&node_of(Dialect::Delta, &field));
     assert_eq!(read.relays(), ["edge", "zone"]);
     assert_eq!(read.metadata.get("TENANT").map(String::as_str), Some("t"));
     // Another stream to the same server says the same, and names no relay twice.
@@ -81,25 +131,22 @@ fn a_relay_that_comes_later() {
         let late = || vec!["edge".to_owned()];
         upstream.client.handle_relays(late());
         let request = upstream.client.poll_request(upstream.now);
-        let node = match request {
+        match request {
             Some(Request::Delta(request)) => {
                 let names = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
                 assert!(names.0.is_empty() && names.1.is_empty());
                 assert_eq!((request.type_url.as_str(), request.response_nonce.as_str()), (CDS, ""));
                 assert!(request.initial_resource_versions.is_empty());
-                request.node
             }
             Some(Request::Sotw(request)) => unreachable!("{request:?}"),
             None => {
                 assert_eq!(dialect, Dialect::Sotw);
                 upstream.hears_sotw(sotw(CDS, "1", "1", &["a=1"]));
-                let Some(Request::Sotw(request)) = upstream.client.poll_request(upstream.now) else {
-                    unreachable!("an answer");
-                };
-                request.node
+                assert!(upstream.client.poll_request(upstream.now).is_some(), "an answer");
             }
-        };
-        assert_eq!(read_node(&node.unwrap()).relays(), ["edge", "relay-1"]);
+        }
+        let field = upstream.client.take_node().unwrap();
+        assert_eq!(read_node(&node_of(dialect, &field)).relays(), ["edge", "relay-1"]);
         assert_eq!(upstream.client.poll_request(upstream.now), None);
     }
 }
@@ -123,19 +170,19 @@ fn a_lost_stream_loses_nothing() {
     assert_eq!(upstream.sent(), ["eds ack m1"]);
 }
 
-/// E-04, E-25: an acknowledgement that was due on the lost stream is not sent on the next; a SotW stream begins without a nonce and
-/// without a version. A server whose versions start anew gives an old version to new content, and would be silent about it.
+/// E-04, E-25: an acknowledgement that was due on the lost stream is not sent on the next; a SotW stream begins without a nonce. What is
+/// held is asked for with a version that no server gave: a server has something to say, also one whose versions start anew.
 #[test]
 fn nonces_and_versions_end_with_their_stream() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
     upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
     upstream.disconnect();
     upstream.connect();
-    assert_eq!(upstream.sent(), ["eds [a] v"]);
+    assert_eq!(upstream.sent(), ["eds [a] vunknown"]);
     upstream.want(EDS, "b");
     assert_eq!(
         upstream.sent(),
-        ["eds [a b] v"],
+        ["eds [a b] vunknown"],
         "nothing was accepted on this stream yet"
     );
     upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=2", "b=2"]));
@@ -143,16 +190,51 @@ fn nonces_and_versions_end_with_their_stream() {
     assert_eq!(upstream.sent(), ["eds [a b] v1 ack n1"]);
 }
 
-/// E-25: what is rejected first on a stream is rejected without a version of an earlier one.
+/// E-25: what is rejected first on a stream is rejected with the version that no server gave; before anything was held, without any.
 #[test]
 fn a_rejection_has_no_version_of_an_earlier_stream() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
+    upstream.hears_sotw(sotw(EDS, "0", "n0", &["a=2", "a=3"]));
+    assert_eq!(upstream.sent(), ["eds [a] v nack n0"]);
     upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
     upstream.disconnect();
     upstream.connect();
     upstream.sent();
     upstream.hears_sotw(sotw(EDS, "2", "n1", &["a=2", "a=3"]));
-    assert_eq!(upstream.sent(), ["eds [a] v nack n1"]);
+    assert_eq!(upstream.sent(), ["eds [a] vunknown nack n1"]);
+}
+
+/// E-25: a type that stays silent for ten seconds after the last answer of any type is asked for once more, without a version; without
+/// any answer, after thirty. Views do so within five seconds. Never what is not held.
+#[test]
+fn a_silent_type_is_asked_for_once_more() {
+    for answers in [true, false] {
+        let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+        upstream.want(EDS, "a");
+        upstream.want(LDS, "*");
+        upstream.sent();
+        upstream.hears_sotw(sotw(CDS, "1", "n1", &["c=1"]));
+        upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
+        upstream.disconnect();
+        upstream.connect();
+        assert_eq!(upstream.sent(), ["cds [] vunknown", "eds [a] vunknown", "lds [] v"]);
+        if answers {
+            upstream.pass(ms(4000));
+            upstream.hears_sotw(sotw(CDS, "1", "n1", &["c=1"]));
+            assert_eq!(upstream.sent(), ["cds [] v1 ack n1"]);
+        }
+        let quiet = if answers { 10_000 } else { 30_000 };
+        upstream.pass(ms(quiet - 1));
+        assert_eq!(upstream.sent(), [""; 0], "{answers}");
+        upstream.pass(ms(5001));
+        let cds = (!answers).then(|| "cds [] v".to_owned());
+        let expected: Vec<String> = cds.into_iter().chain(["eds [a] v".to_owned()]).collect();
+        assert_eq!(upstream.sent(), expected, "{answers}");
+        upstream.pass(ms(120_000));
+        assert_eq!(upstream.sent(), [""; 0], "{answers}: once");
+        upstream.hears_sotw(sotw(EDS, "2", "n2", &["a=2"]));
+        assert_eq!(upstream.sent(), ["eds [a] v2 ack n2"]);
+    }
 }
 
 /// E-19: types of which nothing is wanted any more are not mentioned on the next stream.
@@ -175,7 +257,7 @@ fn what_is_not_wanted_is_not_mentioned() {
     }
 }
 
-/// G-12: the other dialect has other versions, so none are sent; what is held stays and is only compared.
+/// G-12, E-25: the other dialect has other versions, so none of these are sent; what is held stays and is only compared.
 #[test]
 fn the_other_dialect_begins_clean() {
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
@@ -186,7 +268,7 @@ fn the_other_dialect_begins_clean() {
     upstream.disconnect();
     upstream.client.handle_dialect(Dialect::Sotw);
     upstream.connect();
-    assert_eq!(upstream.sent(), ["cds [] v"]);
+    assert_eq!(upstream.sent(), ["cds [] vunknown"]);
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
     upstream.hears_sotw(sotw(CDS, "v", "n1", &["a=1", "c=1"]));
     assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
@@ -346,7 +428,7 @@ fn a_type_moves() {
         to.connect();
         let expected = match dialect {
             Dialect::Delta => "eds +a +b a@unknown",
-            Dialect::Sotw => "eds [a b] v",
+            Dialect::Sotw => "eds [a b] vunknown",
         };
         assert_eq!(to.sent(), [expected]);
         // On the old stream responses for it are ignored, because it is not asked for there.

@@ -101,10 +101,10 @@ impl Served {
                 let same = (names.remove("*") || !listed && self.wildcard) == self.wildcard && names == self.names;
                 assert!(same, "E-24: a change of names in {request:?}");
                 assert_eq!(request.version_info, *version, "E-24: another version");
-                assert_eq!(request.node, None, "E-24: a node");
             }
             Request::Delta(request) => {
                 let bare = discovery::DeltaDiscoveryRequest {
+                    node: request.node.clone(),
                     type_url: request.type_url.clone(),
                     response_nonce: nonce.clone(),
                     error_detail: Some(error.clone()),

@@ -386,6 +386,7 @@ impl World {
         }
         let mut asked = false;
         while let Some(request) = writer.client.poll_request(self.now) {
+            let request = super::turn::introduced(request, writer.client.take_node());
             if let Request::Delta(request) = request
                 && let Some(node) = request.node
             {

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use prost::Message as _;
 use protocol::{Leg as Which, Request};
-use xds::{Changes, Objection, Rejection, Resource, Want};
+use xds::{Changes, Name, Objection, Rejection, Resource, TypeUrl, Want};
 
 use super::course::Course;
 use super::event::Event;
@@ -65,7 +67,11 @@ impl Zone {
             }
             let count = self.wire.as_ref().map_or(0, |wire| wire.legs.len());
             let mut said = Vec::new();
+            self.divide(now);
             (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
+            if self.divide(now) {
+                (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
+            }
             (0..count).for_each(|leg| self.report(leg, now, course));
             self.writer.hold(&mut said, now);
             changes.append(&mut said);
@@ -91,6 +97,12 @@ impl Zone {
             self.tell(told, &mut changes);
         }
         self.set_writer(course);
+    }
+
+    fn divide(&mut self, now: Instant) -> bool {
+        let demand = self.writer.view.demand();
+        let is_wanted = |type_url: &TypeUrl, name: &Name| demand.wants(type_url, name);
+        self.wire.as_mut().is_some_and(|wire| wire.divide(is_wanted, now))
     }
 
     /// E-24: tells the streams of which types clients have rejected something.
@@ -127,7 +139,8 @@ impl Zone {
         let legs = self.wire.iter().flat_map(|wire| &wire.legs);
         let legs = legs.flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()]);
         let ours = [self.writer.view.demand().poll_timeout(), self.writer.held_until()];
-        let due = legs.chain(ours).flatten().min();
+        let division = self.wire.as_ref().and_then(|wire| wire.division.poll_timeout());
+        let due = legs.chain(ours).flatten().chain(division).min();
         self.writer.alarm.set(due, Event::Upstream(self.id), course);
     }
 
@@ -194,6 +207,7 @@ impl Zone {
         let Some(link) = &mut leg.link else { return };
         let (zone, id) = (self.id, link.id);
         while let Some(request) = leg.client.poll_request(now) {
+            let request = introduced(request, leg.client.take_node());
             if let Some(asked) = leg.client.take_asked().filter(|_| !leg.alone) {
                 leg.suspects.handle_asked(asked, now);
             }
@@ -202,6 +216,17 @@ impl Zone {
             course.at(arrives, Event::Hop(Hop::Request(At { zone, leg: at, id })));
         }
     }
+}
+
+/// The request with its node.
+pub(crate) fn introduced(mut request: Request, node: Option<Bytes>) -> Request {
+    let node = node.unwrap_or_default();
+    let merged = match &mut request {
+        Request::Sotw(request) => request.merge(node),
+        Request::Delta(request) => request.merge(node),
+    };
+    merged.expect("a field with a node");
+    request
 }
 
 fn rejected(resource: &Resource, now: Instant) -> Rejection {

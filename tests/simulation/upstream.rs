@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto::envoy::config::core::v3::Node;
 use protocol::{
-    Backoff, Client, ClientSettings, Declined, Dialects, Ending, Leg as Which, Next, Request, Rhythm, Suspects, Trial,
+    Backoff, Client, ClientSettings, Declined, Dialects, Division, Ending, Leg as Which, Next, Request, Rhythm,
+    Suspects, Trial,
 };
-use xds::{Changes, Cut, Dialect, ServerState, TypeUrl, Want};
+use xds::{Changes, Cut, Dialect, Name, ServerState, TypeUrl, Want};
 
 use super::besides::Besides;
 use super::classes::client_settings;
@@ -26,6 +27,8 @@ pub(crate) struct Wire {
     pub(crate) dialects: Dialects,
     /// The two streams that all types share, and then those for types that end streams.
     pub(crate) legs: Vec<Leg>,
+    /// Which names of a type are asked for beside the others.
+    pub(crate) division: Division,
     pub(crate) settings: Arc<ClientSettings>,
     /// What the relay has learned of how the control plane answers.
     pub(crate) rhythm: Arc<Rhythm>,
@@ -133,6 +136,7 @@ impl Wire {
         };
         Self {
             legs: vec![leg(0, false), leg(1, false)],
+            division: Division::default(),
             settings: settings.clone(),
             rhythm: Arc::default(),
             relay: relay.to_owned(),
@@ -206,12 +210,21 @@ impl Wire {
         changes: &mut Vec<Changes>,
     ) -> Option<Changes> {
         let rhythm = self.rhythm.clone();
+        let which = match self.division.concerns(&want.type_url) {
+            true => self.division.route(which, &want, &mut streams(&mut self.legs)),
+            false => which,
+        };
         let leg = self.leg_of(usize::from(which == Which::Aside), &want.type_url);
         leg.client.handle_rhythm(rhythm);
         changes.extend(leg.client.handle_want(&want));
         let slot = earlier.and_then(|earlier| earlier.slot(&want.type_url));
         let slot = slot.filter(|_| want.wanted)?;
         leg.client.handle_restored(&want.type_url, &want.target, slot)
+    }
+
+    /// Moves names that may silence the control plane; returns whether any have moved.
+    pub(crate) fn divide(&mut self, is_wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> bool {
+        self.division.turn(&mut streams(&mut self.legs), is_wanted, now)
     }
 
     /// The state of the server, by the streams on which something is wanted. Streams that were split off count only if nothing is wanted
@@ -267,6 +280,12 @@ impl Leg {
             Stage::Rest | Stage::Opening | Stage::Waiting => ServerState::Trying,
         }
     }
+}
+
+/// The machines of all streams, each with what its stream is for.
+fn streams(legs: &mut [Leg]) -> Vec<(Which, &mut Client)> {
+    let which = |leg: &Leg| if leg.which == 0 { Which::Main } else { Which::Aside };
+    legs.iter_mut().map(|leg| (which(leg), &mut leg.client)).collect()
 }
 
 /// The way of a zone to its control plane: most zones speak the protocol.

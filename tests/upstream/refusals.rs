@@ -187,7 +187,11 @@ async fn versions_outlive_an_attempt_in_the_other_dialect() {
     plane.call().await.finish(Code::Unavailable, "a restart");
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);
-    assert_eq!(call.sotw().await.version_info, "", "delta's versions are nothing here");
+    assert_eq!(
+        call.sotw().await.version_info,
+        "unknown",
+        "delta's versions are nothing here"
+    );
     call.finish(Code::Unavailable, "a restart");
     let mut call = plane.call().await;
     let declared = call.delta().await.initial_resource_versions;

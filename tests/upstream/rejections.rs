@@ -55,11 +55,13 @@ async fn it_is_told_once() {
     let error = request.error_detail.clone().unwrap();
     assert_eq!((error.code, error.message.as_str()), (13, WORDS));
     let expected = DeltaDiscoveryRequest {
+        node: request.node.clone(),
         type_url: EDS.to_owned(),
         response_nonce: "n1".to_owned(),
         error_detail: Some(error),
         ..DeltaDiscoveryRequest::default()
     };
+    assert!(request.node.is_some());
     assert_eq!(request, expected);
     relay.reject_a();
     call.send(&delta(EDS, "n2", &["a=2"], &[]));
@@ -75,6 +77,7 @@ async fn it_is_told_once() {
     let error = request.error_detail.clone().unwrap();
     assert_eq!((error.code, error.message.as_str()), (13, WORDS));
     let expected = DiscoveryRequest {
+        node: request.node.clone(),
         type_url: EDS.to_owned(),
         version_info: "1".to_owned(),
         resource_names: vec!["a".to_owned()],
@@ -82,6 +85,7 @@ async fn it_is_told_once() {
         error_detail: Some(error),
         ..DiscoveryRequest::default()
     };
+    assert!(request.node.is_some());
     assert_eq!(request, expected);
     call.send(&sotw(EDS, "2", "n2", &["a=2"]));
     relay.knows(EDS, "a=2").await;

@@ -20,6 +20,8 @@ pub(super) struct Awaited {
     silent: usize,
     batches: BTreeMap<u32, Batch>,
     ends: BTreeSet<(Instant, u32)>,
+    /// SotW: those that the server is not asked for, because it may be silent while they are in the list.
+    unlisted: BTreeSet<Name>,
 }
 
 #[derive(Debug)]
@@ -100,8 +102,27 @@ impl Awaited {
         open.map(Named::name)
     }
 
+    /// Returns the names for which the server has not answered on this stream.
+    pub(super) fn unheard(&self) -> impl Iterator<Item = &Name> {
+        let unheard = self.names.iter().filter(|wanted| wanted.state != NameState::Known);
+        unheard.map(Named::name)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Name> {
         self.names.iter().map(Named::name)
+    }
+
+    /// Returns the names that the server is asked for.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Name> {
+        self.iter().filter(|name| !self.unlisted.contains(*name))
+    }
+
+    /// The server is asked for a wanted name, or is not. Returns whether that is new.
+    pub(super) fn list(&mut self, name: &Name, listed: bool) -> bool {
+        match listed {
+            true => self.unlisted.remove(name),
+            false => self.unlisted.insert(name.clone()),
+        }
     }
 
     /// Adds a name. Returns whether it is new.
@@ -123,6 +144,7 @@ impl Awaited {
         let Some(wanted) = self.names.remove(name.as_str()) else {
             return false;
         };
+        self.unlisted.remove(name);
         self.settle(wanted.state, NameState::Known);
         true
     }

@@ -60,6 +60,14 @@ impl Collections {
         completeness.is_some_and(|completeness| completeness.undeclared(member))
     }
 
+    /// E-04: the server is sent another version of the name than its own.
+    pub(super) fn undeclare(&mut self, name: &Name) {
+        let collection = name.collection();
+        if let Some(completeness) = collection.and_then(|collection| self.all.get_mut(&collection)) {
+            completeness.undeclare(name);
+        }
+    }
+
     /// Members of the collection were restored from an earlier run of the relay.
     pub(super) fn restored(&mut self, collection: &Name, members: impl Iterator<Item = Name>) {
         if let Some(completeness) = self.all.get_mut(collection) {

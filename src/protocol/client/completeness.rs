@@ -115,6 +115,22 @@ impl Completeness {
         self.refused = false;
     }
 
+    /// A stream begins on which these names are requested by themselves; the server is sent their versions.
+    pub(super) fn named(&mut self, held: BTreeSet<Name>) {
+        *self = Self {
+            complete: true,
+            unconfirmed: held.into_iter().map(|name| (name, true)).collect(),
+            ..Self::new()
+        };
+    }
+
+    /// E-04: the server is sent another version of the name than its own, so it will mention the name.
+    pub(super) fn undeclare(&mut self, name: &Name) {
+        if let Some(declared) = self.unconfirmed.get_mut(name) {
+            *declared = false;
+        }
+    }
+
     /// Returns whether the name is held since before this stream, the server was not sent its version, and has not mentioned it.
     pub(super) fn undeclared(&self, name: &Name) -> bool {
         self.unconfirmed.get(name) == Some(&false)

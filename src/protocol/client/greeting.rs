@@ -1,12 +1,14 @@
-//! When the server is sent the relay's node.
+//! The node that goes with the relay's requests (E-01).
 //!
-//! Owns that the node is sent once on each stream, and again when more relays ask through this one (K-25). Knows nothing of the
-//! rest of the requests.
+//! Owns its encoding, and which requests have it. Knows nothing of the rest of the requests.
+
+use bytes::{Bytes, BytesMut};
+use prost::Message as _;
 
 use super::{Client, Request, come_through, node};
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use xds::Dialect;
+use xds::{Dialect, put_field};
 
 impl Client {
     /// Returns the node that the server is sent.
@@ -16,9 +18,10 @@ impl Client {
         node::stamped(node, &self.settings.relay_id)
     }
 
-    /// K-25: these relays ask through this one, so the server is sent the node again on the present stream.
+    /// K-25: these relays ask through this one, so another relay is sent the node again on the present stream.
     pub fn handle_relays(&mut self, relays: Vec<String>) {
         self.relays = relays;
+        self.greeting = None;
         if let Some(stream) = &mut self.stream {
             stream.node_sent = false;
         }
@@ -30,34 +33,41 @@ impl Client {
         self.relays.iter().any(|known| known == relay)
     }
 
-    /// E-01: the first message of a stream has the node; later messages have it only if it changed.
-    pub(super) fn introduce(&mut self, request: &mut Request) {
-        let sent = self
-            .stream
-            .as_mut()
-            .map(|stream| std::mem::replace(&mut stream.node_sent, true));
-        if sent == Some(false) {
-            let node = Some(self.node());
-            match request {
-                Request::Sotw(request) => request.node = node,
-                Request::Delta(request) => request.node = node,
-            }
+    /// Returns the field of the last request with the node, once, if the request has one. All requests share the bytes.
+    pub const fn take_node(&mut self) -> Option<Bytes> {
+        self.introduction.take()
+    }
+
+    /// E-01: each request has the node, because some control planes look at that of each. A relay remembers it.
+    pub(super) fn introduce(&mut self) {
+        self.introduction = None;
+        let Some(stream) = &mut self.stream else { return };
+        if std::mem::replace(&mut stream.node_sent, true) && stream.relayed {
+            return;
         }
+        if self.greeting.is_none() {
+            let number = match self.dialect {
+                Dialect::Sotw => 2,
+                Dialect::Delta => 1,
+            };
+            let mut field = BytesMut::new();
+            put_field(&mut field, number, &self.node().encode_to_vec());
+            self.greeting = Some(field.freeze());
+        }
+        self.introduction.clone_from(&self.greeting);
     }
 
     /// K-25: returns a request with nothing but the changed node. C-04: it changes no subscription. SotW has no such request, so
     /// there the node goes with the next one.
-    pub(super) fn greet_again(&mut self) -> Option<Request> {
+    pub(super) fn greet_again(&self) -> Option<Request> {
         let again = self.dialect == Dialect::Delta && !self.stream.as_ref()?.node_sent;
         let (type_url, _) = self
             .feeds
             .iter()
             .find(|(_, feed)| again && feed.outbound().is_opened())?;
-        let mut request = Request::Delta(DeltaDiscoveryRequest {
+        Some(Request::Delta(DeltaDiscoveryRequest {
             type_url: type_url.url().to_owned(),
             ..DeltaDiscoveryRequest::default()
-        });
-        self.introduce(&mut request);
-        Some(request)
+        }))
     }
 }

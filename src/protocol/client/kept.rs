@@ -58,6 +58,10 @@ pub(super) enum Receipt {
 }
 
 impl Kept {
+    pub(super) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values().map(|one| &one.resource)
+    }
+
     /// Returns everything that is held, as updates.
     pub(super) fn puts(&self) -> impl Iterator<Item = Update> {
         self.resources
@@ -67,6 +71,15 @@ impl Kept {
 
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         self.resources.keys()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.resources.is_empty()
+    }
+
+    /// Returns how large a resource is.
+    pub(super) fn size(&self, name: &Name) -> usize {
+        self.resource(name.as_str()).map_or(0, |resource| resource.body().len())
     }
 
     /// Returns what is held of a collection (F-10).
@@ -205,8 +218,22 @@ impl Kept {
         Receipt::Put(resource, expiry, lost)
     }
 
+    /// Adds a resource that was taken from elsewhere, with its version and its time to live.
+    pub(super) fn put(&mut self, name: &Name, one: One) {
+        if let Some(Expiry { at, .. }) = one.expiry() {
+            self.expiries.insert((at, name.clone()));
+        }
+        self.unsaid.insert(name.clone());
+        self.resources.insert(name.clone(), one);
+    }
+
     /// Drops the resource with this canonical name.
     pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
+        self.take(name).map(|one| one.resource)
+    }
+
+    /// Takes the resource with this canonical name, with its version and its time to live.
+    pub(super) fn take(&mut self, name: &Name) -> Option<One> {
         let one = self.resources.remove(name)?;
         self.written.remove(name);
         self.unsaid.remove(name);
@@ -226,7 +253,7 @@ impl Kept {
                 self.aliases.remove(alias);
             }
         }
-        Some(one.resource)
+        Some(one)
     }
 
     /// Returns when the next resource expires.

@@ -9,6 +9,7 @@ mod awaited;
 mod collections;
 mod complaint;
 mod completeness;
+mod divided;
 mod entry;
 mod feed;
 mod greeting;
@@ -25,6 +26,7 @@ mod reporting;
 mod rhythm;
 mod silence;
 mod stated;
+mod stream;
 mod sweep;
 mod twins;
 mod unserved;
@@ -36,11 +38,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agenda::Agenda;
+use bytes::Bytes;
+use divided::Renamed;
 use feed::Feed;
 use ingest::Message;
 use outbound::Opening;
 use reporting::Reporting;
-use sweep::TYPES_REMEMBERED;
+use stream::Stream;
 use unserved::Unserved;
 use ways::Ways;
 
@@ -54,7 +58,7 @@ pub use rhythm::Rhythm;
 pub use silence::PassedOver;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
-use xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
+use xds::{Changes, Dialect, Name, Phase, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
 ///
@@ -81,6 +85,9 @@ pub struct Client {
     twins: Twins,
     /// The relays that ask through this one.
     relays: Vec<String>,
+    /// The node as a field of a request in the present dialect, once one was sent; and the same until `take_node` returns it.
+    greeting: Option<Bytes>,
+    introduction: Option<Bytes>,
     /// Boxed: a map has room for eleven at once, and most streams have few types.
     feeds: BTreeMap<TypeUrl, Box<Feed>>,
     agenda: Agenda,
@@ -90,6 +97,9 @@ pub struct Client {
     asked: Option<TypeUrl>,
     reporting: Reporting,
     unserved: Unserved,
+    /// What is to be known of names that may silence the server, until somebody takes it.
+    renamed: Vec<Renamed>,
+    silencers: Vec<(TypeUrl, Vec<Name>)>,
     /// The server's rhythm as other streams saw it; `seen` is what this stream saw and nobody took yet.
     rhythm: Arc<Rhythm>,
     seen: Rhythm,
@@ -119,22 +129,6 @@ pub enum Request {
     Delta(DeltaDiscoveryRequest),
 }
 
-/// State that belongs to the present stream alone.
-#[derive(Debug, Default)]
-struct Stream {
-    node_sent: bool,
-    /// How long the transport takes for a round trip.
-    round_trip: Duration,
-    /// The number of first requests so far.
-    requested: u32,
-    /// Types were dropped on this stream, so it is not known any more whether the server was asked for a new type before.
-    forgetful: bool,
-    /// From this number of types on, those that nobody wants are dropped.
-    sweep_at: usize,
-    /// Questions that the server has passed over, until somebody takes them.
-    passed_over: BTreeMap<TypeUrl, PassedOver>,
-}
-
 impl Client {
     /// Creates the client's half for a server that will see the relay as `node`.
     #[must_use]
@@ -146,6 +140,8 @@ impl Client {
             node: node.into(),
             twins: Twins::default(),
             relays: Vec::new(),
+            greeting: None,
+            introduction: None,
             feeds: BTreeMap::new(),
             agenda: Agenda::default(),
             stream: None,
@@ -153,6 +149,8 @@ impl Client {
             asked: None,
             reporting: Reporting::default(),
             unserved: Unserved::default(),
+            renamed: Vec::new(),
+            silencers: Vec::new(),
             rhythm: Arc::default(),
             seen: Rhythm::default(),
         }
@@ -189,6 +187,7 @@ impl Client {
         debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
         if std::mem::replace(&mut self.dialect, dialect) != dialect {
             self.unserved.clear();
+            self.greeting = None;
         }
     }
 
@@ -209,11 +208,7 @@ impl Client {
         if !known && !want.wanted {
             return Vec::new();
         }
-        let (patience, features) = (self.patience(&want.type_url), self.settings.features);
-        let feed = self
-            .feeds
-            .entry(want.type_url.clone())
-            .or_insert_with(|| Box::new(Feed::new(want.type_url.clone(), patience, features)));
+        let feed = self.feed(&want.type_url);
         let changes = match (&want.target, want.wanted) {
             (Target::Wildcard, true) => feed.want_wildcard(),
             (Target::Wildcard, false) => {
@@ -233,49 +228,16 @@ impl Client {
         changes.into_iter().chain(told).collect()
     }
 
+    fn feed(&mut self, type_url: &TypeUrl) -> &mut Feed {
+        let (patience, features) = (self.patience(type_url), self.settings.features);
+        let feed = self.feeds.entry(type_url.clone());
+        feed.or_insert_with(|| Box::new(Feed::new(type_url.clone(), patience, features)))
+    }
+
     /// An earlier run of the relay held content for this target. It holds until the server sends something else; the server is
     /// not told of it. The changes are to be published as restored.
     pub fn handle_restored(&mut self, type_url: &TypeUrl, target: &Target, slot: &Slot) -> Option<Changes> {
         self.feeds.get_mut(type_url)?.restore(target, slot)
-    }
-
-    /// A stream was opened; `round_trip` is how long its transport takes for a round trip.
-    pub fn handle_connected(&mut self, round_trip: Duration) {
-        self.stream = Some(Stream {
-            round_trip,
-            sweep_at: TYPES_REMEMBERED,
-            ..Stream::default()
-        });
-        let told = self.versions_of == self.dialect;
-        let all: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
-        for type_url in all {
-            let patience = self.patience(&type_url);
-            if let Some(feed) = self.feeds.get_mut(&type_url) {
-                feed.connected(self.dialect, told, patience);
-            }
-        }
-        self.note_all();
-    }
-
-    /// The stream ended. G-19: everything else stays.
-    pub fn handle_disconnected(&mut self) -> Vec<Changes> {
-        self.stream = None;
-        let mut changes = Vec::new();
-        for (type_url, feed) in &mut self.feeds {
-            if let Some(wildcard) = feed.disconnected() {
-                changes.push(Changes {
-                    type_url: type_url.clone(),
-                    wildcard,
-                    updates: Vec::new(),
-                    complete: None,
-                    answered: Some(false),
-                    phase: Phase::Steady,
-                });
-            }
-        }
-        self.feeds.retain(|_, feed| feed.wanted());
-        self.note_all();
-        changes
     }
 
     /// Takes a SotW response whose last byte was read at `received`.
@@ -306,6 +268,7 @@ impl Client {
         let mut changes = Vec::new();
         while let Some(type_url) = self.agenda.due(now) {
             self.note_silence(&type_url, now);
+            self.press(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
                 changes.extend(changed);
@@ -318,8 +281,14 @@ impl Client {
         changes
     }
 
-    /// Returns the next message for the server. It counts as sent at `now`.
+    /// Returns the next message for the server, without [its node](Self::take_node). It counts as sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        let request = self.next_request(now)?;
+        self.introduce();
+        Some(request)
+    }
+
+    fn next_request(&mut self, now: Instant) -> Option<Request> {
         let stream = self.stream.as_ref()?;
         let (forgetful, place) = (stream.forgetful, stream.requested);
         // D-08: ACKs and NACKs before everything else.
@@ -330,18 +299,18 @@ impl Client {
         let Some(type_url) = answer.or_else(change).cloned() else {
             return self.greet_again().or_else(|| self.report(now));
         };
+        let urges = !self.is_polled();
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;
-        let opening = Opening { legacy, place };
+        let opening = Opening { legacy, place, urges };
         let first = !feed.outbound().is_opened();
-        let mut request = match self.dialect {
+        let request = match self.dialect {
             Dialect::Sotw => Request::Sotw(feed.sotw_request(opening, now)?),
             Dialect::Delta => Request::Delta(feed.delta_request(opening, now)?),
         };
         self.note(&type_url);
         self.note_asked(first.then_some(type_url));
-        self.introduce(&mut request);
         Some(request)
     }
 
@@ -367,6 +336,7 @@ impl Client {
         if self.dialect == Dialect::Delta {
             self.unserved.clear();
         }
+        let before = self.naming(type_url);
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
@@ -377,9 +347,14 @@ impl Client {
         let place = (!outbound.is_answered()).then(|| outbound.place());
         let taken = feed.receive(message, self.dialect, now);
         self.received = Some(taken.message.received(type_url, valid));
+        if let Some(stream) = &mut self.stream {
+            stream.relayed = taken.message.is_relayed();
+            stream.heard = Some(now);
+        }
         feed.acknowledge(taken.message.answer(), self.dialect, now);
         place.into_iter().for_each(|place| self.overtake(place));
         self.note_pause(type_url, taken.pause);
+        self.note_renamed(type_url, &before);
         self.note(type_url);
         taken.changes.into_iter().collect()
     }

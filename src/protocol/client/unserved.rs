@@ -109,10 +109,14 @@ impl Client {
         self.asks_in(self.dialect, type_url)
     }
 
+    /// Whether the server is polled.
+    pub(super) fn is_polled(&self) -> bool {
+        self.unserved.why.as_ref().is_some_and(|why| why.lack == Lack::Path)
+    }
+
     fn asks_in(&self, dialect: Dialect, type_url: &TypeUrl) -> bool {
-        let lacks = |why: &Why| why.lack == Lack::Path && why.lack.concerns(type_url);
-        let polled = self.unserved.why.as_ref().is_some_and(lacks);
-        !polled && (dialect == Dialect::Delta || !type_url.traits().delta_only)
+        let no_path = self.is_polled() && Lack::Path.concerns(type_url);
+        !no_path && (dialect == Dialect::Delta || !type_url.traits().delta_only)
     }
 
     /// Gives the waiting names of the type an error, if the server is known not to serve the type; `only`: no other name than this

@@ -104,6 +104,11 @@ impl Leg {
         }
     }
 
+    /// Returns the machine.
+    pub(super) const fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
     /// A want begins or ends.
     pub(super) fn want(&mut self, want: &Want) -> Vec<Changes> {
         self.client.handle_rhythm(self.dialer.target().rhythm());
@@ -228,7 +233,8 @@ impl Leg {
             Request::Sotw(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
             Request::Delta(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
         };
-        live.outbox().put(Bytes::from(bytes));
+        live.outbox()
+            .put([Bytes::from(bytes), self.client.take_node().unwrap_or_default()]);
         if let Some(rpc::Status { message, .. }) = refusal {
             match self.client.take_reported() {
                 Some(reported) => self.report(reported, message),

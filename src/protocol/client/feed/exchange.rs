@@ -17,6 +17,10 @@ pub(super) struct Exchange {
     heard: Option<Instant>,
     /// Since when a question about something that nothing is known of waits.
     asked: Option<Instant>,
+    /// SotW: the question that the server is made to answer.
+    pressing: Option<Box<Pressing>>,
+    /// SotW: the server has shown on this stream that it answers even if a name does not exist.
+    answers_all: bool,
     /// What the changes are a part of.
     phase: Phase,
     /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
@@ -25,6 +29,48 @@ pub(super) struct Exchange {
     nonce: String,
     /// What the server called itself in it.
     identifier: String,
+}
+
+/// A question that the server is made to answer.
+#[derive(Debug)]
+struct Pressing {
+    since: Instant,
+    /// When to look at it again.
+    due: Instant,
+    /// Whether the server was asked once more.
+    again: bool,
+    /// Whether names were added since.
+    grown: bool,
+}
+
+/// What follows from silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::client) enum Silence {
+    /// The server is asked once more.
+    First,
+    /// E-27: the names silence it.
+    Total,
+}
+
+/// E-25: a type counts as silent so long after the question and the last answer of any type, and so long after the question if there is
+/// none, or if answers of other types do not end.
+const SILENT: Duration = Duration::from_secs(10);
+const UNHEARD: Duration = Duration::from_secs(30);
+
+impl Pressing {
+    fn new(again: bool, now: Instant) -> Self {
+        Self {
+            since: now,
+            due: now + SILENT,
+            again,
+            grown: false,
+        }
+    }
+
+    fn ends(&self, heard: Option<Instant>) -> Instant {
+        let latest = self.since + UNHEARD;
+        heard.map_or(latest, |heard| (heard.max(self.since) + SILENT).min(latest))
+    }
 }
 
 /// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
@@ -38,6 +84,8 @@ impl Exchange {
             patience,
             heard: None,
             asked: None,
+            pressing: None,
+            answers_all: false,
             phase: Phase::First,
             first_until: None,
             nonce: String::new(),
@@ -53,9 +101,11 @@ impl Exchange {
     }
 
     /// The stream ended.
-    pub(super) const fn disconnected(&mut self) {
+    pub(super) fn disconnected(&mut self) {
         self.heard = None;
         self.asked = None;
+        self.pressing = None;
+        self.answers_all = false;
     }
 
     pub(super) const fn patience(&self) -> Patience {
@@ -77,6 +127,40 @@ impl Exchange {
         self.first_until.get_or_insert(now + first);
         if lacks {
             self.asked.get_or_insert(now);
+        }
+    }
+
+    /// SotW: the server was asked for names that are new, or anew for what is held. `known`: it may say that it has nothing new, so it
+    /// is asked once more before it counts as silenced.
+    pub(super) fn press(&mut self, known: bool, now: Instant) {
+        match &mut self.pressing {
+            Some(pressing) => pressing.grown = true,
+            None if self.answers_all => {}
+            None => self.pressing = Some(Box::new(Pressing::new(!known, now))),
+        }
+    }
+
+    /// The time of the pressing question may have come. `heard`: when the server has last answered for any type of this stream;
+    /// `spread`: how much later this view asks than others.
+    pub(super) fn take_silence(&mut self, heard: Option<Instant>, spread: Duration, now: Instant) -> Option<Silence> {
+        let pressing = self.pressing.as_mut().filter(|pressing| pressing.due <= now)?;
+        pressing.due = pressing.ends(heard) + spread;
+        if pressing.due > now {
+            return None;
+        }
+        if pressing.again {
+            self.pressing = None;
+            return Some(Silence::Total);
+        }
+        *pressing = Box::new(Pressing::new(true, now));
+        Some(Silence::First)
+    }
+
+    /// SotW: a response was read, after which some names are still unanswered. Had the server been asked for them before it was asked once
+    /// more, it has shown that they do not silence it.
+    pub(super) fn relax(&mut self, lacks: impl FnOnce() -> bool) {
+        if let Some(pressing) = self.pressing.take() {
+            self.answers_all |= pressing.again && !pressing.grown && lacks();
         }
     }
 
@@ -107,7 +191,9 @@ impl Exchange {
 
     /// Returns when the server has passed over a question.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.asked.map(|asked| self.time_to_answer(asked))
+        let asked = self.asked.map(|asked| self.time_to_answer(asked));
+        let pressing = self.pressing.as_ref().map(|pressing| pressing.due);
+        asked.into_iter().chain(pressing).min()
     }
 
     /// E-27: takes the last question, if the server has passed over it for as long as it may take for a name.

@@ -93,9 +93,14 @@ impl NameErrors {
         }
     }
 
-    /// A name is not wanted any more, or gone.
-    pub(super) fn forget(&mut self, name: &Name) {
-        self.by_name.remove(name);
+    /// A name is not wanted any more, or gone. Returns its error.
+    pub(super) fn forget(&mut self, name: &Name) -> Option<Arc<ResourceError>> {
+        self.by_name.remove(name)
+    }
+
+    /// Takes an error that was noted elsewhere.
+    pub(super) fn put(&mut self, name: &Name, error: Option<Arc<ResourceError>>) {
+        self.by_name.extend(error.map(|error| (name.clone(), error)));
     }
 
     pub(super) fn clear(&mut self) {

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use arcstr::ArcStr;
+
 use super::Feed;
 use crate::client::kept::Kept;
 use crate::client::outbound::Opening;
@@ -13,7 +15,7 @@ use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryReque
 use xds::{Name, Target, Want};
 
 /// What stands for a version in the first request where an answer is needed.
-const UNKNOWN: &str = "unknown";
+const UNKNOWN: ArcStr = arcstr::literal!("unknown");
 
 impl Feed {
     /// Returns the next request in delta: answers first, then changes of the subscription.
@@ -35,31 +37,53 @@ impl Feed {
         let first = !self.outbound.is_opened();
         let (mut request, joined) = self.outbound.delta_change(&self.type_url, opening, held)?;
         if first {
-            self.ask_for_a_sign(&mut request.initial_resource_versions);
+            self.bring(&mut request.initial_resource_versions);
             self.doubt_undeclared(&request, &joined, now);
         }
         self.asked(joined, now);
         Some(request)
     }
 
-    /// Returns the next request in SotW.
+    /// Returns the next request in SotW. E-25: while something is held and no response was accepted on this stream, it has a version that
+    /// no server gave, so that the server has something to say.
     pub(in crate::client) fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
+        let held = !self.kept.is_empty();
+        if !self.outbound.is_opened() && held && opening.urges {
+            self.outbound.acks_mut().accept(UNKNOWN);
+        }
+        let first = !self.outbound.is_opened();
         let (request, joined) = self.outbound.sotw(&self.type_url, opening, now)?;
         if self.outbound.acks().is_empty() {
             self.unanswerable(now);
+        }
+        let grown = !joined.is_empty() && !self.wildcard.is_asked();
+        if opening.urges && (grown || first && held) {
+            let known = held || self.outbound.is_answered();
+            self.exchange.press(known, now);
         }
         self.asked(joined, now);
         Some(request)
     }
 
-    /// E-04: a server has nothing to say where nothing is new, and one that says nothing cannot be told from one that is not there. So
-    /// one named resource is brought with a version that no server gave it: it is sent again, or reported as removed.
-    fn ask_for_a_sign(&self, versions: &mut BTreeMap<String, String>) {
-        // What is sent again of a wildcard or a collection tells whether the server reads versions at all.
-        let named = |(text, _): &(&String, &mut String)| !self.wildcard.is_asked() && self.names.contains(text);
-        if let Some((_, version)) = versions.iter_mut().find(named) {
-            UNKNOWN.clone_into(version);
+    /// The server gets these versions. E-04: a server has nothing to say where nothing is new, and one that says nothing cannot be told
+    /// from one that is not there. So the smallest resource is brought with a version that no server gave it: it is sent again, or
+    /// reported as removed. That it is sent again says nothing of whether the server reads versions.
+    fn bring(&mut self, versions: &mut BTreeMap<String, String>) {
+        let brought = |name: &&Name| versions.contains_key(self.kept.text(name).as_str());
+        let smallest = self
+            .kept
+            .names()
+            .filter(brought)
+            .min_by_key(|name| self.kept.size(name));
+        let Some(smallest) = smallest.cloned() else { return };
+        if !self.wildcard.is_asked() {
+            let named = self.kept.names().filter(|name| self.names.contains(name.as_str()));
+            let named: BTreeSet<Name> = named.filter(brought).cloned().collect();
+            self.completeness.named(named);
         }
+        versions.insert(self.kept.text(&smallest).to_string(), UNKNOWN.to_string());
+        self.completeness.undeclare(&smallest);
+        self.collections.undeclare(&smallest);
     }
 
     /// The first request was sent with these versions. E-08: where a version is missing, for the resource of an alias or for any

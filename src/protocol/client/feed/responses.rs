@@ -83,6 +83,7 @@ impl Feed {
             self.completeness.refuse();
             self.collections.refuse();
         }
+        self.relax(dialect);
         self.conclude(dialect);
         let changes = self.changes(updates, complete, first.then_some(true));
         self.exchange.settle();
@@ -96,11 +97,13 @@ impl Feed {
     /// A delta response is read to its end. Returns whether the wildcard is newly complete, and the pause that shows.
     fn end_delta(&mut self, heard: Heard, now: Instant, updates: &mut Vec<Update>) -> (Option<bool>, Option<Duration>) {
         self.heard(heard, now, updates);
-        if !self.wildcard.is_asked() {
-            return (None, None);
-        }
+        // The end of another relay's answer says nothing of single names.
+        let more = heard.more.filter(|_| self.wildcard.is_asked());
         let quiet = self.exchange.patience().wildcard();
-        let settled = self.completeness.heard(heard, quiet, now);
+        let settled = match self.wildcard.is_asked() || self.completeness.complete() {
+            true => self.completeness.heard(Heard { more, ..heard }, quiet, now),
+            false => return (None, None),
+        };
         let pause = settled.pause;
         (self.settled(settled, updates), pause)
     }
@@ -172,11 +175,11 @@ impl Feed {
         let alone = asked.peek().is_some();
         // a resource without a name answers all requested names.
         let answered: Vec<Name> = asked.filter(|_| name.is_empty()).cloned().collect();
-        let resent = held == Some(true) && entry.ttl.is_none() && !alone;
+        let resent = held == Some(true) && entry.ttl.is_none();
         let news = held.is_none() | self.completeness.confirm(name, resent);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());
-            self.collections.mention(collection, name, resent, news);
+            self.collections.mention(collection, name, resent && !alone, news);
         }
         for name in entry.names().chain(&answered) {
             self.names.known(name.as_str());

@@ -16,8 +16,8 @@ impl Feed {
         self.exchange.connected(patience, declares);
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.wildcard.is_asked().then(|| Name::from(Name::WILDCARD));
-        self.outbound
-            .connected(self.names.iter().cloned().chain(wildcard).collect());
+        let listed = self.names.listed().cloned();
+        self.outbound.connected(listed.chain(wildcard).collect());
         if self.wildcard.is_asked() && dialect == Dialect::Delta {
             // An incomplete wildcard is requested without versions: then the server sends everything, and the end of its answer
             // can be seen.

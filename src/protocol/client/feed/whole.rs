@@ -40,6 +40,7 @@ impl Feed {
         match std::mem::replace(&mut self.wildcard, Wildcard::Wanted) {
             Wildcard::Wanted => None,
             Wildcard::Unwanted => {
+                self.completeness = Completeness::new();
                 self.outbound.join(Name::from(Name::WILDCARD));
                 None
             }

@@ -36,6 +36,10 @@ pub(super) struct Outbound {
     legacy: bool,
     /// SotW: the names were sent with a NACK, and are sent once more without one.
     repeat: bool,
+    /// SotW: the list does not become empty.
+    keeps_one: bool,
+    /// E-25: the same is to be asked for once more, without a version.
+    again: bool,
     /// E-24: what clients reject, if any has rejected anything.
     late: Option<Box<Late>>,
 }
@@ -101,7 +105,13 @@ impl Outbound {
         &mut self.ways
     }
 
+    /// E-25: the same is asked for once more, without a version.
+    pub(super) const fn ask_again(&mut self) {
+        self.again = true;
+    }
+
     pub(super) fn join(&mut self, name: Name) {
+        self.keeps_one = false;
         self.join.insert(name);
     }
 
@@ -113,6 +123,19 @@ impl Outbound {
             Some(told) => _ = self.leave.insert(told.clone()),
             None => self.ways.forget(name),
         }
+    }
+
+    /// SotW: a name leaves the list, but nothing is given up. A server may take an empty list for a question about all that it has, so
+    /// the last name stays in it until another one comes.
+    pub(super) fn leave_for_another(&mut self, name: &Name) {
+        self.leave(name);
+        self.keeps_one = true;
+    }
+
+    /// Whether names are to leave the list of the next request.
+    fn leaves(&self) -> bool {
+        let all = self.keeps_one && self.join.is_empty() && self.told.len() == self.leave.len();
+        !self.leave.is_empty() && !all
     }
 
     /// F-07: adds a spelling of a name. `known`: the name was wanted already; `held`: the server has content for it. Returns
@@ -159,7 +182,7 @@ impl Outbound {
     }
 
     pub(super) fn changed(&self) -> bool {
-        self.repeat || !self.join.is_empty() || !self.leave.is_empty() || self.ways.changed()
+        self.repeat || self.again || !self.join.is_empty() || self.leaves() || self.ways.changed()
     }
 
     /// Returns when an answer that had to wait may be sent, or clients are to be asked what they reject.

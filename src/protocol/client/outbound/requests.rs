@@ -24,6 +24,8 @@ pub(in crate::client) struct Opening {
     pub(in crate::client) legacy: bool,
     /// The place of the type among those that are requested on this stream.
     pub(in crate::client) place: u32,
+    /// Whether the server is made to answer if something is held. Polls are answered anyway.
+    pub(in crate::client) urges: bool,
 }
 
 impl Outbound {
@@ -106,6 +108,7 @@ impl Outbound {
         // E-22: a change of names does not wait until its refusal may be sent again, but carries the refusal: a request with the
         // nonce and without a refusal would accept the response. An ACK is the same request as a change of names.
         let refusal = self.acks.take_any(now).and_then(|ack| ack.refusal);
+        let again = std::mem::take(&mut self.again);
         let joined = if std::mem::take(&mut self.repeat) {
             Vec::new()
         } else {
@@ -115,7 +118,11 @@ impl Outbound {
             self.repeat = changed && refusal.is_some();
             joined
         };
-        Some((self.sotw_request(type_url, refusal.map(status)), joined))
+        let mut request = self.sotw_request(type_url, refusal.map(status));
+        if again {
+            request.version_info.clear();
+        }
+        Some((request, joined))
     }
 
     fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
@@ -136,7 +143,11 @@ impl Outbound {
 
     /// Moves `told` towards what is wanted; returns the names that are new in it.
     fn turn(&mut self, opening: Opening) -> Vec<Name> {
-        let leave = std::mem::take(&mut self.leave);
+        let leave = if self.leaves() {
+            std::mem::take(&mut self.leave)
+        } else {
+            BTreeSet::new()
+        };
         self.untell(&leave);
         self.ways.take_less();
         let more = self.ways.take_more().into_values();

@@ -1,0 +1,132 @@
+//! Names that leave the list of their type, or move to another stream of the same server (K-01, E-27).
+//!
+//! Owns that what is held of them stays. Does not decide which names these are.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Feed, Silence};
+use crate::client::kept::One;
+use crate::holds::references;
+use xds::{Dialect, Kind, Name, Resource, ResourceError};
+
+/// All that is known of a name, on its way to another stream.
+#[derive(Debug)]
+pub(crate) struct MovedName {
+    name: Name,
+    held: Option<One>,
+    error: Option<Arc<ResourceError>>,
+}
+
+impl Feed {
+    /// A wanted name is asked for in the list of its type, or is not.
+    pub(in crate::client) fn list(&mut self, name: &Name, listed: bool) {
+        if !self.names.contains(name.as_str()) || !self.is_movable(name) {
+            return;
+        }
+        if self.names.list(name, listed) {
+            match listed {
+                true => self.outbound.join(name.clone()),
+                false => self.outbound.leave_for_another(name),
+            }
+        }
+    }
+
+    /// Takes a name away, if it is here and can be asked for elsewhere.
+    pub(in crate::client) fn part(&mut self, name: &Name) -> Option<MovedName> {
+        if !self.is_movable(name) || !self.names.remove(name) {
+            return None;
+        }
+        self.outbound.leave_for_another(name);
+        Some(MovedName {
+            name: name.clone(),
+            held: self.kept.take(name),
+            error: self.errors.forget(name),
+        })
+    }
+
+    /// Takes a name from another stream. It is not waited for if it is held (K-16).
+    pub(in crate::client) fn join(&mut self, moved: MovedName) {
+        let MovedName { name, held, error } = moved;
+        self.names.insert(&name);
+        self.outbound.join(name.clone());
+        self.errors.put(&name, error);
+        if let Some(one) = held {
+            self.kept.put(&name, one);
+            self.names.rest(name.as_str());
+        }
+    }
+
+    /// Whether a name is one of a list that the server reads as names of single resources, in one spelling.
+    fn is_movable(&self, name: &Name) -> bool {
+        let held = self.kept.canonical(name.as_str());
+        let own = held.is_none_or(|held| held == name);
+        own && !self.wildcard.is_asked() && !name.is_collection() && !self.outbound.ways().contains(name.as_str())
+    }
+
+    pub(in crate::client) fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    pub(in crate::client) const fn asks_wildcard(&self) -> bool {
+        self.wildcard.is_asked()
+    }
+
+    /// E-25, E-27: the time of a pressing question may have come. Returns the names that silence the server, if it has stayed silent.
+    pub(in crate::client) fn take_silencers(
+        &mut self,
+        heard: Option<Instant>,
+        spread: Duration,
+        now: Instant,
+    ) -> Vec<Name> {
+        match self.exchange.take_silence(heard, spread, now) {
+            None => Vec::new(),
+            Some(Silence::First) => {
+                self.outbound.ask_again();
+                Vec::new()
+            }
+            Some(Silence::Total) => {
+                let unheard = self
+                    .names
+                    .unheard()
+                    .filter(|name| self.outbound.has_told(name.as_str()));
+                unheard.filter(|name| self.is_movable(name)).cloned().collect()
+            }
+        }
+    }
+
+    /// A response was read to its end.
+    pub(super) fn relax(&mut self, dialect: Dialect) {
+        if dialect == Dialect::Sotw {
+            let (names, outbound) = (&self.names, &self.outbound);
+            self.exchange
+                .relax(|| names.unheard().any(|name| outbound.has_told(name.as_str())));
+        }
+    }
+
+    /// Returns what is held.
+    pub(in crate::client) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.kept.resources()
+    }
+
+    /// Whether a resource is held as it was.
+    pub(in crate::client) fn holds(&self, one: &Arc<Resource>) -> bool {
+        let now = self.kept.resource(one.name().as_str());
+        now.is_some_and(|now| Arc::ptr_eq(now, one))
+    }
+
+    pub(in crate::client) fn wants_name(&self, name: &Name) -> bool {
+        self.names.contains(name.as_str())
+    }
+}
+
+/// Returns the names that a resource of this kind names: the endpoints of a cluster, the routes of a listener or scope.
+pub(in crate::client) fn named(kind: Kind, resource: &Resource) -> impl Iterator<Item = &Name> {
+    let endpoints = resource.endpoints().filter(|_| kind == Kind::Cds);
+    let routes = matches!(kind, Kind::Lds | Kind::Srds)
+        .then(|| references(kind, resource))
+        .flatten();
+    endpoints
+        .into_iter()
+        .chain(routes.into_iter().flat_map(|found| &*found.routes))
+}

@@ -1,0 +1,338 @@
+//! Which names of a type are asked for beside the others, because a SotW server may be silent for the whole type while one of them is
+//! missing (java-control-plane).
+//!
+//! Owns the division of names between the two streams of a view. Does not know what clients want, and holds no content.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::client::Client;
+use super::demand::Leg;
+use xds::{Dialect, Name, Target, TypeUrl, Want};
+
+/// The names that have left the list of their type. They stay wanted where they are, with all that is held of them (K-16).
+#[derive(Debug, Default)]
+pub struct Division {
+    types: BTreeMap<TypeUrl, Beside>,
+}
+
+/// What has left the list of one type.
+#[derive(Debug)]
+struct Beside {
+    /// The stream on which the other names of the type are.
+    home: Leg,
+    /// K-01: content named these and names them no longer. They are not in the list of the stream that they are on.
+    unnamed: BTreeMap<Name, Leg>,
+    /// When to look again which of them are still held.
+    look: Option<Instant>,
+    /// E-27: these silenced the server, together. The first ones are asked for on the other stream.
+    groups: VecDeque<Vec<Name>>,
+    /// Those that silence it alone; they are asked for when no group is.
+    alone: Vec<Name>,
+    /// Since when what is asked for on the other stream is asked for.
+    since: Instant,
+    /// When those that stand alone are tried again, and how long after the time before.
+    retry: Option<Instant>,
+    pause: Duration,
+    /// Whether no name was left at home. A server that waits to be asked for all that it has (E-18) needs them together.
+    all: bool,
+}
+
+/// The streams to one server, each with what it is for.
+pub type Streams<'a> = [(Leg, &'a mut Client)];
+
+/// How long clients usually take to give up what nothing names any more.
+const GIVEN_UP: Duration = Duration::from_secs(5);
+/// How long a group is asked for. What answers at all does so at once; what comes later counts when its turn comes again.
+const TURN: Duration = Duration::from_secs(5);
+/// Those that stand alone are tried again when the server has had news of the type, at most so soon after the time before, and then more and
+/// more seldom.
+const PAUSE: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_secs(3600);
+
+impl Division {
+    /// Whether any names of the type have left its list.
+    #[must_use]
+    pub fn concerns(&self, type_url: &TypeUrl) -> bool {
+        self.types.contains_key(type_url)
+    }
+
+    /// Returns the stream that a want concerns which [`Demand`](super::Demand) has for this one.
+    pub fn route(&mut self, which: Leg, want: &Want, streams: &mut Streams<'_>) -> Leg {
+        let Some(beside) = self.types.get_mut(&want.type_url) else {
+            return which;
+        };
+        match &want.target {
+            Target::Wildcard if want.wanted && which != beside.home => {
+                beside.reunite(&want.type_url, streams);
+                self.types.remove(&want.type_url);
+                which
+            }
+            Target::Name(name) if which == beside.home && beside.is_away(name) => {
+                if !want.wanted {
+                    beside.forget(name);
+                }
+                which.other()
+            }
+            Target::Name(name) if !want.wanted => {
+                beside.forget(name);
+                which
+            }
+            Target::Wildcard | Target::Name(_) => which,
+        }
+    }
+
+    /// Moves names because of what was heard, and of time. `is_wanted`: whether any client wants a name. Returns whether any may have moved.
+    pub fn turn(
+        &mut self,
+        streams: &mut Streams<'_>,
+        is_wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        now: Instant,
+    ) -> bool {
+        let mut renamed = Vec::new();
+        let mut silencers = Vec::new();
+        for (which, client) in streams.iter_mut() {
+            renamed.append(&mut client.take_renamed());
+            silencers.extend(client.take_silencers().into_iter().map(|found| (*which, found)));
+        }
+        let mut moved = !renamed.is_empty() || !silencers.is_empty();
+        for (kind, names) in renamed {
+            self.rename(kind, names, streams, now);
+        }
+        for (which, (type_url, names)) in silencers {
+            self.silence(which, type_url, &names, streams, now);
+        }
+        self.types.retain(|type_url, beside| {
+            moved |= beside.turn(type_url, streams, &is_wanted, now);
+            !beside.is_empty()
+        });
+        moved
+    }
+
+    /// When the next turn is due.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.types.values().filter_map(Beside::due).min()
+    }
+
+    /// K-01: content named these names before it was replaced.
+    fn rename(&mut self, kind: xds::Kind, mut names: BTreeSet<Name>, streams: &mut Streams<'_>, now: Instant) {
+        let known = self.types.iter().filter(|(type_url, _)| type_url.kind() == kind);
+        let before: BTreeSet<Name> = known.flat_map(|(_, beside)| beside.unnamed.keys().cloned()).collect();
+        names.extend(before.iter().cloned());
+        let all = names.clone();
+        if !names.is_empty() {
+            streams
+                .iter()
+                .for_each(|(_, client)| client.strike_named(kind, &mut names));
+        }
+        for name in before.difference(&names) {
+            for (type_url, beside) in &mut self.types {
+                beside.named_again(type_url, name, streams);
+            }
+        }
+        for name in all.intersection(&names).filter(|name| !before.contains(*name)) {
+            let with = streams
+                .iter()
+                .map(|(which, client)| (*which, client.types_with(kind, name)));
+            let with: Vec<(Leg, Vec<TypeUrl>)> = with.collect();
+            for (which, type_url) in with
+                .into_iter()
+                .flat_map(|(which, types)| types.into_iter().map(move |of| (which, of)))
+            {
+                let beside = self
+                    .types
+                    .entry(type_url.clone())
+                    .or_insert_with(|| Beside::new(which, now));
+                if which == beside.home && !beside.is_away(name) {
+                    find(streams, which, &type_url).list(&type_url, [name], false);
+                    beside.unnamed.insert(name.clone(), which);
+                    beside.look.get_or_insert(now + GIVEN_UP);
+                }
+            }
+        }
+    }
+
+    /// E-27: the server says nothing of the type any more since it was asked for these names.
+    fn silence(&mut self, which: Leg, type_url: TypeUrl, names: &[Name], streams: &mut Streams<'_>, now: Instant) {
+        let mixed = streams.iter().any(|(_, client)| client.asks_wildcard(&type_url));
+        let beside = self
+            .types
+            .entry(type_url.clone())
+            .or_insert_with(|| Beside::new(which, now));
+        // What silences the other stream is found out by turns.
+        if mixed || which != beside.home {
+            return;
+        }
+        beside.shift(&type_url, names, streams, which.other());
+        beside.groups.push_back(names.to_vec());
+        beside.all |= !find(streams, which, &type_url).has_names(&type_url);
+        beside.ask(&type_url, streams, now);
+    }
+}
+
+impl Beside {
+    fn new(home: Leg, now: Instant) -> Self {
+        Self {
+            home,
+            unnamed: BTreeMap::new(),
+            look: None,
+            groups: VecDeque::new(),
+            alone: Vec::new(),
+            since: now,
+            retry: None,
+            pause: PAUSE,
+            all: false,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.unnamed.is_empty() && self.groups.is_empty() && self.alone.is_empty()
+    }
+
+    /// Whether a name is on the other stream.
+    fn is_away(&self, name: &Name) -> bool {
+        let unnamed = self.unnamed.get(name).is_some_and(|at| *at != self.home);
+        unnamed || self.alone.contains(name) || self.groups.iter().any(|group| group.contains(name))
+    }
+
+    /// Nobody wants a name any more.
+    fn forget(&mut self, name: &Name) {
+        self.unnamed.remove(name);
+        self.alone.retain(|other| other != name);
+        self.groups
+            .iter_mut()
+            .for_each(|group| group.retain(|other| other != name));
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let turn = (!self.groups.is_empty()).then_some(self.since + TURN);
+        turn.or(self.retry).into_iter().chain(self.look).min()
+    }
+
+    fn turn(
+        &mut self,
+        type_url: &TypeUrl,
+        streams: &mut Streams<'_>,
+        is_wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        now: Instant,
+    ) -> bool {
+        let home = find(streams, self.home, type_url);
+        let (delta, joined) = (home.dialect() == Dialect::Delta, home.has_names(type_url));
+        let news = home.has_heard(type_url, self.since);
+        if delta || self.all && joined {
+            self.reunite(type_url, streams);
+            return true;
+        }
+        let mut moved = self.groups.iter().any(Vec::is_empty);
+        if moved {
+            self.ask(type_url, streams, now);
+        }
+        if self.look.take_if(|at| *at <= now).is_some() {
+            self.look = (!self.unnamed.is_empty()).then_some(now + GIVEN_UP);
+            let here = self
+                .unnamed
+                .iter()
+                .filter(|(name, at)| **at == self.home && is_wanted(type_url, name));
+            let held: Vec<Name> = here.map(|(name, _)| name.clone()).collect();
+            let mixed = find(streams, self.home.other(), type_url).asks_wildcard(type_url);
+            if !held.is_empty() && !mixed {
+                self.shift(type_url, &held, streams, self.home.other());
+                self.unnamed
+                    .extend(held.into_iter().map(|name| (name, self.home.other())));
+                self.ask(type_url, streams, now);
+                moved = true;
+            }
+        }
+        let tried = !self.groups.is_empty() || !self.alone.is_empty();
+        if tried && find(streams, self.home.other(), type_url).has_heard(type_url, self.since) {
+            self.all = false;
+            self.pause = PAUSE;
+            let answered = self
+                .groups
+                .pop_front()
+                .unwrap_or_else(|| std::mem::take(&mut self.alone));
+            self.shift(type_url, &answered, streams, self.home);
+            self.ask(type_url, streams, now);
+        } else if self.retry.take_if(|at| *at <= now).is_some() && self.groups.is_empty() {
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+            self.groups.push_back(std::mem::take(&mut self.alone));
+            self.ask(type_url, streams, now);
+        } else if self.since + TURN <= now
+            && let Some(mut silent) = self.groups.pop_front()
+        {
+            let half = silent.split_off(silent.len().div_ceil(2));
+            match half.is_empty() {
+                true => self.alone.append(&mut silent),
+                false => [half, silent].into_iter().for_each(|half| self.groups.push_front(half)),
+            }
+            self.ask(type_url, streams, now);
+        } else {
+            // One that stands quite alone need not be tried.
+            let together =
+                self.groups.is_empty() && !self.alone.is_empty() && self.alone.len() + self.unnamed.len() > 1;
+            if news && together {
+                self.retry.get_or_insert(self.since + self.pause);
+            }
+            return moved;
+        }
+        true
+    }
+
+    /// Asks on the other stream for what has its turn there, and for nothing else that silences the server.
+    fn ask(&mut self, type_url: &TypeUrl, streams: &mut Streams<'_>, now: Instant) {
+        self.groups.retain(|group| !group.is_empty());
+        let other = find(streams, self.home.other(), type_url);
+        let away = self
+            .unnamed
+            .iter()
+            .filter(|(_, at)| **at != self.home)
+            .map(|(name, _)| name);
+        let rest: BTreeSet<&Name> = self.alone.iter().chain(away).collect();
+        let (first, later) = self
+            .groups
+            .iter()
+            .enumerate()
+            .partition::<Vec<_>, _>(|(at, _)| *at == 0);
+        other.list(type_url, later.into_iter().flat_map(|(_, group)| group), false);
+        other.list(type_url, rest.iter().copied(), first.is_empty());
+        other.list(type_url, first.into_iter().flat_map(|(_, group)| group), true);
+        self.since = now;
+    }
+
+    /// K-01: content names a name again.
+    fn named_again(&mut self, type_url: &TypeUrl, name: &Name, streams: &mut Streams<'_>) {
+        match self.unnamed.remove(name) {
+            Some(at) if at == self.home => find(streams, at, type_url).list(type_url, [name], true),
+            Some(_) => self.shift(type_url, std::slice::from_ref(name), streams, self.home),
+            None => {}
+        }
+    }
+
+    /// All come back.
+    fn reunite(&mut self, type_url: &TypeUrl, streams: &mut Streams<'_>) {
+        let unnamed = std::mem::take(&mut self.unnamed);
+        let (here, away): (Vec<_>, Vec<_>) = unnamed.into_iter().partition(|(_, at)| *at == self.home);
+        find(streams, self.home, type_url).list(type_url, here.iter().map(|(name, _)| name), true);
+        let groups = std::mem::take(&mut self.groups).into_iter().flatten();
+        let away = away.into_iter().map(|(name, _)| name).chain(groups);
+        let away: Vec<Name> = away.chain(std::mem::take(&mut self.alone)).collect();
+        self.shift(type_url, &away, streams, self.home);
+    }
+
+    /// Moves names from one stream to the other.
+    fn shift(&self, type_url: &TypeUrl, names: &[Name], streams: &mut Streams<'_>, to: Leg) {
+        let parted = find(streams, to.other(), type_url).part_names(type_url, names);
+        find(streams, to, type_url).join_names(type_url, parted);
+    }
+}
+
+/// Returns the stream of this leg on which the type is asked for, else the one that types share.
+#[expect(clippy::indexing_slicing, reason = "there is a stream of each leg")]
+fn find<'a>(streams: &'a mut Streams<'_>, which: Leg, type_url: &TypeUrl) -> &'a mut Client {
+    let of = |at: &usize| streams[*at].0 == which;
+    let all = (0..streams.len()).filter(of);
+    let own = all.clone().find(|at| streams[*at].1.has(type_url));
+    let at = own.or_else(|| all.clone().next()).unwrap_or(0);
+    streams[at].1
+}
