@@ -29,8 +29,8 @@ impl Subscription {
             return step;
         }
         match plain {
-            Some(state) => self.poll_shared(state, attempt),
-            None => self.poll_own(attempt),
+            Some(state) if !self.overtakes(state, attempt) => self.poll_shared(state, attempt),
+            Some(_) | None => self.poll_own(attempt),
         }
     }
 

@@ -23,8 +23,6 @@ impl Subscription {
         // B-24: what is left of a difference is on its way in no response.
         if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
             return match difference.adds() {
-                // Only what goes waits for an answer. An Envoy answers no clusters while one of them warms, and that one may be gone.
-                true if !self.brings_any(&difference) => self.poll_own(attempt),
                 true => Step::Blocked,
                 false if removes => Step::Removals,
                 false => Step::Idle,
@@ -133,9 +131,17 @@ impl Subscription {
         })
     }
 
-    /// Whether anything that is new or different is on its way.
-    fn brings_any(&self, difference: &Difference) -> bool {
-        difference.changed().any(|found| self.books.flights().has(found.name()))
+    /// Whether something goes while it is on its way, and nothing else has to wait for its answer: an Envoy answers no clusters while one
+    /// of them warms, and that one may be gone.
+    pub(super) fn overtakes(&mut self, state: &State, attempt: &Attempt<'_, impl Answers>) -> bool {
+        if self.books.flights().is_empty() || self.books.agenda().rest(state).is_some() {
+            return false;
+        }
+        let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
+            return false;
+        };
+        let mut changed = difference.changed();
+        difference.adds() && self.overlaps(&difference) && !changed.any(|found| self.books.flights().has(found.name()))
     }
 
     /// A part of a difference is sent.
