@@ -30,6 +30,7 @@ impl Holds {
     pub fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
         let elsewhere = self.elsewhere.take();
         let within = self.settings.mass.within;
+        self.first_states.pass(now);
         for change in &mut *changes {
             let kind = change.type_url.kind();
             if kind.gated() && !change.updates.is_empty() {
@@ -58,6 +59,7 @@ impl Holds {
             self.first_states.end(change);
             self.forget_earlier_run(change, &half);
         }
+        self.run_clocks(now);
         changes.retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
     }
 

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use super::ground::Order;
 use xds::{HoldTimes, TypeUrl};
 
-/// How long a judgement holds removals in all, whatever the control plane does.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// After the control plane was away for longer than `AWAY`, a clock has this much left at least, so many times.
+const LEAST: Duration = Duration::from_secs(60);
+const AWAY: Duration = Duration::from_secs(10);
+const ABSENCES: u8 = 5;
 
 /// The type and the number of a judgement.
 pub(super) type Key = (TypeUrl, u32);
@@ -21,15 +23,20 @@ pub(super) struct Judgements {
     /// The newest number of each type. No number is given twice.
     newest: BTreeMap<TypeUrl, u32>,
     times: HoldTimes,
-    /// Whether the control plane is away.
-    away: bool,
 }
 
-/// What was judged once.
+/// What was judged once. Its clock counts only time in which the control plane was there and had said what it has: it never ends a hold
+/// before that, and never begins anew.
 #[derive(Debug)]
 struct Judgement {
-    made: Instant,
-    clock: Instant,
+    /// How much of its time was left when the clock began to run last, or stood.
+    left: Duration,
+    /// Since when, or from when on, it runs; `None`: it stands.
+    runs: Option<Instant>,
+    /// Since when it does.
+    stands: Option<Instant>,
+    /// After how many absences of the control plane it was given more time.
+    absences: u8,
     /// Until when a person holds it, and why.
     order: Option<Order>,
 }
@@ -47,44 +54,43 @@ impl Judgements {
             let newest = self.newest.entry(type_url.clone()).or_default();
             *newest += 1;
             let number = *newest;
-            let time = if self.away {
-                LONGEST
-            } else {
-                self.times.of(type_url.kind())
-            };
-            self.enter((type_url.clone(), number), now, now + time);
+            self.enter((type_url.clone(), number), self.times.of(type_url.kind()), now);
             number
         })
     }
 
-    /// An earlier run has made this one at `made`, and it held until then.
-    pub(super) fn remember(&mut self, key: Key, (made, until): (Instant, Instant), now: Instant) {
+    /// An earlier run has made this one, and it held until then; `None`: its clock stood.
+    pub(super) fn remember(&mut self, key: Key, until: Option<Instant>, now: Instant) {
         let newest = self.newest.entry(key.0.clone()).or_default();
         *newest = key.1.max(*newest);
-        let clock = until.min(now + self.times.of(key.0.kind()));
-        self.enter(key, made.min(now), clock);
+        let time = self.times.of(key.0.kind());
+        let left = until.map_or(time, |until| until.saturating_duration_since(now));
+        self.enter(key, left.min(time), now);
     }
 
-    fn enter(&mut self, key: Key, made: Instant, clock: Instant) {
+    fn enter(&mut self, key: Key, left: Duration, now: Instant) {
         let judgement = Judgement {
-            made,
-            clock,
+            left,
+            runs: None,
+            stands: Some(now),
+            absences: 0,
             order: None,
         };
         self.all.insert(key, judgement);
     }
 
-    /// The clocks stand while the control plane is away, and begin anew when it is back. Returns whether any has changed.
-    pub(super) fn handle_server(&mut self, there: bool, now: Instant) -> bool {
-        if std::mem::replace(&mut self.away, !there) != there {
-            return false;
-        }
+    /// The clocks of each type run from then on, or stand. Returns whether any has changed.
+    pub(super) fn run(&mut self, from: impl Fn(&TypeUrl) -> Option<Instant>, now: Instant) -> bool {
+        let mut any = false;
         for ((type_url, _), judgement) in &mut self.all {
-            let longest = judgement.made + LONGEST;
-            let anew = now + self.times.of(type_url.kind());
-            judgement.clock = if there { anew.min(longest) } else { longest };
+            let least = LEAST.min(self.times.of(type_url.kind()));
+            any |= judgement.run(from(type_url), least, now);
         }
-        !self.all.is_empty()
+        any
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// A person holds these judgements until then.
@@ -102,19 +108,19 @@ impl Judgements {
 
     /// When a judgement ends.
     pub(super) fn until(&self, key: &Key) -> Option<Instant> {
-        self.all.get(key).map(Judgement::until)
+        self.all.get(key)?.until()
     }
 
     /// Returns one whose time is over.
     pub(super) fn over(&self, now: Instant) -> Option<Key> {
-        let mut over = self.all.iter().filter(|(_, judgement)| judgement.until() <= now);
+        let mut over = self.all.iter().filter(|(_, judgement)| judgement.is_over(now));
         over.next().map(|(key, _)| key.clone())
     }
 
     /// The time of a judgement is over, but for names that a person holds until `longer`.
     pub(super) fn end(&mut self, key: &Key, longer: Option<Instant>) {
         match (self.all.get_mut(key), longer) {
-            (Some(judgement), Some(longer)) => judgement.clock = longer,
+            (Some(judgement), Some(longer)) => judgement.last_until(longer),
             (_, None) => drop(self.all.remove(key)),
             (None, Some(_)) => {}
         }
@@ -126,13 +132,53 @@ impl Judgements {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.all.values().map(Judgement::until).min()
+        self.all.values().filter_map(Judgement::until).min()
     }
 }
 
 impl Judgement {
-    fn until(&self) -> Instant {
+    /// When it ends; `None`: its clock stands.
+    fn until(&self) -> Option<Instant> {
+        let clock = self.runs? + self.left;
         let ordered = self.order.as_ref().map(|(until, _)| *until);
-        ordered.map_or(self.clock, |ordered| self.clock.max(ordered))
+        Some(ordered.map_or(clock, |ordered| clock.max(ordered)))
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.until().is_some_and(|until| until <= now)
+    }
+
+    fn last_until(&mut self, until: Instant) {
+        self.left = self
+            .runs
+            .map_or(self.left, |since| until.saturating_duration_since(since));
+    }
+
+    /// Its clock runs from then on, or stands. Returns whether that is new.
+    fn run(&mut self, from: Option<Instant>, least: Duration, now: Instant) -> bool {
+        let from = from.map(|from| from.max(now));
+        match self.runs.filter(|since| *since <= now) {
+            Some(_) if from == Some(now) => {
+                self.stands = None;
+                return false;
+            }
+            Some(since) => {
+                self.left = self.left.saturating_sub(now - since);
+                self.stands = Some(now);
+            }
+            None if from == self.runs => return false,
+            None => {}
+        }
+        if from == Some(now)
+            && let Some(since) = self.stands.take()
+            && now.saturating_duration_since(since) > AWAY
+            && self.left < least
+            && self.absences < ABSENCES
+        {
+            self.left = least;
+            self.absences += 1;
+        }
+        self.runs = from;
+        true
     }
 }

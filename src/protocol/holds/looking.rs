@@ -45,7 +45,9 @@ impl Holds {
             self.directed = Some(now);
         }
         self.end_quiet(now);
+        self.first_states.pass(now);
         self.first_states.judge(cut, &self.settings.mass, &mut self.table, now);
+        self.run_clocks(now);
         self.table.end_judgements(now);
         if self.table.removes_nothing() {
             self.reach.clear();

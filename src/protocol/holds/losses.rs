@@ -15,22 +15,50 @@ use super::waiting::{Half, Item, Row};
 use super::word::removes;
 use xds::{Changes, Cut, HoldEnd, Kind, Known, MassHold, Name, Phase, State, TypeUrl, Within};
 
-/// How long a control plane must have said nothing of a type until what that has lost is judged, and how long that takes at most.
+/// How long a control plane must have said nothing of a type until what that has lost is judged, and how long that takes at most. By
+/// then the first state of the type is over, too, but not before the stream is `SETTLING`: what is said of other types comes then.
 const QUIET: Duration = Duration::from_millis(500);
 const AT_MOST: Duration = Duration::from_secs(5);
+const SETTLING: Duration = Duration::from_secs(5);
+/// How long it takes at most until a wildcard is known to be whole, and names that are not mentioned count as gone.
+const WHOLE: Duration = Duration::from_secs(11);
+const CALM: Duration = Duration::from_secs(6);
+/// After this time, a server that has answered something counts as there for the types of which it says nothing.
+const SILENT: Duration = Duration::from_secs(30);
+/// So many streams in a row may end before any first state is over. On the next one clocks count from its first answer on.
+const SHORT_STREAMS: u8 = 2;
 
 /// The first whole states that are not over, or of which something is still to be judged.
 #[derive(Debug, Default)]
-pub(super) struct FirstStates(BTreeMap<TypeUrl, FirstState>);
+pub(super) struct FirstStates {
+    types: BTreeMap<TypeUrl, FirstState>,
+    stream: Stream,
+}
+
+/// The present stream, as far as the control plane has answered there.
+#[derive(Debug, Default)]
+struct Stream {
+    /// When it answered first.
+    first: Option<Instant>,
+    answered: BTreeSet<TypeUrl>,
+    /// Whether a first state is over.
+    settled: bool,
+    /// How many streams in a row have ended before that.
+    short: u8,
+}
 
 /// The first whole state of one type. Its halves can come on two streams; a name that both have counts once.
 #[derive(Debug)]
 struct FirstState {
     covered: Part,
     named: Part,
-    /// Since when something lost waits to be judged, and when the control plane spoke last.
+    /// Since when something lost waits to be judged.
     undecided: Option<Instant>,
+    /// When the control plane spoke first and last.
+    began: Instant,
     heard: Instant,
+    /// Whether it has said all with its last message.
+    whole: bool,
     /// The judgement that was made of it.
     judgement: Option<u32>,
 }
@@ -39,6 +67,10 @@ struct FirstState {
 struct Part {
     /// Whether it is not over.
     open: bool,
+    /// Whether all was answered that was asked for; what comes soon belongs to it nevertheless.
+    answered: bool,
+    /// It is one message, which is judged like a first state.
+    alone: bool,
     /// What clients were served when it began.
     before: Option<Arc<State>>,
     /// They were served that by the view of another server; `true`: all of them.
@@ -59,15 +91,17 @@ impl FirstStates {
         now: Instant,
     ) {
         let (type_url, wildcard) = (&changes.type_url, changes.wildcard);
+        self.stream.hear(type_url, changes.answered, now);
         let is_first = changes.phase.is_first();
-        let alone = changes.phase == Phase::Steady && within == Within::Always;
-        if within == Within::Never || !is_judged(type_url.kind()) || !(is_first || alone) {
+        let steady = changes.phase == Phase::Steady && changes.answered != Some(false);
+        let half = (type_url.clone(), wildcard);
+        let follows = steady && self.part(&half).is_some_and(|part| part.open && !part.alone);
+        let alone = steady && within == Within::Always && !follows;
+        if within == Within::Never || !is_judged(type_url.kind()) || !(is_first || alone || follows) {
             return self.close(type_url, wildcard);
         }
         // What came in the same turn and is not judged yet is judged with it.
-        let unknown = self
-            .part(&(type_url.clone(), wildcard))
-            .is_none_or(|part| part.before.is_none());
+        let unknown = self.part(&half).is_none_or(|part| part.before.is_none());
         let removes = within == Within::Always && unknown && changes.updates.iter().any(removes);
         let begins = is_first && changes.answered == Some(true) || removes;
         if begins {
@@ -76,8 +110,13 @@ impl FirstStates {
                 let before = served.half(type_url, wildcard);
                 before.filter(|state| state.present() > 0).cloned()
             };
-            let first = self.0.entry(type_url.clone()).or_insert_with(|| FirstState::new(now));
-            first.judgement = first.judgement.filter(|_| first.is_open());
+            let first = self
+                .types
+                .entry(type_url.clone())
+                .or_insert_with(|| FirstState::new(now));
+            if !first.is_open() {
+                (first.judgement, first.began) = (None, now);
+            }
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
                 elsewhere: elsewhere.map(|elsewhere| elsewhere.all),
@@ -88,21 +127,62 @@ impl FirstStates {
                 other.before = before(!wildcard);
             }
         }
-        if let Some(first) = self.0.get_mut(type_url) {
-            first.part_mut(wildcard).open |= begins || alone;
+        if let Some(first) = self.types.get_mut(type_url) {
+            let part = first.part_mut(wildcard);
+            part.open |= begins || alone;
+            part.alone |= alone;
             first.heard = now;
+            first.whole = false;
         }
     }
 
-    /// Notes that a first state ends with these changes.
+    /// Notes whether all is answered with these changes.
     pub(super) fn end(&mut self, changes: &Changes) {
-        if !matches!(changes.phase, Phase::First | Phase::Anew) {
-            self.close(&changes.type_url, changes.wildcard);
+        let (type_url, wildcard) = (&changes.type_url, changes.wildcard);
+        let Some(first) = self.types.get_mut(type_url) else {
+            return;
+        };
+        let part = first.part_mut(wildcard);
+        let alone = part.alone;
+        part.answered |= !matches!(changes.phase, Phase::First | Phase::Anew);
+        first.whole = changes.phase == Phase::Last;
+        if changes.phase == Phase::Relayed || alone {
+            self.close(type_url, wildcard);
         }
+    }
+
+    /// Ends the first states whose time is over.
+    pub(super) fn pass(&mut self, now: Instant) {
+        let stream = self.stream.first;
+        for first in self.types.values_mut() {
+            if first.ends(stream).is_some_and(|at| at <= now) {
+                first.covered.open = false;
+                first.named.open = false;
+            }
+        }
+        self.types.retain(|_, first| !first.is_over());
+        let is_over = |of: &TypeUrl| !self.types.get(of).is_some_and(FirstState::is_open);
+        let mut judged = self.stream.answered.iter().filter(|of| is_judged(of.kind()));
+        self.stream.settled |= judged.any(is_over);
+    }
+
+    /// Returns when the next first state is over, as far as is known.
+    pub(super) fn next_end(&self) -> Option<Instant> {
+        let ends = |first: &FirstState| first.ends(self.stream.first);
+        self.types.values().filter_map(ends).min()
+    }
+
+    /// Returns from when on the clocks of the type's judgements count time: the control plane has said on its present stream what it has of
+    /// the type, or says nothing of it. `None`: it has not spoken there at all.
+    pub(super) fn counted_from(&self, of: &TypeUrl) -> Option<Instant> {
+        let first = self.stream.first?;
+        let open = self.types.get(of).is_some_and(FirstState::is_open);
+        let counts = self.stream.answered.contains(of) && !open || self.stream.short >= SHORT_STREAMS;
+        Some(if counts { first } else { first + SILENT })
     }
 
     fn close(&mut self, type_url: &TypeUrl, wildcard: bool) {
-        if let Some(first) = self.0.get_mut(type_url) {
+        if let Some(first) = self.types.get_mut(type_url) {
             first.part_mut(wildcard).open = false;
             self.drop_over(type_url);
         }
@@ -122,7 +202,7 @@ impl FirstStates {
     /// Whether the view of another server does not serve this any more: then its loss is none. `None`: no session reads that view; `true`: all
     /// do.
     pub(super) fn gone_elsewhere(&self, (half, name): &Item) -> Option<bool> {
-        let first = self.0.get(&half.0)?;
+        let first = self.types.get(&half.0)?;
         let part = Some(first.part(half.1)).filter(|part| part.open && part.before.is_some())?;
         let serves = |part: &Part| part.before.as_ref().is_some_and(|before| is_present(before, name));
         // Who asks for a name is served what the wildcard covers as well.
@@ -133,7 +213,9 @@ impl FirstStates {
     /// The half has lost the name; `emptied`: its endpoint assignment has become empty; `undecided`: no judgement holds it yet.
     pub(super) fn lose(&mut self, item: &Item, emptied: bool, undecided: bool, now: Instant) {
         let ((type_url, wildcard), name) = item;
-        let Some(first) = self.0.get_mut(type_url) else { return };
+        let Some(first) = self.types.get_mut(type_url) else {
+            return;
+        };
         let part = first.part_mut(*wildcard);
         let into = if emptied { &mut part.emptied } else { &mut part.lost };
         into.insert(name.clone());
@@ -145,7 +227,9 @@ impl FirstStates {
     /// The half has the name again, or nobody wants it any more.
     pub(super) fn find(&mut self, item: &Item) {
         let ((type_url, wildcard), name) = item;
-        let Some(first) = self.0.get_mut(type_url) else { return };
+        let Some(first) = self.types.get_mut(type_url) else {
+            return;
+        };
         let part = first.part_mut(*wildcard);
         part.lost.remove(name);
         part.emptied.remove(name);
@@ -153,29 +237,29 @@ impl FirstStates {
 
     /// Returns when something is to be judged.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.0.values().filter_map(FirstState::due).min()
+        self.types.values().filter_map(FirstState::due).min()
     }
 
     /// Decides about what waits for it.
     pub(super) fn judge(&mut self, cut: &Cut, mass: &MassHold, table: &mut Table, now: Instant) {
         let due = |(_, first): &(&TypeUrl, &mut FirstState)| first.due().is_some_and(|due| due <= now);
-        for (type_url, first) in self.0.iter_mut().filter(due) {
+        for (type_url, first) in self.types.iter_mut().filter(due) {
             first.judge(type_url, cut, mass, table, now);
         }
-        self.0.retain(|_, first| !first.is_over());
+        self.types.retain(|_, first| !first.is_over());
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.types.clear();
     }
 
     fn part(&self, half: &Half) -> Option<&Part> {
-        self.0.get(&half.0).map(|first| first.part(half.1))
+        self.types.get(&half.0).map(|first| first.part(half.1))
     }
 
     fn drop_over(&mut self, type_url: &TypeUrl) {
-        if self.0.get(type_url).is_some_and(FirstState::is_over) {
-            self.0.remove(type_url);
+        if self.types.get(type_url).is_some_and(FirstState::is_over) {
+            self.types.remove(type_url);
         }
     }
 }
@@ -186,7 +270,9 @@ impl FirstState {
             covered: Part::default(),
             named: Part::default(),
             undecided: None,
+            began: now,
             heard: now,
+            whole: false,
             judgement: None,
         }
     }
@@ -210,10 +296,26 @@ impl FirstState {
     /// When what waits for it is judged.
     fn due(&self) -> Option<Instant> {
         let since = self.undecided?;
-        Some(match self.is_open() {
+        let parts = [&self.covered, &self.named];
+        let lacks = parts.iter().any(|part| part.open && !part.answered);
+        Some(match lacks || self.is_open() && !self.whole {
             true => (self.heard + QUIET).min(since + AT_MOST),
             false => self.heard,
         })
+    }
+
+    /// When it is over, as far as is known; `None`: it is.
+    fn ends(&self, stream: Option<Instant>) -> Option<Instant> {
+        let calm = (self.heard + QUIET).min(self.began + AT_MOST);
+        let covered = match &self.covered {
+            // What the wildcard covers is taken for gone after a calm, of which nothing is said if nothing is gone.
+            part if part.answered => calm,
+            part if part.elsewhere.is_some() => self.began + WHOLE,
+            _ => self.heard + CALM,
+        };
+        let covered = self.covered.open.then_some(covered);
+        let ends = covered.max(self.named.open.then_some(calm))?;
+        Some(stream.map_or(ends, |first| ends.max(first + SETTLING)))
     }
 
     /// Returns how many names were served; one that both halves had counts once.
@@ -250,6 +352,25 @@ impl FirstState {
         passed.iter().for_each(|item| table.acquit(item, HoldEnd::Free));
         if !much.is_empty() {
             self.judgement = Some(table.condemn(type_url, self.judgement, &much, now));
+        }
+    }
+}
+
+impl Stream {
+    /// Whether the control plane has answered for this type on the present stream.
+    fn hear(&mut self, of: &TypeUrl, answered: Option<bool>, now: Instant) {
+        match answered {
+            Some(true) => {
+                self.first.get_or_insert(now);
+                if !self.answered.contains(of) {
+                    self.answered.insert(of.clone());
+                }
+            }
+            Some(false) if self.answered.remove(of) && self.answered.is_empty() => {
+                self.short = if self.settled { 0 } else { self.short + 1 };
+                (self.first, self.settled) = (None, false);
+            }
+            Some(false) | None => {}
         }
     }
 }

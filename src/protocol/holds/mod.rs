@@ -67,6 +67,8 @@ pub struct Holds {
     reach: Reach,
     /// The names that wait for a quiet time, oldest first. A name that has returned stays here until its time.
     queue: VecDeque<(Instant, Item)>,
+    /// Whether the control plane is there.
+    there: bool,
     /// When something that directs traffic came last.
     directed: Option<Instant>,
     /// What the sessions are served by the view of another server, if they read that.
@@ -88,6 +90,7 @@ impl Holds {
             first_states: FirstStates::default(),
             reach: Reach::default(),
             queue: VecDeque::new(),
+            there: true,
             directed: None,
             elsewhere: None,
             earlier_run: BTreeSet::new(),
@@ -119,9 +122,16 @@ impl Holds {
         }
     }
 
-    /// Whether the control plane is there: the clocks of judgements stand while it is not.
+    /// Whether the control plane is there.
     pub fn handle_server(&mut self, there: bool, now: Instant) {
-        self.table.handle_server(there, now);
+        self.there = there;
+        self.run_clocks(now);
+    }
+
+    /// The clocks of judgements stand while the control plane is away, and until it has said on its present stream what it has of the type.
+    fn run_clocks(&mut self, now: Instant) {
+        let from = |of: &TypeUrl| self.first_states.counted_from(of).filter(|_| self.there);
+        self.table.run_clocks(from, now);
     }
 
     /// An earlier run of the relay held these. Until the first state of the control plane is over, they are held for the same time; if
@@ -252,6 +262,7 @@ impl Holds {
         let all = [
             self.quiet_ends(),
             self.first_states.poll_timeout(),
+            self.first_states.next_end().filter(|_| self.table.has_judgements()),
             self.table.poll_timeout(),
         ];
         all.into_iter().flatten().min()

@@ -135,6 +135,10 @@ impl Table {
         self.get(item)?.until(&item.0.0, &self.clocks)
     }
 
+    pub(super) fn has_judgements(&self) -> bool {
+        !self.clocks.judgements.is_empty()
+    }
+
     pub(super) const fn clocks(&self) -> &Clocks {
         &self.clocks
     }
@@ -263,17 +267,15 @@ impl Table {
 
     /// An earlier run has made this judgement.
     pub(super) fn remember(&mut self, hold: &Hold, now: Instant) {
-        if let (Some(number), Some(since)) = (hold.judgement, hold.since()) {
-            let times = (since, hold.until().unwrap_or(now));
-            self.clocks
-                .judgements
-                .remember((hold.type_url.clone(), number), times, now);
+        if let Some(number) = hold.judgement {
+            let key = (hold.type_url.clone(), number);
+            self.clocks.judgements.remember(key, hold.until(), now);
         }
     }
 
-    /// Whether the control plane is there: the clocks of judgements stand while it is not.
-    pub(super) fn handle_server(&mut self, there: bool, now: Instant) {
-        if self.clocks.judgements.handle_server(there, now) {
+    /// The clocks of the judgements of each type run from then on, or stand.
+    pub(super) fn run_clocks(&mut self, from: impl Fn(&TypeUrl) -> Option<Instant>, now: Instant) {
+        if self.clocks.judgements.run(from, now) {
             self.show_again(self.select(|_| true, |removal| removal.judgement().is_some()));
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Plane {
     pub(crate) silent: bool,
     /// In delta, how many resources it says in one message at most.
     pub(crate) split: Option<usize>,
+    /// It does not answer for this type yet.
+    pub(crate) late: Option<&'static str>,
     types: BTreeMap<String, Subscription>,
     nonce: u64,
 }
@@ -88,8 +90,11 @@ impl Plane {
     pub(crate) fn replies(&mut self, delta: bool) -> Vec<Reply> {
         let mut replies = Vec::new();
         let mut nonce = self.nonce;
-        let silent = self.silent;
+        let (silent, late) = (self.silent, self.late);
         for (type_url, subscription) in &mut self.types {
+            if late == Some(type_url) {
+                continue;
+            }
             let state = self.content.get(type_url).cloned().unwrap_or_default();
             let state_version = state_version(&state);
             let covers = |name: &String| subscription.wildcard || subscription.names.contains(name);

@@ -129,7 +129,7 @@ async fn an_address_that_is_taken() {
 }
 
 /// The server says the half of what it had and dies: the clock stands, and nothing goes while nobody is there to say it again. When
-/// it is back, still with the half, the clock begins anew.
+/// it is back, still with the half, the clock goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clock_stands_while_the_server_is_dead() {
     let mut server = Server::start().await;

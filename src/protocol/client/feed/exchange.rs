@@ -25,6 +25,8 @@ pub(super) struct Exchange {
     phase: Phase,
     /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
     first_until: Option<Instant>,
+    /// How long it lasts at most after the first answer.
+    first_lasts: Duration,
     /// The nonce of the last response, on whichever stream.
     nonce: String,
     /// What the server called itself in it.
@@ -74,9 +76,12 @@ impl Pressing {
 }
 
 /// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
-/// may say nothing at all, and what it says much later is meant. Endpoints change so often that they get less.
+/// may say nothing at all, and what it says much later is meant. Of endpoints, which change often, that counts from the first answer: a
+/// server is made to answer for them (E-04, E-25), and some answer half a minute after all else. If it does not answer at all, what comes
+/// after `UNANSWERED` is meant.
 const FIRST_STATE: Duration = Duration::from_secs(30);
 const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
+const UNANSWERED: Duration = Duration::from_secs(5 * 60);
 
 impl Exchange {
     pub(super) fn new(patience: Patience) -> Self {
@@ -88,6 +93,7 @@ impl Exchange {
             answers_all: false,
             phase: Phase::First,
             first_until: None,
+            first_lasts: FIRST_STATE,
             nonce: String::new(),
             identifier: String::new(),
         }
@@ -119,12 +125,13 @@ impl Exchange {
 
     /// The server was asked for something on this stream. `lacks`: nothing is known of something that is wanted.
     pub(super) fn ask(&mut self, kind: Kind, lacks: bool, now: Instant) {
-        let first = if kind.is_endpoints() {
-            FIRST_ENDPOINTS
-        } else {
-            FIRST_STATE
-        };
-        self.first_until.get_or_insert(now + first);
+        if self.first_until.is_none() {
+            let (answered, lasts) = match kind.is_endpoints() {
+                true => (now + UNANSWERED, FIRST_ENDPOINTS),
+                false => (now + FIRST_STATE, FIRST_STATE),
+            };
+            (self.first_until, self.first_lasts) = (Some(answered), lasts);
+        }
         if lacks {
             self.asked.get_or_insert(now);
         }
@@ -166,7 +173,9 @@ impl Exchange {
 
     /// A response came.
     pub(super) fn hear(&mut self, message: &Message, now: Instant) {
-        self.heard = Some(now);
+        if self.heard.replace(now).is_none() {
+            self.first_until = self.first_until.map(|until| until.min(now + self.first_lasts));
+        }
         self.asked = None;
         self.nonce.clone_from(&message.nonce);
         self.identifier.clone_from(&message.identifier);

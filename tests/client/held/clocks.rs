@@ -1,0 +1,123 @@
+//! How long a judgement holds: only time counts in which the control plane was there and had said what it has. And which state is judged
+//! where it says something late.
+
+use std::time::Duration;
+
+use xds::Dialect;
+
+use super::plane::{endpoints, route};
+use super::stage::{Stage, USUAL};
+use super::{BOTH, settled};
+use crate::{CDS, EDS, RDS, ms};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A stage whose control plane has lost half of its clusters, to which no route leads.
+fn halved(dialect: Dialect) -> Stage {
+    let mut stage = settled(dialect, USUAL);
+    stage.put(RDS, "r", route("r", &["c9"]));
+    stage.exchange();
+    (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+    reconnect(&mut stage);
+    stage.pass(SECOND);
+    assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
+    stage
+}
+
+/// The stream ends, and the next one begins at once.
+fn reconnect(stage: &mut Stage) {
+    stage.guard.handle_server(false, stage.upstream.now);
+    stage.restart();
+    stage.guard.handle_server(true, stage.upstream.now);
+}
+
+/// D-10: a balancer ends each stream after 20 s. A clock of a minute runs on each of them, but for the moments in which the control plane
+/// has not said yet what it has; it does not begin anew.
+#[test]
+fn streams_that_end_again_and_again() {
+    for dialect in BOTH {
+        let mut stage = halved(dialect);
+        let mut held = SECOND;
+        while !stage.why(CDS, "c0").is_empty() {
+            assert!(held < 120 * SECOND, "{dialect:?}: it is held for ever");
+            stage.pass(20 * SECOND);
+            reconnect(&mut stage);
+            held += 20 * SECOND;
+        }
+        assert!(held > 60 * SECOND, "{dialect:?}: {held:?}");
+        assert_eq!(stage.heard(), "+cds mass 5, -cds mass clock", "{dialect:?}");
+    }
+}
+
+/// Streams that end before the control plane can have said what it has: from the third one on their time counts.
+#[test]
+fn streams_that_end_at_once() {
+    for dialect in BOTH {
+        let mut stage = halved(dialect);
+        for _ in 0..40 {
+            reconnect(&mut stage);
+            stage.pass(2 * SECOND);
+        }
+        assert_eq!(stage.why(CDS, "c0"), "", "{dialect:?}");
+    }
+}
+
+/// While the control plane is away, and until it has said on its next stream what it has, nothing ends. Then a minute is left at least.
+#[test]
+fn a_long_absence() {
+    for dialect in BOTH {
+        let mut stage = halved(dialect);
+        stage.pass(50 * SECOND);
+        stage.guard.handle_server(false, stage.upstream.now);
+        stage.publish(Vec::new());
+        assert_eq!(stage.holds[0].until(), None, "its clock stands");
+        stage.pass(3 * 3600 * SECOND);
+        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
+        stage.plane.late = Some(CDS);
+        reconnect(&mut stage);
+        stage.pass(20 * SECOND);
+        stage.plane.late = None;
+        stage.pass(50 * SECOND);
+        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
+        stage.pass(20 * SECOND);
+        assert_eq!(stage.why(CDS, "c0"), "", "{dialect:?}");
+    }
+}
+
+/// istio #25100: a control plane that has restarted answers for endpoints long after all else, and says that there are none.
+#[test]
+fn endpoints_that_come_late_and_empty() {
+    for (dialect, late) in [(Dialect::Sotw, 13), (Dialect::Delta, 25), (Dialect::Sotw, 33)] {
+        let mut stage = settled(dialect, USUAL);
+        (0..10).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
+        stage.plane.late = Some(EDS);
+        stage.restart();
+        stage.pass(late * SECOND);
+        stage.plane.late = None;
+        stage.pass(5 * SECOND);
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
+        assert_eq!(stage.why(EDS, "c0"), "mass", "{dialect:?}, {late} s");
+    }
+}
+
+/// It has answered as it was, and says two seconds later that there are none: that belongs to its first state.
+#[test]
+fn endpoints_that_are_emptied_soon() {
+    for (dialect, after, holds) in [
+        (Dialect::Sotw, 2, true),
+        (Dialect::Delta, 2, true),
+        (Dialect::Sotw, 6, false),
+        (Dialect::Delta, 6, false),
+    ] {
+        let mut stage = settled(dialect, USUAL);
+        stage.restart();
+        stage.pass(after * SECOND);
+        for n in 0..10 {
+            stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0));
+            stage.exchange();
+        }
+        stage.pass(ms(600));
+        let why = if holds { "mass" } else { "" };
+        assert_eq!(stage.why(EDS, "c0"), why, "{dialect:?}, {after} s");
+    }
+}
