@@ -22,12 +22,13 @@ pub(super) fn snapshots(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, schemas: &Sche
         let views = scopes.all().into_iter();
         let encode = |view: Arc<View>| -> Option<Encode> {
             let of = identity(&fleet, &scopes, &view)?;
-            let (kept, schemas) = (view.head().knowledge(), schemas.clone());
+            let (kept, schemas) = (view.knowledge(plan::now()), schemas.clone());
+            let any = !kept.is_empty();
             let encode = move || {
                 let may = |type_url: &TypeUrl, one: &Resource| secrets || !hides(&schemas, type_url, one);
                 encoded(&of, &kept.whole(), Choice { secrets, may: &may })
             };
-            (!view.head().knowledge().is_empty()).then(|| Box::new(encode) as Encode)
+            any.then(|| Box::new(encode) as Encode)
         };
         views.filter_map(encode).collect()
     })

@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
-use crate::classes::{ClientKind, UserAgent};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Objection, Phase, Reason, Resource,
-    ResourceParts, TypeUrl, Types, Update, Version,
+    Changes, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Older, Phase, Reason, Resource, ResourceParts, TypeUrl,
+    Types, Update, Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -98,7 +97,7 @@ pub fn decode(bytes: &[u8], types: &Types, now: Instant, secrets: bool) -> Resul
         }
     }
     let cut = cut.with_holds(holds(&mut cursor, types, now)?);
-    let cut = cut.with_condemned(condemned(&mut cursor, types, now)?);
+    let cut = cut.with_older(older(&mut cursor, types, now)?);
     cursor.byte()?;
     if cursor.at != content.len() {
         return Err(Fault::at(cursor.at, "the content should end here, but more follows"));
@@ -111,7 +110,7 @@ pub fn decode(bytes: &[u8], types: &Types, now: Instant, secrets: bool) -> Resul
 fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<Changes>, Fault> {
     let at = cursor.at;
     let (wildcard, complete) = match cursor.byte()? {
-        tag::END | tag::HELD | tag::CONDEMNED => {
+        tag::END | tag::HELD | tag::OLDER => {
             cursor.at = at;
             return Ok(None);
         }
@@ -157,35 +156,31 @@ fn times(now: Instant) -> impl Fn(u64) -> Instant {
     }
 }
 
-/// Reads what kinds of clients reject. The class of a kind is that of the view.
-fn condemned(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Arc<Condemned>>, Fault> {
+/// Reads older contents. What an earlier version wrote in their place, what clients of a kind rejected, is skipped.
+fn older(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Older>, Fault> {
     let (time, mut all) = (times(now), Vec::new());
-    while cursor.peek() == Some(tag::CONDEMNED) {
+    while cursor.peek() == Some(tag::OLDER) {
         cursor.byte()?;
         let type_url = types.resolve(cursor.text()?);
         let at = cursor.at;
         let version = Version::parse(cursor.text()?).ok_or_else(|| Fault::at(at, "this is not a version"))?;
-        let name = cursor.text()?.into();
-        let user_agent = UserAgent {
-            name,
-            version: cursor.text()?.into(),
-        };
+        let (_, _) = (cursor.text()?, cursor.text()?);
         let since = time(cursor.long()?).min(now);
-        let (clients, of) = (cursor.number()?, cursor.number()?);
-        let objection = Arc::new(Objection::new(0, cursor.text()?, since));
-        let Some(stands_in) = resource(cursor, &type_url, now)? else {
+        let accepted = cursor.long()?;
+        let ids = cursor.text()?.split('\n').filter(|id| !id.is_empty());
+        let keepers = ids.map(Arc::from).collect();
+        let Some(content) = resource(cursor, &type_url, now)? else {
             continue;
         };
-        all.push(Arc::new(Condemned {
-            type_url,
-            version,
-            kind: Some(ClientKind::new(Arc::default(), Arc::new(user_agent))),
-            stands_in,
-            since,
-            clients,
-            of,
-            objection,
-        }));
+        if version == Version::EMPTY {
+            content.note_accepted(accepted);
+            all.push(Older {
+                type_url,
+                content,
+                since,
+                keepers,
+            });
+        }
     }
     Ok(all)
 }

@@ -20,7 +20,6 @@ mod stream;
 mod twins;
 mod types;
 mod variants;
-mod verdicts;
 mod work;
 
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use super::members::Members;
 use super::set::Set;
 use super::slab::Slab;
 use crate::claims::Claims;
+use classes::Node;
 use xds::TypeUrl;
 
 /// All sessions of one view, and what they lease.
@@ -41,6 +42,8 @@ pub(crate) struct Seated {
     owner: Option<Arc<str>>,
     /// Those of its connection.
     claims: Arc<Claims>,
+    /// Who its client says it is, if that is known.
+    node: Option<Arc<Node>>,
     /// Whether it reads another view, and waits here for a reason to read this one.
     watches: AtomicBool,
     /// Whether its session has seats at the views of other servers as well.
@@ -57,6 +60,11 @@ impl Seated {
     /// What its connection takes of the limits.
     pub(crate) const fn claims(&self) -> &Arc<Claims> {
         &self.claims
+    }
+
+    /// Who its client says it is.
+    pub(crate) const fn node(&self) -> Option<&Arc<Node>> {
+        self.node.as_ref()
     }
 
     /// Whether its session reads another view.
@@ -116,10 +124,16 @@ pub(crate) enum Own {
 }
 
 impl Sets {
-    pub(crate) fn enter(&self, owner: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
+    pub(crate) fn enter(
+        &self,
+        owner: Option<Arc<str>>,
+        claims: Arc<Claims>,
+        node: Option<Arc<Node>>,
+    ) -> (u32, Arc<Seated>) {
         let seated = Arc::new(Seated {
             owner,
             claims,
+            node,
             ..Seated::default()
         });
         let place = Occupant {

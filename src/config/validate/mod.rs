@@ -22,7 +22,6 @@ mod timers;
 mod tokens;
 mod types;
 mod upstream;
-mod verdicts;
 mod workload;
 
 use std::sync::Arc;
@@ -61,7 +60,6 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     );
     credentials::shown_to(&mut check, &file.classes, &upstream);
     let node = node::node(&mut check, file.node, bootstrap_node);
-    let verdict_after = verdicts::after(&mut check, file.verdicts);
     let guard = guard::guards(&mut check, file.guard, &file.classes);
     let classes = sharing::classes(&mut check, file.classes, &node.id, upstream.is_shared());
     let secrets = rules::secrets(&mut check, file.secrets.as_ref(), flags.secrets.as_deref());
@@ -81,7 +79,6 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         limits: limits::limits(&mut check, &file.limits),
         timers: timers::timers(&mut check, &file.timers),
         guard,
-        verdict_after,
         chunk: chunk(&mut check, file.chunk.as_ref()),
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),

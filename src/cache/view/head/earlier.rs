@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 
-use xds::{Kind, Name, Resource, TypeUrl, VerdictSettings, Version};
+use crate::view::older::KEPT;
+use xds::{Kind, Name, Older, Resource, TypeUrl, Version};
 
 /// Content that is not current any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +23,8 @@ pub struct EarlierContent {
 
 /// Replaced content by type, oldest first.
 ///
-/// Invariant: while verdicts are on, the sum of the bytes of all types but endpoints is at most the room that was given last, and a type
-/// has at most as much as its current content, or 1 MiB. Endpoints, and every type while verdicts are off, have at most the share of
-/// their type; or there is one entry.
+/// Invariant: the sum of the bytes of all types but endpoints is at most the room that was given last, and a type has at most as much as its
+/// current content, or 1 MiB. Endpoints have at most the share of their type; or there is one entry.
 #[derive(Default)]
 pub(super) struct Earlier {
     rings: BTreeMap<TypeUrl, Ring>,
@@ -52,22 +52,19 @@ const ROOM_MIN: usize = 16 << 10;
 const ROOM_MAX: usize = 1 << 20;
 /// More room than that is given as a part of the bytes that the type has.
 const SHARE: usize = 8;
-/// So long content is kept that has changed.
-const KEPT: Duration = Duration::from_secs(10 * 60);
 
 impl Earlier {
-    /// Notes that one content replaces another, of a type that has so many bytes. What may not be cached is not kept, and a secret only
-    /// where it may have to stand in for the new one.
+    /// Notes that one content replaces another, of a type that has so many bytes. What may not be cached is not kept, and no secret.
     pub(super) fn note(
         &mut self,
         type_url: &TypeUrl,
         new: &Resource,
         old: &Resource,
         bytes: usize,
-        settings: VerdictSettings,
+        history_bytes: usize,
     ) {
         let kind = type_url.kind();
-        if !old.may_be_cached() || kind == Kind::Sds && settings.after == 0 {
+        if !old.may_be_cached() || kind == Kind::Sds {
             return;
         }
         if !self.rings.contains_key(type_url) {
@@ -78,29 +75,15 @@ impl Earlier {
         };
         let before = ring.bytes;
         ring.add(new, old);
-        // What stands in for nothing is only shown, and needs no more than a share.
-        let stands_in = settings.after > 0 && !kind.is_endpoints();
-        if stands_in {
-            ring.forget(new.received());
-            ring.shrink(bytes.max(ROOM_MAX));
-        } else {
+        // What is only shown needs no more than a share.
+        if kind.is_endpoints() {
             ring.shrink((bytes / SHARE).clamp(ROOM_MIN, ROOM_MAX));
+            return;
         }
-        if !kind.is_endpoints() {
-            self.bytes = self.bytes + ring.bytes - before;
-        }
-        if stands_in {
-            self.shrink(settings.history_bytes);
-        }
-    }
-
-    /// Verdicts are off: secrets are kept for nothing else.
-    pub(super) fn forget_secrets(&mut self) {
-        let rings = &mut self.rings;
-        let secrets: Vec<TypeUrl> = rings.keys().filter(|of| of.kind() == Kind::Sds).cloned().collect();
-        for ring in secrets.iter().filter_map(|of| rings.remove(of)) {
-            self.bytes -= ring.bytes;
-        }
+        ring.forget(new.received());
+        ring.shrink(bytes.max(ROOM_MAX));
+        self.bytes = self.bytes + ring.bytes - before;
+        self.shrink(history_bytes);
     }
 
     fn shrink(&mut self, room: usize) {
@@ -116,10 +99,9 @@ impl Earlier {
         }
     }
 
-    /// Returns what is kept of a type, oldest first: each by the name and the version of what replaced it. Secrets are shown to nobody.
+    /// Returns what is kept of a type, oldest first: each by the name and the version of what replaced it.
     pub(super) fn of(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
-        let shown = self.rings.get(type_url).filter(|_| type_url.kind() != Kind::Sds);
-        let replaced = shown.into_iter().flat_map(|ring| &ring.replaced);
+        let replaced = self.rings.get(type_url).into_iter().flat_map(|ring| &ring.replaced);
         let content = |old: &Resource| EarlierContent {
             version: old.version(),
             body: old.body(),
@@ -129,21 +111,24 @@ impl Earlier {
             .collect()
     }
 
-    /// Returns what this content has replaced, and when.
-    pub(super) fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<(Arc<Resource>, Instant)> {
-        let mut replaced = self.rings.get(type_url)?.replaced.iter().rev();
-        let found = replaced.find(|one| one.new == version && one.old.name() == name)?;
-        Some((found.old.clone(), found.at))
+    /// Returns what is kept of a name, and when each was replaced.
+    pub(super) fn of_name(&self, type_url: &TypeUrl, name: &Name) -> impl Iterator<Item = (&Arc<Resource>, Instant)> {
+        let replaced = self.rings.get(type_url).into_iter().flat_map(|ring| &ring.replaced);
+        let of_name = replaced.filter(move |one| one.old.name() == name);
+        of_name.map(|one| (&one.old, one.at))
     }
 
-    /// Returns the names whose content was replaced last, so many at most.
-    pub(super) fn names(&self, type_url: &TypeUrl, most: usize) -> Vec<Name> {
-        let replaced = self
-            .rings
-            .get(type_url)
-            .into_iter()
-            .flat_map(|ring| ring.replaced.iter().rev());
-        replaced.map(|one| one.old.name().clone()).take(most).collect()
+    /// Returns all that clients have accepted, but for endpoints.
+    pub(super) fn all(&self) -> impl Iterator<Item = Older> {
+        let rings = self.rings.iter().filter(|(of, _)| !of.kind().is_endpoints());
+        let all = rings.flat_map(|(type_url, ring)| ring.replaced.iter().map(move |one| (type_url, one)));
+        let all = all.filter(|(_, one)| one.old.accepted() != 0);
+        all.map(|(type_url, one)| Older {
+            type_url: type_url.clone(),
+            content: one.old.clone(),
+            since: one.at,
+            keepers: Vec::new(),
+        })
     }
 }
 
@@ -180,7 +165,7 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use xds::ResourceParts;
@@ -207,24 +192,14 @@ mod tests {
         Resource::new(parts, 0)
     }
 
-    fn settings(after: usize, history_bytes: usize) -> VerdictSettings {
-        VerdictSettings { after, history_bytes }
-    }
-
     #[test]
     fn each_content_has_one_before_it() {
         let now = now();
         let all: Vec<Resource> = (0..3_u8).map(|one| content("a", &[one], now)).collect();
         let mut earlier = Earlier::default();
         for pair in all.windows(2) {
-            earlier.note(&cds(), &pair[1], &pair[0], 0, settings(2, 1000));
-            earlier.note(
-                &cds(),
-                &content("b", b"2", now),
-                &content("b", b"1", now),
-                0,
-                settings(2, 1000),
-            );
+            earlier.note(&cds(), &pair[1], &pair[0], 0, 1000);
+            earlier.note(&cds(), &content("b", b"2", now), &content("b", b"1", now), 0, 1000);
         }
         let all_before: BTreeMap<_, _> = earlier.of(&cds()).into_iter().collect();
         let before = |name: &str, version| all_before.get(&(Name::from(name), version)).cloned();
@@ -241,7 +216,7 @@ mod tests {
         let now = now();
         let large = |one: u8| content("a", &[one; 5000], now);
         let mut earlier = Earlier::default();
-        let bounded = settings(2, ROOM_MIN);
+        let bounded = ROOM_MIN;
         for one in 0..20 {
             earlier.note(&cds(), &large(one + 1), &large(one), 0, bounded);
         }
@@ -266,63 +241,23 @@ mod tests {
         let eds = TypeUrl::new("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment");
         let now = now();
         let mut earlier = Earlier::default();
-        earlier.note(
-            &cds(),
-            &content("a", b"2", now),
-            &content("a", b"1", now),
-            0,
-            settings(2, 1000),
-        );
+        earlier.note(&cds(), &content("a", b"2", now), &content("a", b"1", now), 0, 1000);
         for one in 0..20 {
             let body = |one: u8| content("b", &[one; 5000], now);
-            earlier.note(&eds, &body(one + 1), &body(one), 0, settings(2, 1000));
+            earlier.note(&eds, &body(one + 1), &body(one), 0, 1000);
         }
-        let version = content("a", b"2", now).version();
-        assert!(earlier.before(&cds(), &"a".into(), version).is_some());
+        assert_eq!(earlier.of_name(&cds(), &"a".into()).count(), 1);
         assert!(earlier.rings[&eds].bytes <= ROOM_MIN);
     }
 
-    /// While verdicts are off, a type has no more than its share.
+    /// An old key may be what must not be used.
     #[test]
-    fn without_verdicts_a_share_is_kept() {
-        let now = now();
-        let large = |one: u8| content("a", &[one; 5000], now);
-        let mut earlier = Earlier::default();
-        for one in 0..20 {
-            earlier.note(&cds(), &large(one + 1), &large(one), 0, settings(0, 1 << 20));
-        }
-        let kept = earlier.rings[&cds()].bytes;
-        assert!(kept <= ROOM_MIN && earlier.bytes == kept, "{kept}");
-        for one in 20..40 {
-            earlier.note(&cds(), &large(one + 1), &large(one), 0, settings(2, 1 << 20));
-        }
-        assert!(earlier.bytes > ROOM_MIN && earlier.bytes == earlier.rings[&cds()].bytes);
-    }
-
-    /// A secret is kept to stand in for another one, and shown to nobody. What must not be cached is not kept.
-    #[test]
-    fn secrets_are_shown_to_nobody() {
+    fn secrets_are_not_kept() {
         let sds = TypeUrl::new("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret");
         let now = now();
         let mut earlier = Earlier::default();
-        earlier.note(
-            &sds,
-            &content("a", b"2", now),
-            &content("a", b"1", now),
-            0,
-            settings(0, 1000),
-        );
+        earlier.note(&sds, &content("a", b"2", now), &content("a", b"1", now), 0, 1000);
         assert!(earlier.rings.is_empty());
-        earlier.note(
-            &sds,
-            &content("a", b"2", now),
-            &content("a", b"1", now),
-            0,
-            settings(2, 1000),
-        );
-        assert!(earlier.of(&sds).is_empty() && earlier.rings.len() == 1);
-        earlier.forget_secrets();
-        assert!(earlier.rings.is_empty() && earlier.bytes == 0);
     }
 
     /// What changes all the time keeps no more than it has.
@@ -333,7 +268,7 @@ mod tests {
             let large = |one: u8| content("a", &vec![one; ROOM_MAX / 4], now);
             let mut earlier = Earlier::default();
             for one in 0..20 {
-                earlier.note(&cds(), &large(one + 1), &large(one), bytes, settings(2, 16 * ROOM_MAX));
+                earlier.note(&cds(), &large(one + 1), &large(one), bytes, 16 * ROOM_MAX);
             }
             assert!(earlier.bytes <= most && earlier.bytes > most / 2, "{}", earlier.bytes);
         }

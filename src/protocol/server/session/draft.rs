@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::server::flights::Before;
+use crate::server::ledger::Row;
 use xds::{Batch, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, ResourceError, Room, Spots, takers};
 
 /// A response that is being written.
@@ -14,6 +16,8 @@ use xds::{Batch, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, ResourceErr
 pub(super) struct Draft {
     room: Room,
     items: BTreeMap<Name, Item>,
+    /// What the client held of what is new or changed in it.
+    held: Option<Box<BTreeMap<Name, Row>>>,
     /// What it takes away; `true`: the client held nothing of it.
     gone: BTreeMap<Name, bool>,
     errors: Errors,
@@ -39,6 +43,8 @@ pub(super) struct Content {
     pub(super) more: bool,
     /// The endpoints that clusters in it wait for.
     pub(super) endpoints: Vec<Name>,
+    /// What the client held of it.
+    pub(super) before: Before,
 }
 
 impl From<Arc<Batch>> for Content {
@@ -49,6 +55,7 @@ impl From<Arc<Batch>> for Content {
             since: None,
             more: false,
             endpoints: Vec::new(),
+            before: Before::default(),
         }
     }
 }
@@ -58,6 +65,7 @@ impl Draft {
         Self {
             room,
             items: BTreeMap::new(),
+            held: None,
             gone: BTreeMap::new(),
             errors: Errors::new(),
             since: None,
@@ -116,6 +124,11 @@ impl Draft {
             self.listeners.push((before.cloned(), resource.clone()));
         }
         true
+    }
+
+    /// Notes what the client held of what is new or changed in it.
+    pub(super) fn note_held(&mut self, name: &Name, row: Row) {
+        self.held.get_or_insert_default().insert(name.clone(), row);
     }
 
     /// Adds a resource that was counted, or that the client holds.
@@ -184,7 +197,7 @@ impl Draft {
         let missing = missing.map(|(name, _)| name.clone()).collect();
         let endpoints = std::mem::take(&mut self.endpoints);
         let errors = std::mem::take(&mut self.errors);
-        let since = self.since;
+        let (since, rows) = (self.since, self.held.take());
         let batch = self.batch(full).alone().with_last(last);
         let batch = batch.with_missing(missing, kind == Kind::Vhds).with_errors(errors);
         Content {
@@ -192,6 +205,7 @@ impl Draft {
             since,
             more,
             endpoints,
+            before: Before { shared: None, rows },
         }
     }
 
