@@ -423,19 +423,9 @@ impl Client {
         let sight = Self::sight(cut);
         for _ in 0..count {
             let Some(server) = &mut self.server else { break };
-            while let Some(told) = server.poll_stance() {
-                let Some(name) = told.name else { continue };
-                if told.asks {
-                    server.handle_older(&told.type_url, &name, self.older.clone(), &sight);
-                }
-                let key = (told.type_url, name);
-                match told.stance {
-                    Some(stance) => _ = self.stances.insert(key, stance),
-                    None => _ = self.stances.remove(&key),
-                }
-            }
+            tell(server, &sight, &self.older, &mut self.stances);
             let Some(response) = server.poll_response(&sight, &self.answers, now) else {
-                if server.is_short() {
+                if tell(server, &sight, &self.older, &mut self.stances) || server.is_short() {
                     continue;
                 }
                 break;
@@ -525,4 +515,27 @@ fn key_is_new_style((_, target): &(TypeUrl, Target)) -> bool {
 
 fn located(names: Vec<String>) -> Vec<ResourceLocator> {
     names.into_iter().map(|name| ResourceLocator { name }).collect()
+}
+
+/// The view is told what the client rejects, and what is found in its place is offered. Returns whether there was anything to tell.
+fn tell(
+    server: &mut Server,
+    sight: &Sight,
+    older: &[Arc<Resource>],
+    stances: &mut BTreeMap<(TypeUrl, Name), Stance>,
+) -> bool {
+    let mut any = false;
+    while let Some(told) = server.poll_stance() {
+        any = true;
+        let Some(name) = told.name else { continue };
+        if told.asks {
+            server.handle_older(&told.type_url, &name, older.to_vec(), sight);
+        }
+        let key = (told.type_url, name);
+        match told.stance {
+            Some(stance) => _ = stances.insert(key, stance),
+            None => _ = stances.remove(&key),
+        }
+    }
+    any
 }

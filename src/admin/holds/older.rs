@@ -70,22 +70,17 @@ impl InUse {
             type_url,
             name,
             clients,
-            sent,
             since,
             refers,
             ..
         } = &self.used;
-        let sent = match sent {
-            0 => String::new(),
-            sent => format!(", {} of which had none and were sent it", counted(*sent, "client")),
-        };
         let refers = if *refers {
             ""
         } else {
             "; what it names is not kept any more"
         };
         format!(
-            "{}  {} {} of {} for {}: older content is used by {}{sent}, since {}: they reject the current one{refers}\n",
+            "{}  {} {} of {} for {}: older content is used by {}, since {}: they reject the current one{refers}\n",
             self.id(),
             type_url.word(),
             printable(name.as_str()),
@@ -107,7 +102,6 @@ impl InUse {
             "name": used.name.as_str(),
             "version": used.version.to_string(),
             "clients": used.clients,
-            "sent": used.sent,
             "nodes": used.nodes.iter().map(|id| &**id).collect::<Vec<_>>(),
             "since": clock.time(used.since),
             "refers": used.refers,

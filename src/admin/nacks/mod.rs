@@ -3,7 +3,7 @@
 //!
 //! Owns the form, and what counts as the same rejection. The views know who rejects what: nobody is asked.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,9 +16,9 @@ use tokio::task::yield_now;
 
 use super::{Shown, forms};
 use crate::answers::{self, Before, Nacks, Rejected};
-use crate::cache::{EarlierContent, Rejecter, View};
+use crate::cache::Rejecter;
 use crate::census::ClientStatus;
-use crate::classes::{Class, UserAgent};
+use crate::classes::UserAgent;
 use crate::clock::WallClock;
 use crate::inquiry::Whom;
 use crate::xds::{Known, Name, Refusal, Resource, Slot, TypeUrl, Version};
@@ -53,24 +53,17 @@ struct Rejection {
     software: BTreeMap<String, usize>,
     /// When the first response with it was sent that was rejected so.
     since: Option<Instant>,
-    /// What is rejected, and the class of one of the clients.
+    /// What is rejected.
     about: Option<About>,
+    /// What one of the clients has instead.
+    before: Option<Arc<Resource>>,
+    /// When a control plane was told last.
+    reported: Option<Instant>,
     /// How many of the clients were sent older content in its place.
     older: usize,
 }
 
-type About = (TypeUrl, Arc<Resource>, Arc<Class>);
-
-/// What was there before, type by type: a view is asked once for each type, because its changes wait meanwhile.
-struct Past {
-    views: Vec<Arc<View>>,
-    known: HashMap<(Arc<Class>, TypeUrl), Gone>,
-}
-
-/// Where a content comes from: the views of its class.
-fn views_of<'a>(views: &'a [Arc<View>], class: &'a Class) -> impl Iterator<Item = &'a Arc<View>> {
-    views.iter().filter(move |view| view.class() == class)
-}
+type About = (TypeUrl, Arc<Resource>);
 
 pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
     let Ok(Query(wanted)) = wanted else {
@@ -89,32 +82,32 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     let mut found: BTreeMap<Key, Rejection> = BTreeMap::new();
     let mut left_out = 0_usize;
     for view in &views {
-        let (cut, class) = (view.cut(), Arc::new(view.class().clone()));
-        view.rejected().each(|type_url, name, one| {
-            let Some(refusal) = &one.stance.rejects else { return };
-            let content = name.and_then(|name| current(cut.slot(type_url)?, name, refusal.version?));
-            let key = key(type_url, name, refusal);
-            // What has changed since is on its way to the client.
-            if (name.is_some() && content.is_none()) || !wanted.has(&key, &whom) {
-                return;
+        let cut = view.cut();
+        for of_name in view.rejected().names() {
+            for (one, reported) in view.rejected().of(&of_name) {
+                let (type_url, name) = &of_name;
+                let Some(refusal) = &one.stance.rejects else { continue };
+                let content = (name.as_ref()).and_then(|name| current(cut.slot(type_url)?, name, refusal.version?));
+                let key = key(type_url, name.as_ref(), refusal);
+                // What has changed since is on its way to the client.
+                if (name.is_some() && content.is_none()) || !wanted.has(&key, &whom) {
+                    continue;
+                }
+                if found.len() >= SHOWN_MAX && !found.contains_key(&key) {
+                    left_out += 1;
+                    continue;
+                }
+                let about = content.map(|content| (type_url.clone(), content.clone()));
+                found.entry(key).or_default().add(&one, refusal, about, reported);
             }
-            if found.len() >= SHOWN_MAX && !found.contains_key(&key) {
-                left_out += 1;
-                return;
-            }
-            let about = content.map(|content| (type_url.clone(), content.clone(), class.clone()));
-            found.entry(key).or_default().add(one, refusal, about);
-        });
-        // One view may have very many.
-        yield_now().await;
+            // There may be very many.
+            yield_now().await;
+        }
     }
-    let mut past = Past::new(views);
     let contents = wanted.name.as_ref().map(|_| &shown.status);
     let mut rejections = Vec::new();
     for (key, rejection) in found {
-        let before = rejection.about.as_ref().and_then(|about| past.before(about));
-        let reported = rejection.about.as_ref().and_then(|about| past.reported(about));
-        rejections.push(rejection.answer(key, (before, reported), contents, clock));
+        rejections.push(rejection.answer(key, contents, clock));
         if rejections.len().is_multiple_of(WRITTEN_AT_ONCE) {
             yield_now().await;
         }
@@ -161,40 +154,17 @@ impl Wanted {
     }
 }
 
-/// What was there before, by the name and the version of what replaced it.
-type Gone = HashMap<(Name, Version), EarlierContent>;
-
-impl Past {
-    fn new(views: Vec<Arc<View>>) -> Self {
-        let known = HashMap::new();
-        Self { views, known }
-    }
-
-    /// Returns what was there before a content, if it is still known.
-    fn before(&mut self, (type_url, content, class): &About) -> Option<EarlierContent> {
-        let known = self.known.entry((class.clone(), type_url.clone()));
-        let known = known.or_insert_with(|| {
-            let views = views_of(&self.views, class);
-            views.flat_map(|view| view.head().replaced(type_url)).collect()
-        });
-        known.get(&(content.name().clone(), content.version())).cloned()
-    }
-
-    /// Returns when a control plane was told last that clients reject a content.
-    fn reported(&self, (type_url, content, class): &About) -> Option<Instant> {
-        let told = views_of(&self.views, class)
-            .map(|view| view.rejected().reported(type_url, content.name(), content.version()));
-        told.max().flatten()
-    }
-}
-
 impl Rejection {
-    fn add(&mut self, one: &Rejecter, refusal: &Refusal, about: Option<About>) {
+    fn add(&mut self, one: &Rejecter, refusal: &Refusal, about: Option<About>, reported: Option<Instant>) {
         self.clients += 1;
+        self.reported = self.reported.max(reported);
         self.older += usize::from(one.stance.holds.is_older());
         self.since = self.since.into_iter().chain([refusal.since]).min();
         if self.about.is_none() {
             self.about = about;
+        }
+        if self.before.is_none() {
+            self.before = one.stance.holds.content().cloned();
         }
         *self.software.entry(software(&one.node.user_agent)).or_default() += 1;
         if self.some.len() < NAMED_MAX {
@@ -206,20 +176,14 @@ impl Rejection {
     }
 
     /// Returns the rejection as it is shown: with contents, if there is somebody who decodes them.
-    fn answer(
-        self,
-        key: Key,
-        (before, reported): (Option<EarlierContent>, Option<Instant>),
-        contents: Option<&ClientStatus>,
-        clock: WallClock,
-    ) -> Rejected {
+    fn answer(self, key: Key, contents: Option<&ClientStatus>, clock: WallClock) -> Rejected {
         let (type_url, name, version, words) = key;
         let about = self.about.as_ref().zip(contents);
-        let content = about.map(|((type_url, content, _), shown)| shown.content(type_url, content));
-        let before = before.map(|before| {
-            let content = about.map(|((type_url, ..), shown)| shown.body(type_url, &before.body));
+        let content = about.map(|((type_url, content), shown)| shown.content(type_url, content));
+        let before = self.before.as_ref().map(|before| {
+            let content = about.map(|((type_url, _), shown)| shown.content(type_url, before));
             Before {
-                version: before.version.to_string(),
+                version: before.version().to_string(),
                 content: content.unwrap_or_default(),
             }
         });
@@ -234,7 +198,7 @@ impl Rejection {
             some: self.some,
             software: self.software,
             since: self.since.map(|since| clock.time(since)),
-            reported: reported.map(|at| clock.time(at)),
+            reported: self.reported.map(|at| clock.time(at)),
             older: self.older,
         }
     }

@@ -15,6 +15,7 @@ mod pressure;
 mod publishing;
 mod rejected;
 mod seat;
+mod tally;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 pub use asked::Respondents;
 pub use demand::Demand;
 pub use guarded::Guarded;
-pub use head::{EarlierContent, Head, Knowledge};
+pub use head::{Head, Knowledge};
 pub use mailbox::{Mailbox, WordsQuestion};
 pub use neighbours::Neighbours;
 use pressure::Pressure;

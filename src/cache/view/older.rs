@@ -21,13 +21,13 @@ const GONE_MAX: usize = 1024;
 #[derive(Default)]
 pub(super) struct Stock {
     /// By type and name, the oldest first.
-    all: BTreeMap<(TypeUrl, Name), Vec<Kept>>,
+    all: BTreeMap<(TypeUrl, Name), Vec<Reserve>>,
     /// Whether other contents refer to what they name than at the last call of [`Stock::take_roots`].
     changed: bool,
 }
 
 /// One content.
-struct Kept {
+struct Reserve {
     content: Arc<Resource>,
     /// Since when clients use it, or none does any more.
     since: Instant,
@@ -39,7 +39,7 @@ struct Kept {
     refers: bool,
 }
 
-impl Kept {
+impl Reserve {
     fn is_used(&self) -> bool {
         !self.seats.is_empty() || !self.gone.is_empty()
     }
@@ -60,9 +60,9 @@ impl Stock {
         let key = (type_url.clone(), content.name().clone());
         let of_name = self.all.entry(key).or_default();
         let version = content.version();
-        let at = of_name.iter().position(|kept| kept.content.version() == version);
+        let at = of_name.iter().position(|reserve| reserve.content.version() == version);
         let at = at.unwrap_or_else(|| {
-            of_name.push(Kept {
+            of_name.push(Reserve {
                 content: Arc::new(content.twin()),
                 since: now,
                 seats: BTreeSet::new(),
@@ -71,32 +71,32 @@ impl Stock {
             });
             of_name.len() - 1
         });
-        let Some(kept) = of_name.get_mut(at) else { return };
-        if !kept.is_used() {
-            (kept.since, kept.refers) = (now, true);
+        let Some(reserve) = of_name.get_mut(at) else { return };
+        if !reserve.is_used() {
+            (reserve.since, reserve.refers) = (now, true);
             self.changed = true;
         }
-        kept.gone.remove(id);
-        kept.seats.insert(seat);
+        reserve.gone.remove(id);
+        reserve.seats.insert(seat);
     }
 
     /// The client at this seat uses no other content of the name than this: it has accepted another one, was told that the name is gone, or
     /// has given it up.
     pub(super) fn leave_others(&mut self, key: &(TypeUrl, Name), seat: u32, used: Option<Version>, now: Instant) {
         let others = self.all.get_mut(key).into_iter().flatten();
-        for kept in others.filter(|kept| Some(kept.content.version()) != used) {
-            if kept.seats.remove(&seat) && !kept.is_used() {
-                kept.since = now;
-                self.changed |= kept.refers;
+        for reserve in others.filter(|reserve| Some(reserve.content.version()) != used) {
+            if reserve.seats.remove(&seat) && !reserve.is_used() {
+                reserve.since = now;
+                self.changed |= reserve.refers;
             }
         }
     }
 
     /// The client at this seat has gone. It may come back.
     pub(super) fn go(&mut self, key: &(TypeUrl, Name), seat: u32, id: &Arc<str>) {
-        for kept in self.all.get_mut(key).into_iter().flatten() {
-            if kept.seats.remove(&seat) && (kept.gone.len() < GONE_MAX || !kept.is_used()) {
-                kept.gone.insert(id.clone(), None);
+        for reserve in self.all.get_mut(key).into_iter().flatten() {
+            if reserve.seats.remove(&seat) && (reserve.gone.len() < GONE_MAX || !reserve.is_used()) {
+                reserve.gone.insert(id.clone(), None);
             }
         }
     }
@@ -104,27 +104,27 @@ impl Stock {
     /// Returns the content with this version.
     pub(super) fn find(&self, key: &(TypeUrl, Name), version: Brief) -> Option<Arc<Resource>> {
         let mut of_name = self.all.get(key)?.iter();
-        let found = of_name.find(|kept| Brief::from(kept.content.version()) == version)?;
+        let found = of_name.find(|reserve| Brief::from(reserve.content.version()) == version)?;
         Some(found.content.clone())
     }
 
     /// Returns what a client with this node id used when it was last here.
     pub(super) fn left_by(&self, key: &(TypeUrl, Name), id: &str) -> Option<Arc<Resource>> {
         let mut of_name = self.all.get(key)?.iter().rev();
-        let found = of_name.find(|kept| kept.gone.contains_key(id))?;
+        let found = of_name.find(|reserve| reserve.gone.contains_key(id))?;
         Some(found.content.clone())
     }
 
     /// Returns the contents of a name.
     pub(super) fn of_name(&self, key: &(TypeUrl, Name)) -> impl Iterator<Item = &Arc<Resource>> {
-        self.all.get(key).into_iter().flatten().map(|kept| &kept.content)
+        self.all.get(key).into_iter().flatten().map(|reserve| &reserve.content)
     }
 
     /// How many clients use a content.
     pub(super) fn users(&self, key: &(TypeUrl, Name), version: Version) -> usize {
         let mut of_name = self.all.get(key).into_iter().flatten();
-        let found = of_name.find(|kept| kept.content.version() == version);
-        found.map_or(0, |kept| kept.seats.len() + kept.gone.len())
+        let found = of_name.find(|reserve| reserve.content.version() == version);
+        found.map_or(0, |reserve| reserve.seats.len() + reserve.gone.len())
     }
 
     /// A person wants a name to have no older content any more. Returns whether it had.
@@ -139,23 +139,23 @@ impl Stock {
     pub(super) fn expire(&mut self, linger: Duration, room: usize, now: Instant) -> Vec<(TypeUrl, Arc<Resource>)> {
         let (mut over, mut unused) = (Vec::new(), Vec::new());
         for (key, of_name) in &mut self.all {
-            of_name.retain_mut(|kept| {
-                let used = kept.is_used();
-                kept.gone.retain(|_, until| {
+            of_name.retain_mut(|reserve| {
+                let used = reserve.is_used();
+                reserve.gone.retain(|_, until| {
                     let until = until.get_or_insert(now + linger.max(LINGER_MIN));
                     *until > now
                 });
-                if used && !kept.is_used() {
-                    kept.since = now;
-                    self.changed |= kept.refers;
-                } else if kept.is_root() && kept.since + REFERS <= now {
-                    kept.refers = false;
+                if used && !reserve.is_used() {
+                    reserve.since = now;
+                    self.changed |= reserve.refers;
+                } else if reserve.is_root() && reserve.since + REFERS <= now {
+                    reserve.refers = false;
                     self.changed = true;
-                    over.push((key.0.clone(), kept.content.clone()));
+                    over.push((key.0.clone(), reserve.content.clone()));
                 }
-                let stays = kept.is_used() || kept.since + KEPT > now;
-                if stays && !kept.is_used() {
-                    unused.push((kept.since, kept.content.weight()));
+                let stays = reserve.is_used() || reserve.since + KEPT > now;
+                if stays && !reserve.is_used() {
+                    unused.push((reserve.since, reserve.content.weight()));
                 }
                 stays
             });
@@ -170,9 +170,9 @@ impl Stock {
             bytes -= weight;
             before = Some(since);
         }
-        let is_over = |kept: &Kept| !kept.is_used() && before.is_some_and(|before| kept.since <= before);
+        let is_over = |reserve: &Reserve| !reserve.is_used() && before.is_some_and(|before| reserve.since <= before);
         self.all.retain(|_, of_name| {
-            of_name.retain(|kept| !is_over(kept));
+            of_name.retain(|reserve| !is_over(reserve));
             !of_name.is_empty()
         });
         over
@@ -188,12 +188,12 @@ impl Stock {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
-        Some(self.told(Kept::is_root, |_| None))
+        Some(self.told(Reserve::is_root, |_| None))
     }
 
     /// Returns of each whether it refers to what it names.
     pub(super) fn refer(&self) -> impl Iterator<Item = bool> {
-        self.all.values().flatten().map(Kept::is_root)
+        self.all.values().flatten().map(Reserve::is_root)
     }
 
     /// Returns everything, with the node ids of those who use it. `id` returns that of a client.
@@ -201,20 +201,22 @@ impl Stock {
         self.told(|_| true, id)
     }
 
-    fn told(&self, which: impl Fn(&Kept) -> bool, id: impl Fn(u32) -> Option<Arc<str>>) -> Vec<Older> {
+    fn told(&self, which: impl Fn(&Reserve) -> bool, id: impl Fn(u32) -> Option<Arc<str>>) -> Vec<Older> {
         let all = self.all.iter();
-        let all = all.flat_map(|((type_url, _), of_name)| of_name.iter().map(move |kept| (type_url, kept)));
-        let told = all.filter(|(_, kept)| which(kept)).map(|(type_url, kept)| Older {
-            type_url: type_url.clone(),
-            content: kept.content.clone(),
-            since: kept.since,
-            keepers: kept
-                .seats
-                .iter()
-                .filter_map(|seat| id(*seat))
-                .chain(kept.gone.keys().cloned())
-                .collect(),
-        });
+        let all = all.flat_map(|((type_url, _), of_name)| of_name.iter().map(move |reserve| (type_url, reserve)));
+        let told = all
+            .filter(|(_, reserve)| which(reserve))
+            .map(|(type_url, reserve)| Older {
+                type_url: type_url.clone(),
+                content: reserve.content.clone(),
+                since: reserve.since,
+                keepers: reserve
+                    .seats
+                    .iter()
+                    .filter_map(|seat| id(*seat))
+                    .chain(reserve.gone.keys().cloned())
+                    .collect(),
+            });
         told.collect()
     }
 
@@ -225,11 +227,11 @@ impl Stock {
             let of_name = self.all.entry(key).or_default();
             if of_name
                 .iter()
-                .any(|kept| kept.content.version() == one.content.version())
+                .any(|reserve| reserve.content.version() == one.content.version())
             {
                 continue;
             }
-            of_name.push(Kept {
+            of_name.push(Reserve {
                 content: one.content.clone(),
                 since: one.since,
                 seats: BTreeSet::new(),

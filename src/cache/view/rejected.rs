@@ -5,20 +5,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::ViewSettings;
 use super::older::Stock;
-use classes::{Class, ClientKind, Node, Selector};
+use super::tally::Tally;
+use classes::{Class, Node};
 use inquiry::StreamNumber;
-use xds::printable;
-use xds::{Cut, Holds, Kind, Known, Name, Objection, Older, Rejection, Resource, Slot, Stance, TypeUrl, Version};
+use xds::{Cut, Holds, Kind, Known, Name, Older, Rejection, Resource, Slot, Stance, TypeUrl, Version};
 
 /// What clients of a view reject.
 pub struct Rejected {
     table: Mutex<Table>,
+    /// How many bytes of older content may be kept that nobody uses.
+    history_bytes: AtomicUsize,
 }
 
 struct Table {
@@ -30,7 +33,6 @@ struct Table {
     /// When the server was last told of each content.
     reported: BTreeMap<TypeUrl, Contents>,
     linger: Duration,
-    history_bytes: usize,
 }
 
 type Contents = BTreeMap<(Name, Version), Instant>;
@@ -57,8 +59,6 @@ pub struct Used {
     pub version: Version,
     /// How many clients use it, those included that went a moment ago.
     pub clients: usize,
-    /// How many of them were sent it because they had nothing.
-    pub sent: usize,
     /// The node ids of some of them.
     pub nodes: Vec<Arc<str>>,
     /// Since when.
@@ -71,13 +71,6 @@ pub struct Used {
 const NAMED_MAX: usize = 10;
 /// Of this many contents of a type, it is remembered that the server was told.
 const REPORTED_MAX: usize = 1024;
-/// So many contents of a type are told at a time, each for each kind of client.
-const TOLD_MAX: usize = 1024;
-/// As many kinds of clients are told apart; the others count as one.
-const KINDS_MAX: usize = 64;
-const OTHERS: &str = "other software";
-/// How much of a node's id is told.
-const ID_CHARS_MAX: usize = 128;
 /// So much older content of a name is offered.
 const OFFERED_MAX: usize = 8;
 
@@ -98,21 +91,21 @@ impl Rejected {
             noted: BTreeSet::new(),
             reported: BTreeMap::new(),
             linger: settings.linger,
-            history_bytes: settings.history_bytes,
         };
         Self {
             table: Mutex::new(table),
+            history_bytes: AtomicUsize::new(settings.history_bytes),
         }
     }
 
     pub(super) fn set(&self, settings: ViewSettings) {
-        let mut table = self.table.lock();
-        (table.linger, table.history_bytes) = (settings.linger, settings.history_bytes);
+        self.table.lock().linger = settings.linger;
+        self.history_bytes.store(settings.history_bytes, Ordering::Relaxed);
     }
 
     /// How many bytes of older content may be kept that nobody uses.
     pub(super) fn history_bytes(&self) -> usize {
-        self.table.lock().history_bytes
+        self.history_bytes.load(Ordering::Relaxed)
     }
 
     /// The client at this seat says where it stands; `None`: it rejects nothing of the name any more. `replaced` returns what the view still
@@ -224,13 +217,7 @@ impl Rejected {
         let all = table.older.all(|seat| ids.get(&seat).cloned()).into_iter().zip(roots);
         let used = all.filter(|(one, _)| !one.keepers.is_empty()).map(|(one, refers)| {
             let (name, version) = (one.name().clone(), one.content.version());
-            let seats = table.rejecters.get(&(one.type_url.clone(), Some(name.clone())));
-            let sent = seats.into_iter().flat_map(BTreeMap::values).filter(|rejecter| {
-                let holds = &rejecter.stance.holds;
-                holds.is_older() && holds.content().is_some_and(|content| content.version() == version)
-            });
             Used {
-                sent: sent.count(),
                 clients: one.keepers.len(),
                 nodes: one.keepers.iter().take(NAMED_MAX).cloned().collect(),
                 since: one.since,
@@ -263,7 +250,7 @@ impl Rejected {
         if table.older.is_empty() {
             return Vec::new();
         }
-        let (linger, room) = (table.linger, table.history_bytes);
+        let (linger, room) = (table.linger, self.history_bytes());
         table.older.expire(linger, room, now)
     }
 
@@ -278,22 +265,31 @@ impl Rejected {
         self.table.lock().noted.insert(type_url.clone())
     }
 
-    /// Shows each client that rejects something, by type, name and seat.
-    pub fn each(&self, mut show: impl FnMut(&TypeUrl, Option<&Name>, &Rejecter)) {
+    /// Returns the types and names of which clients reject something; without a name: what relays say of their clients.
+    #[must_use]
+    pub fn names(&self) -> Vec<(TypeUrl, Option<Name>)> {
+        self.table.lock().rejecters.keys().cloned().collect()
+    }
+
+    /// Returns the clients that reject something of one of these, each with when the server was last told of that.
+    #[must_use]
+    pub fn of(&self, key: &(TypeUrl, Option<Name>)) -> Vec<(Rejecter, Option<Instant>)> {
         let table = self.table.lock();
-        for ((type_url, name), seats) in &table.rejecters {
-            let rejecting = seats.values().filter(|one| one.stance.rejects.is_some());
-            rejecting.for_each(|one| show(type_url, name.as_ref(), one));
-        }
+        let reported = table.reported.get(&key.0);
+        let rejecters = table.rejecters.get(key).into_iter().flat_map(BTreeMap::values);
+        let found = rejecters.filter_map(|one| {
+            let refusal = one.stance.rejects.as_ref()?;
+            let content = key.1.clone().zip(refusal.version);
+            let at = content.and_then(|content| reported?.get(&content).copied());
+            Some((one.clone(), at))
+        });
+        found.collect()
     }
 
     /// Returns what clients reject of a type while this is what the server says. `nodes` are those of all clients that ask for the type.
     #[must_use]
     pub(super) fn told(&self, class: &Class, cut: &Cut, type_url: &TypeUrl, nodes: &[Arc<Node>]) -> Vec<Rejection> {
-        let mut tally = Tally {
-            has_id: has_id(class),
-            ..Tally::default()
-        };
+        let mut tally = Tally::of(class);
         let table = self.table.lock();
         let of_type = table.rejecters.range((type_url.clone(), None)..);
         let of_type = of_type.take_while(|((of, _), _)| of == type_url);
@@ -324,13 +320,6 @@ impl Rejected {
         while reported.len() > REPORTED_MAX {
             reported.pop_first();
         }
-    }
-
-    /// Returns when the server was last told that clients reject a content.
-    #[must_use]
-    pub fn reported(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<Instant> {
-        let table = self.table.lock();
-        table.reported.get(type_url)?.get(&(name.clone(), version)).copied()
     }
 }
 
@@ -392,121 +381,4 @@ fn is_served(cut: &Cut, type_url: &TypeUrl, name: &Name, version: Version) -> bo
     let halves = cut.slot(type_url).into_iter().flat_map(Slot::halves);
     let mut known = halves.filter_map(|state| state.entries().get(name).and_then(Known::resource));
     known.any(|found| found.version() == version)
-}
-
-/// K-28: only where the control plane tells the clients of a view from others by their id, it is told the id.
-fn has_id(class: &Class) -> bool {
-    let mut key = class.rule.iter().flat_map(|rule| rule.key.iter());
-    key.any(|selector| *selector == Selector::Id)
-}
-
-/// The clients that were counted so far.
-#[derive(Default)]
-struct Tally {
-    has_id: bool,
-    /// How many clients there are of each kind that rejects something.
-    kinds: BTreeMap<Arc<str>, usize>,
-    rejected: BTreeMap<Key, (usize, Arc<Objection>)>,
-}
-
-/// The content, what a relay says of its clients, and the kind of client.
-type Key = (Option<(Name, Version)>, String, Arc<str>);
-
-impl Tally {
-    fn add(&mut self, node: &Node, content: Option<(Name, Version)>, objection: &Arc<Objection>) {
-        let kind = self.kind(node);
-        self.kinds.entry(kind.clone()).or_default();
-        let words = if content.is_none() { objection.words() } else { "" };
-        let key = (content, words.to_owned(), kind);
-        if self.rejected.len() < TOLD_MAX || self.rejected.contains_key(&key) {
-            self.rejected.entry(key).or_insert((0, objection.clone())).0 += 1;
-        }
-    }
-
-    fn count(&mut self, node: &Node) {
-        let kind = self.kind(node);
-        if let Some(count) = self.kinds.get_mut(&kind) {
-            *count += 1;
-        }
-    }
-
-    fn kind(&self, node: &Node) -> Arc<str> {
-        let software = ClientKind::of(node).to_string();
-        let kind: Arc<str> = if self.has_id {
-            format!("{software}, node {}", short(&node.id)).into()
-        } else {
-            software.into()
-        };
-        if self.kinds.len() < KINDS_MAX || self.kinds.contains_key(&kind) {
-            kind
-        } else {
-            OTHERS.into()
-        }
-    }
-
-    fn finish(self) -> Vec<Rejection> {
-        let kinds = self.kinds;
-        let all = self.rejected.into_iter();
-        let rejection = |((content, _, kind), (clients, objection)): (Key, (usize, Arc<Objection>))| Rejection {
-            content,
-            clients,
-            of: kinds.get(&kind).copied().unwrap_or(clients).max(clients),
-            kind,
-            objection,
-        };
-        all.map(rejection).collect()
-    }
-}
-
-fn short(text: &str) -> String {
-    printable(text).chars().take(ID_CHARS_MAX).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use classes::UserAgent;
-
-    fn node(id: &str, version: &str) -> Node {
-        Node {
-            id: id.into(),
-            user_agent: Arc::new(UserAgent {
-                name: "envoy".into(),
-                version: version.into(),
-            }),
-            ..Node::default()
-        }
-    }
-
-    /// Clients choose their software and its version: whoever has the sixty-fifth is one of the others.
-    #[test]
-    fn very_many_kinds_are_one() {
-        let mut tally = Tally::default();
-        let kinds: Vec<Arc<str>> = (0..70)
-            .map(|one| {
-                let kind = tally.kind(&node("a", &one.to_string()));
-                *tally.kinds.entry(kind.clone()).or_default() += 1;
-                kind
-            })
-            .collect();
-        assert_eq!((&*kinds[63], &*kinds[64], &*kinds[69]), ("envoy 63", OTHERS, OTHERS));
-        assert_eq!(&*tally.kind(&node("b", "7")), "envoy 7");
-        assert_eq!(tally.kinds[OTHERS], 6);
-    }
-
-    /// A node's id is told only where the control plane knows it anyway, and nothing strange of it.
-    #[test]
-    fn when_an_id_is_told() {
-        let mut tally = Tally::default();
-        let strange = node("pod\u{1b}[31m", "1");
-        assert_eq!(&*tally.kind(&strange), "envoy 1");
-        tally.has_id = true;
-        let told = tally.kind(&strange);
-        assert!(
-            told.starts_with("envoy 1, node pod") && !told.contains('\u{1b}'),
-            "{told}"
-        );
-        let long = tally.kind(&node(&"x".repeat(1000), &"y".repeat(1000)));
-        assert_eq!(long.len(), "envoy , node ".len() + 2 * ID_CHARS_MAX);
-    }
 }

@@ -1,5 +1,4 @@
-//! What was there before the current content, as far as there is room: so that content which a client rejects can be shown beside
-//! what it had before, and what others accepted can stand in for it.
+//! What was there before the current content, as far as there is room: what clients accepted of it can be sent to others (K-37).
 //!
 //! Owns what is kept of that, and for how long. Does not know who rejects what.
 
@@ -7,28 +6,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-
 use crate::view::older::KEPT;
-use xds::{Kind, Name, Older, Resource, TypeUrl, Version};
-
-/// Content that is not current any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EarlierContent {
-    /// Its version.
-    pub version: Version,
-    /// The `Any`'s value.
-    pub body: Bytes,
-}
+use xds::{Kind, Name, Older, Resource, TypeUrl};
 
 /// Replaced content by type, oldest first.
 ///
-/// Invariant: the sum of the bytes of all types but endpoints is at most the room that was given last, and a type has at most as much as its
-/// current content, or 1 MiB. Endpoints have at most the share of their type; or there is one entry.
+/// Invariant: the sum of the bytes of all types is at most the room that was given last, and a type has at most as much as its current
+/// content, or 1 MiB; or there is one entry.
 #[derive(Default)]
 pub(super) struct Earlier {
     rings: BTreeMap<TypeUrl, Ring>,
-    /// The bytes of all types but endpoints.
+    /// The bytes of all types.
     bytes: usize,
 }
 
@@ -40,21 +28,18 @@ struct Ring {
 
 /// One content that has replaced another one.
 struct Replacement {
-    new: Version,
     at: Instant,
     /// Not the resource itself, of which it is counted how many sessions still have it.
     old: Arc<Resource>,
     bytes: usize,
 }
 
-/// The room for a type of which nothing stands in, whatever its content.
-const ROOM_MIN: usize = 16 << 10;
+/// The room for a type, however small its content.
 const ROOM_MAX: usize = 1 << 20;
-/// More room than that is given as a part of the bytes that the type has.
-const SHARE: usize = 8;
 
 impl Earlier {
-    /// Notes that one content replaces another, of a type that has so many bytes. What may not be cached is not kept, and no secret.
+    /// Notes that one content replaces another, of a type that has so many bytes. What may not be cached is not kept, and no
+    /// secrets and endpoints.
     pub(super) fn note(
         &mut self,
         type_url: &TypeUrl,
@@ -64,7 +49,7 @@ impl Earlier {
         history_bytes: usize,
     ) {
         let kind = type_url.kind();
-        if !old.may_be_cached() || kind == Kind::Sds {
+        if !old.may_be_cached() || kind == Kind::Sds || kind.is_endpoints() {
             return;
         }
         if !self.rings.contains_key(type_url) {
@@ -75,11 +60,6 @@ impl Earlier {
         };
         let before = ring.bytes;
         ring.add(new, old);
-        // What is only shown needs no more than a share.
-        if kind.is_endpoints() {
-            ring.shrink((bytes / SHARE).clamp(ROOM_MIN, ROOM_MAX));
-            return;
-        }
         ring.forget(new.received());
         ring.shrink(bytes.max(ROOM_MAX));
         self.bytes = self.bytes + ring.bytes - before;
@@ -88,8 +68,7 @@ impl Earlier {
 
     fn shrink(&mut self, room: usize) {
         while self.bytes > room {
-            let others = self.rings.iter_mut().filter(|(of, _)| !of.kind().is_endpoints());
-            let Some((_, largest)) = others.max_by_key(|(_, ring)| ring.bytes) else {
+            let Some(largest) = self.rings.values_mut().max_by_key(|ring| ring.bytes) else {
                 return;
             };
             if largest.replaced.len() <= 1 {
@@ -99,18 +78,6 @@ impl Earlier {
         }
     }
 
-    /// Returns what is kept of a type, oldest first: each by the name and the version of what replaced it.
-    pub(super) fn of(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
-        let replaced = self.rings.get(type_url).into_iter().flat_map(|ring| &ring.replaced);
-        let content = |old: &Resource| EarlierContent {
-            version: old.version(),
-            body: old.body(),
-        };
-        replaced
-            .map(|one| ((one.old.name().clone(), one.new), content(&one.old)))
-            .collect()
-    }
-
     /// Returns what is kept of a name, and when each was replaced.
     pub(super) fn of_name(&self, type_url: &TypeUrl, name: &Name) -> impl Iterator<Item = (&Arc<Resource>, Instant)> {
         let replaced = self.rings.get(type_url).into_iter().flat_map(|ring| &ring.replaced);
@@ -118,10 +85,10 @@ impl Earlier {
         of_name.map(|one| (&one.old, one.at))
     }
 
-    /// Returns all that clients have accepted, but for endpoints.
+    /// Returns all that clients have accepted.
     pub(super) fn all(&self) -> impl Iterator<Item = Older> {
-        let rings = self.rings.iter().filter(|(of, _)| !of.kind().is_endpoints());
-        let all = rings.flat_map(|(type_url, ring)| ring.replaced.iter().map(move |one| (type_url, one)));
+        let all = self.rings.iter();
+        let all = all.flat_map(|(type_url, ring)| ring.replaced.iter().map(move |one| (type_url, one)));
         let all = all.filter(|(_, one)| one.old.accepted() != 0);
         all.map(|(type_url, one)| Older {
             type_url: type_url.clone(),
@@ -137,7 +104,6 @@ impl Ring {
         let bytes = old.weight();
         self.bytes += bytes;
         self.replaced.push_back(Replacement {
-            new: new.version(),
             at: new.received(),
             old: Arc::new(old.twin()),
             bytes,
@@ -170,6 +136,8 @@ mod tests {
     use super::*;
     use xds::ResourceParts;
 
+    const BOUND: usize = 16 << 10;
+
     #[expect(clippy::disallowed_methods, reason = "any instant will do")]
     fn now() -> Instant {
         Instant::now()
@@ -193,70 +161,38 @@ mod tests {
     }
 
     #[test]
-    fn each_content_has_one_before_it() {
-        let now = now();
-        let all: Vec<Resource> = (0..3_u8).map(|one| content("a", &[one], now)).collect();
-        let mut earlier = Earlier::default();
-        for pair in all.windows(2) {
-            earlier.note(&cds(), &pair[1], &pair[0], 0, 1000);
-            earlier.note(&cds(), &content("b", b"2", now), &content("b", b"1", now), 0, 1000);
-        }
-        let all_before: BTreeMap<_, _> = earlier.of(&cds()).into_iter().collect();
-        let before = |name: &str, version| all_before.get(&(Name::from(name), version)).cloned();
-        for (new, old) in [(2, 1), (1, 0)] {
-            let (version, body) = (all[old].version(), all[old].body());
-            assert_eq!(before("a", all[new].version()), Some(EarlierContent { version, body }));
-        }
-        assert_eq!(before("a", all[0].version()), None);
-        assert_eq!(before("c", all[1].version()), None);
-    }
-
-    #[test]
     fn what_is_kept_has_a_bound() {
         let now = now();
         let large = |one: u8| content("a", &[one; 5000], now);
         let mut earlier = Earlier::default();
-        let bounded = ROOM_MIN;
+        let bounded = BOUND;
         for one in 0..20 {
             earlier.note(&cds(), &large(one + 1), &large(one), 0, bounded);
         }
         let ring = &earlier.rings[&cds()];
         let sum: usize = ring.replaced.iter().map(|one| one.bytes).sum();
         assert!(
-            earlier.bytes == sum && sum <= ROOM_MIN && ring.replaced.len() >= 2,
+            earlier.bytes == sum && sum <= BOUND && ring.replaced.len() >= 2,
             "{sum}"
         );
         // Other types have a part of the same room, and what is old goes.
         let rds = TypeUrl::new("type.googleapis.com/envoy.config.route.v3.RouteConfiguration");
         earlier.note(&rds, &large(1), &large(0), 0, bounded);
-        assert!(earlier.bytes <= ROOM_MIN, "{}", earlier.bytes);
+        assert!(earlier.bytes <= BOUND, "{}", earlier.bytes);
         let late = content("a", &[99; 5000], now + KEPT + Duration::from_secs(1));
         earlier.note(&cds(), &late, &large(20), 0, bounded);
         assert_eq!(earlier.rings[&cds()].replaced.len(), 1);
     }
 
-    /// Content that changes all the time has a room of its own.
+    /// An old key may be what must not be used, and older endpoints lead nowhere.
     #[test]
-    fn endpoints_do_not_crowd_out_others() {
-        let eds = TypeUrl::new("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment");
+    fn secrets_and_endpoints_are_not_kept() {
         let now = now();
         let mut earlier = Earlier::default();
-        earlier.note(&cds(), &content("a", b"2", now), &content("a", b"1", now), 0, 1000);
-        for one in 0..20 {
-            let body = |one: u8| content("b", &[one; 5000], now);
-            earlier.note(&eds, &body(one + 1), &body(one), 0, 1000);
+        for word in ["sds", "eds"] {
+            let of = TypeUrl::called(word).unwrap();
+            earlier.note(&of, &content("a", b"2", now), &content("a", b"1", now), 0, 1000);
         }
-        assert_eq!(earlier.of_name(&cds(), &"a".into()).count(), 1);
-        assert!(earlier.rings[&eds].bytes <= ROOM_MIN);
-    }
-
-    /// An old key may be what must not be used.
-    #[test]
-    fn secrets_are_not_kept() {
-        let sds = TypeUrl::new("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret");
-        let now = now();
-        let mut earlier = Earlier::default();
-        earlier.note(&sds, &content("a", b"2", now), &content("a", b"1", now), 0, 1000);
         assert!(earlier.rings.is_empty());
     }
 

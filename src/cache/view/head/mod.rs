@@ -13,11 +13,10 @@ use std::time::Instant;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, MutexGuard};
 
-pub use earlier::EarlierContent;
 pub use knowledge::Knowledge;
 use replaced::Replaced;
 
-use xds::{Brief, Changes, Cut, Hold, Name, Older, Resource, ServerState, TypeUrl, Version};
+use xds::{Brief, Changes, Cut, Hold, Name, Older, Resource, ServerState, TypeUrl};
 
 /// The current cut of a view, and its past.
 ///
@@ -107,12 +106,6 @@ impl Head {
         if cut.reason() != reason {
             pen.put(cut.with_reason(reason));
         }
-    }
-
-    /// Returns the content that was replaced, as far as it is kept: each by the name and the version of what replaced it.
-    #[must_use]
-    pub fn replaced(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
-        self.replaced.lock().earlier().of(type_url)
     }
 
     /// Returns the content of a name with this version that was replaced, if it is kept.

@@ -252,7 +252,11 @@ impl Session {
         }
         self.say_stances();
         let sight = self.sight();
-        let response = self.server.poll_response(&sight, &*self.shared.library, now);
+        let mut response = self.server.poll_response(&sight, &*self.shared.library, now);
+        // It may have found out what the client rejects, and older content may be there.
+        if response.is_none() && self.say_stances() {
+            response = self.server.poll_response(&sight, &*self.shared.library, now);
+        }
         self.accounts.gates(self.server.expired_gates());
         if self.brings && self.server.brought() == 0 {
             self.brings = false;
@@ -329,12 +333,14 @@ impl Session {
     }
 
     /// Tells the views what the client rejects and what it uses, as it happens. If it holds nothing of what it rejects, older content is
-    /// found for it (K-37).
-    fn say_stances(&mut self) {
+    /// found for it (K-37). Returns whether there was anything to tell.
+    fn say_stances(&mut self) -> bool {
         let (Some(seats), Some(node)) = (&self.seats, self.server.node().cloned()) else {
-            return;
+            return false;
         };
+        let mut any = false;
         while let Some(told) = self.server.poll_stance() {
+            any = true;
             let rejecter = told.stance.map(|stance| Rejecter {
                 node: node.clone(),
                 stream: self.accounts.number(),
@@ -347,6 +353,7 @@ impl Session {
                     .handle_older(&told.type_url, &name, contents, &seats.sight());
             }
         }
+        any
     }
 
     fn sight(&self) -> Sight {

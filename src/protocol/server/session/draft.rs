@@ -23,12 +23,10 @@ pub(super) struct Draft {
     errors: Errors,
     /// When the oldest content in it that is new to the client was received.
     since: Option<Instant>,
-    /// The last new or changed name that was added.
-    last: Option<Name>,
+    /// The last new or changed name that was added, and whether any was asked for by the wildcard alone.
+    last: Option<(Name, bool)>,
     /// The endpoints that its new or changed clusters wait for (K-13).
     endpoints: Vec<Name>,
-    /// Whether any of it was asked for by the wildcard alone.
-    covers: bool,
     /// The new or changed listeners in it, each with what it was before.
     listeners: Vec<(Option<Arc<Resource>>, Arc<Resource>)>,
 }
@@ -71,7 +69,6 @@ impl Draft {
             since: None,
             last: None,
             endpoints: Vec::new(),
-            covers: false,
             listeners: Vec::new(),
         }
     }
@@ -91,13 +88,14 @@ impl Draft {
     }
 
     /// Whether any of it was asked for by the wildcard alone.
-    pub(super) const fn covers(&self) -> bool {
-        self.covers
+    pub(super) fn covers(&self) -> bool {
+        self.last.as_ref().is_some_and(|(_, covered)| *covered)
     }
 
     /// Returns the last name that there was room for; `None` if there is room for more.
     pub(super) fn cursor(&self) -> Option<Name> {
-        self.last.clone().filter(|_| self.room.is_full())
+        let (last, _) = self.last.as_ref().filter(|_| self.room.is_full())?;
+        Some(last.clone())
     }
 
     /// Returns since when it has anything that is new to the client.
@@ -138,8 +136,8 @@ impl Draft {
 
     /// Notes that this name is new or changed, and whether it was asked for by the wildcard alone. Returns the one before it.
     pub(super) fn follow(&mut self, name: &Name, covered: bool) -> Option<Name> {
-        self.covers |= covered;
-        self.last.replace(name.clone())
+        let covers = covered || self.covers();
+        self.last.replace((name.clone(), covers)).map(|(before, _)| before)
     }
 
     /// Whether there is room for something of so many bytes. Takes the room.

@@ -3,11 +3,14 @@
 //! Owns the groups of names that are still to be tried, and what is held back. Does not send anything, does not find older content, and
 //! knows no rows.
 
+mod dispute;
+mod telling;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Holds, Name, Objection, Refusal, Resource, Stance, Version};
+use xds::{Holds, Name, Objection, Resource, Version};
 
 /// The rejections of one type on one stream. Most clients reject nothing, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -67,52 +70,6 @@ pub(crate) struct Group {
 
 /// After so many rejected tries without an accepted one, all that is still to be tried is held back.
 const TRIES_MAX: u32 = 64;
-/// So much older content of a name is sent on one stream.
-const OFFERED_MAX: usize = 8;
-
-impl Dispute {
-    /// What the client holds.
-    pub(crate) const fn holds(&self) -> &Holds {
-        &self.holds
-    }
-
-    /// Whether a full state can leave it out, or list it as it was.
-    pub(crate) const fn may_be_listed(&self) -> bool {
-        !matches!(self.holds, Holds::Unknown | Holds::Version(_))
-    }
-
-    /// The version that was rejected last.
-    pub(crate) const fn version(&self) -> Version {
-        self.version
-    }
-
-    /// Since when that is rejected.
-    pub(crate) const fn since(&self) -> Instant {
-        self.since
-    }
-
-    /// Whether it is held back or still to be tried.
-    pub(crate) const fn is_open(&self) -> bool {
-        self.group.is_some() || self.refused.is_some()
-    }
-
-    /// Whether it is held back, and was not tried once more since.
-    const fn may_be_tried(&self) -> bool {
-        self.refused.is_some() && !self.again
-    }
-
-    fn stance(&self) -> Stance {
-        let refusal = |objection: &Arc<Objection>| Refusal {
-            version: Some(self.version),
-            objection: objection.clone(),
-            since: self.since,
-        };
-        Stance {
-            rejects: self.refused.as_ref().map(refusal),
-            holds: self.holds.clone(),
-        }
-    }
-}
 
 impl Trials {
     fn is_empty(&self) -> bool {
@@ -411,72 +368,6 @@ impl Rejections {
         all.sort_unstable_by_key(|objection| Arc::as_ptr(objection));
         all.dedup_by_key(|objection| Arc::as_ptr(objection));
         all.into_iter()
-    }
-
-    /// E-24: the client, a relay, says that its own clients reject something.
-    pub(crate) fn note_relayed(&mut self, objection: Arc<Objection>, now: Instant) {
-        let trials = self.0.get_or_insert_default();
-        trials.relayed = Some((objection, now));
-        trials.news.insert(None);
-    }
-
-    /// What the client holds counts as unknown.
-    pub(crate) fn forget_holds(&mut self) {
-        let disputes = self.0.iter_mut().flat_map(|trials| trials.disputes.values_mut());
-        let known = disputes.filter(|dispute| !matches!(dispute.holds, Holds::Nothing));
-        known.for_each(|dispute| dispute.holds = Holds::Unknown);
-    }
-
-    /// The session reads another view, which must be told all.
-    pub(crate) fn tell_again(&mut self) {
-        if let Some(trials) = &mut self.0 {
-            let names = trials.disputes.keys().cloned().map(Some);
-            let relayed = trials.relayed.iter().map(|_| None);
-            let all: BTreeSet<Option<Name>> = names.chain(relayed).collect();
-            trials.news = all;
-        }
-    }
-
-    /// Returns the next name of which the view must be told, or that it is what a relay says; where the client stands, if it rejects
-    /// something; and whether older content is wanted.
-    pub(crate) fn poll_news(&mut self) -> Option<(Option<Name>, Option<Stance>, bool)> {
-        let trials = self.0.as_mut()?;
-        let name = trials.news.pop_first()?;
-        let dispute = name.as_ref().and_then(|name| trials.disputes.get_mut(name));
-        let asks = dispute.is_some_and(|dispute| {
-            let lacks = dispute.refused.is_some() && matches!(dispute.holds, Holds::Nothing);
-            lacks && !std::mem::replace(&mut dispute.asked, true)
-        });
-        let stance = match &name {
-            Some(name) => trials.disputes.get(name).map(Dispute::stance),
-            None => trials.relayed.as_ref().map(|(objection, since)| Stance {
-                rejects: Some(Refusal {
-                    version: None,
-                    objection: objection.clone(),
-                    since: *since,
-                }),
-                holds: Holds::Unknown,
-            }),
-        };
-        self.give_back();
-        Some((name, stance, asks))
-    }
-
-    /// Older content is there that may be sent in the place of what is held back, the first one first.
-    pub(crate) fn offer(&mut self, name: &Name, contents: Vec<Arc<Resource>>) {
-        let Some(trials) = &mut self.0 else { return };
-        let Some(dispute) = trials.disputes.get_mut(name) else {
-            return;
-        };
-        let room = OFFERED_MAX.saturating_sub(dispute.offered.len());
-        let new = contents
-            .into_iter()
-            .filter(|one| !dispute.offered.contains(&one.version()));
-        dispute.older = new.take(room).collect();
-        dispute.older.reverse();
-        if dispute.refused.is_some() && dispute.group.is_none() && !dispute.older.is_empty() {
-            trials.add(vec![name.clone()], false);
-        }
     }
 
     /// Frees the storage if nothing is left in it.
