@@ -64,7 +64,6 @@
 //! - [`inquiry`]: what operators ask the client streams, and what these answer.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
 //! - [`census`]: what all client streams say when they are asked.
-//! - [`verdicts`]: what clients reject is condemned for their kind: the questions, and who is told.
 //! - [`small_file`]: certificates, keys and tokens on disk, as bytes.
 //! - [`identity`], [`token`]: who a client is, as far as it was checked.
 //! - [`watch`]: when to look at files again.
@@ -126,6 +125,5 @@ pub mod telemetry;
 pub mod tls;
 pub mod token;
 pub mod upstream;
-pub mod verdicts;
 pub mod watch;
 pub mod wire;

@@ -35,7 +35,7 @@ impl Adoption {
             self.note(content.received(), client.since, &client.node.class);
         } else {
             self.not_accepted += 1;
-            self.rejected += usize::from(resource.standing == Standing::Rejected);
+            self.rejected += usize::from(resource.standing.rejects());
         }
     }
 

@@ -215,6 +215,7 @@ mod tests {
             linger: Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,
+            history_bytes: 16 << 20,
         };
         let scopes = Scopes::new(Classes::default(), Routes::default(), settings, 0);
         ClientStatus::new(

@@ -23,7 +23,7 @@ pub struct Logging {
 type Set = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 /// The parts of the relay that log, and other programs' parts in it.
-const OWN: [&str; 15] = [
+const OWN: [&str; 14] = [
     "admin",
     "app",
     "cache",
@@ -37,7 +37,6 @@ const OWN: [&str; 15] = [
     "tls",
     "token",
     "upstream",
-    "verdicts",
     "wire",
 ];
 /// How many of these and of their parts have levels of their own.

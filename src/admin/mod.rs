@@ -107,8 +107,9 @@ impl Shown {
         holds::measure(self).await;
         let standings = self.status.census().standings().await;
         let counts = standings.types.iter();
-        self.metrics
-            .show_clients(counts.map(|(type_url, of)| (type_url.clone(), [of.rejecting, of.lagging, of.waiting])));
+        self.metrics.show_clients(
+            counts.map(|(type_url, of)| (type_url.clone(), [of.rejecting, of.older, of.lagging, of.waiting])),
+        );
     }
 }
 

@@ -67,6 +67,7 @@ fn shown_view(view: &View, names: &BTreeMap<usize, String>) -> answers::View {
         watching,
         held: holds.iter().map(|hold| hold.removals.len()).sum(),
         held_in_trouble: Some(troubles.map(|hold| hold.removals.len()).sum()),
+        older: view.rejected().sent_older(),
         types: types.collect(),
     }
 }

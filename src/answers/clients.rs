@@ -80,21 +80,25 @@ pub(crate) struct ClientType {
     /// The error texts of what it rejects.
     #[serde(default)]
     pub(crate) rejections: Vec<String>,
-    /// What it has in the place of something that is condemned.
+    /// What it was sent older content of, because it rejects the current one and had nothing: some of that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) older: Vec<Older>,
+    /// What it keeps as it was, because it rejects the current content: some of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rejecting: Vec<Older>,
     /// What is only said of one client that is shown in full.
     #[serde(flatten)]
     pub(crate) full: Option<Full>,
 }
 
-/// Older content in the place of something that is condemned.
+/// A name of which a client rejects the current content.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Older {
     pub(crate) name: String,
+    /// The version that it rejects.
     #[serde(default)]
     pub(crate) version: String,
-    /// The version that is served.
+    /// The version that it was sent instead, if it had nothing.
     #[serde(default)]
     pub(crate) served: String,
     pub(crate) why: String,

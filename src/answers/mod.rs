@@ -31,6 +31,9 @@ pub(crate) struct Standings {
     pub(crate) streams: usize,
     pub(crate) up_to_date: usize,
     pub(crate) rejecting: usize,
+    /// Clients that were sent older content in the place of what they reject.
+    #[serde(default)]
+    pub(crate) older: usize,
     pub(crate) lagging: usize,
     pub(crate) waiting: usize,
     /// Clients that wait and have no stream at present.
@@ -120,6 +123,11 @@ impl Views {
         let views = self.views.iter();
         views.map(|view| view.held_in_trouble.unwrap_or(view.held)).sum()
     }
+
+    /// Returns how many clients were sent older content in the place of what they reject.
+    pub(crate) fn older(&self) -> usize {
+        self.views.iter().map(|view| view.older).sum()
+    }
 }
 
 /// One view.
@@ -136,6 +144,9 @@ pub(crate) struct View {
     pub(crate) held: usize,
     /// How many of them somebody should look at.
     pub(crate) held_in_trouble: Option<usize>,
+    /// How many clients were sent older content in the place of what they reject.
+    #[serde(default)]
+    pub(crate) older: usize,
     pub(crate) types: BTreeMap<String, Halves>,
 }
 

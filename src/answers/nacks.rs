@@ -38,9 +38,9 @@ pub(crate) struct Rejected {
     pub(crate) since: Option<String>,
     /// When the control plane was told.
     pub(crate) reported: Option<String>,
-    /// For which software it is condemned.
+    /// How many of the clients were sent older content in its place, because they had nothing.
     #[serde(default)]
-    pub(crate) condemned: Vec<String>,
+    pub(crate) older: usize,
 }
 
 /// The content before one that is rejected.

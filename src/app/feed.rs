@@ -19,7 +19,7 @@ use super::{plan, spawn};
 use crate::cache::{View, beside};
 use crate::downstream::Shared;
 use crate::telemetry::{Health, Status};
-use crate::upstream::{AskClients, FileWriter, FindBeside, Talk, Writer};
+use crate::upstream::{FileWriter, FindBeside, Talk, Writer};
 
 /// Gives every new view its writer.
 pub(super) async fn feed(
@@ -38,11 +38,6 @@ pub(super) async fn feed(
     )));
     // The node changes with a restart only.
     let node = live.config().node.clone();
-    let census = shared.status.census().clone();
-    let ask: AskClients = Arc::new(move |view, type_url| {
-        let census = census.clone();
-        Box::pin(async move { census.rejections(view, type_url).await })
-    });
     let all = scopes.clone();
     let find: FindBeside = Arc::new(move |view, watching| beside(&all, view, watching));
     let mut introduced = Introduced::new(scopes, metrics, &node);
@@ -63,7 +58,6 @@ pub(super) async fn feed(
             match &member.fed {
                 Fed::Grpc(target, settings) => {
                     let writer = Writer::new(view.clone(), &node(), target, files, settings)
-                        .reporting(ask.clone())
                         .beside(find.clone())
                         .sharing(&scopes.twins(&view));
                     fill(writer, view, warm.cloned(), overview);

@@ -25,7 +25,8 @@ pub(super) fn snapshots(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, schemas: &Sche
         let views = scopes.all().into_iter();
         let one = |view: Arc<View>| -> Option<Give> {
             let of = identity(&fleet, &scopes, &view)?;
-            let (kept, schemas) = (view.head().knowledge(), schemas.clone());
+            let (kept, schemas) = (view.knowledge(plan::now()), schemas.clone());
+            let any = !kept.is_empty();
             let write = move |into: &mut dyn Write| {
                 // Each resource is looked at once, although it is asked for more often.
                 let known = RefCell::new(HashMap::new());
@@ -39,7 +40,7 @@ pub(super) fn snapshots(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, schemas: &Sche
                 };
                 give(&mut &mut *into, &of, &kept.whole(), Choice { secrets, may: &may })
             };
-            (!view.head().knowledge().is_empty()).then(|| Box::new(write) as Give)
+            any.then(|| Box::new(write) as Give)
         };
         views.filter_map(one).collect()
     })

@@ -55,7 +55,6 @@ use crate::supervisor::Supervisor;
 use crate::telemetry::{COMMIT, Health, Log, Metrics, Status, VERSION};
 use crate::tls::{BadFile, InUse, Renewal};
 use crate::token::{BadKeys, KeyRenewal, Tokens};
-use crate::verdicts::Bench;
 use crate::wire::Budget;
 
 /// Why the relay does not run.
@@ -170,7 +169,6 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         () = leave(leaving, &trigger, warm.as_ref()) => {}
         () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep(|stalls| shared.metrics.overload.stalled(stalls.count, stalls.stood)) => {}
-        () = Bench::new(&shared.scopes, shared.status.census().clone(), shared.metrics.verdicts.clone()).run() => {}
         () = renewal.run(async || of_certificates.next().await) => {}
         () = keys.run(async || of_keys.next().await) => {}
         () = look_after(&shared, &live, &fleet, &supervisor) => {}

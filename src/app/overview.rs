@@ -285,6 +285,7 @@ mod tests {
             linger: std::time::Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,
+            history_bytes: 16 << 20,
         };
         let view = |server_state| {
             let view = View::new(Class::default(), settings);
@@ -325,6 +326,7 @@ mod tests {
             linger: std::time::Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,
+            history_bytes: 16 << 20,
         };
         let view = View::new(Class::default(), settings);
         let seat = view.enter();

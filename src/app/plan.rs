@@ -11,7 +11,7 @@ use crate::config::{Config, Credentials, Identity, Limits, Reach, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Holds};
 use crate::upstream::{ClassFiles, Dictionary};
-use crate::xds::{GuardSettings, ServerFeatures, Types, VerdictSettings};
+use crate::xds::{GuardSettings, ServerFeatures, Types};
 use crate::{downstream, protocol, upstream};
 
 /// Stands for "forever" where a duration is added to a point in time.
@@ -228,19 +228,13 @@ pub(super) const fn views(config: &Config) -> ViewSettings {
         linger: config.timers.linger,
         names_per_view: config.limits.names_per_view,
         pinned_bytes_per_view: config.limits.pinned_bytes_per_view,
+        history_bytes: config.limits.history_bytes,
     }
 }
 
-/// Sets which removals are held, and when content is condemned.
+/// Sets which removals are held.
 pub(super) fn hold(scopes: &Scopes, config: &Config) {
     scopes.set_guards(config.guard.clone());
-    scopes.docket().set(VerdictSettings {
-        after: config.verdict_after,
-        history_bytes: config.limits.history_bytes,
-    });
-    if config.verdict_after == 0 {
-        scopes.all().iter().for_each(|view| view.head().forget_secrets());
-    }
 }
 
 /// Returns the duration of a timer, or none for 0, which switches the timer off.

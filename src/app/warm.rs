@@ -171,7 +171,7 @@ impl Warm {
         let mut changed = Vec::new();
         for view in self.scopes.all() {
             let Some(of) = self.identity(&view) else { continue };
-            let (generation, kept) = (view.head().generation(), view.head().knowledge());
+            let (generation, kept) = (view.head().generation(), view.knowledge(plan::now()));
             let same = written.get(&of).is_some_and(|last| last.is(&view, generation));
             // An empty view must not replace an earlier snapshot.
             if !same && !kept.is_empty() {

@@ -8,7 +8,6 @@
 
 mod beside;
 mod claims;
-mod docket;
 mod interest;
 mod loops;
 mod node_ids;
@@ -22,15 +21,14 @@ mod view;
 
 pub use beside::beside;
 pub use claims::Claims;
-pub use docket::Docket;
 pub use interest::{Bell, Inquiries, Rang, Woken};
 pub use routes::{Canary, Lists, Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
 pub use vacancy::Room;
 pub use view::{
-    Demand, EarlierContent, Guarded, Head, Knowledge, Mailbox, Neighbours, Rejected, Respondents, Seat, Summary,
-    Verdicts, View, ViewSettings, WordsQuestion,
+    Demand, Guarded, Head, Knowledge, Mailbox, Neighbours, Rejected, Rejecter, Respondents, Seat, Summary, Used, View,
+    ViewSettings, WordsQuestion,
 };
 
 use classes::Unfit;

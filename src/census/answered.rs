@@ -120,13 +120,9 @@ impl ClientStatus {
     /// Returns a content as JSON without its secrets; null if its type is not known.
     #[must_use]
     pub fn content(&self, type_url: &TypeUrl, resource: &Resource) -> Value {
-        self.body(type_url, &resource.body())
-    }
-
-    /// Returns the value of an `Any` in the same way.
-    #[must_use]
-    pub fn body(&self, type_url: &TypeUrl, body: &[u8]) -> Value {
-        let json = self.schemas.resource_json(type_url.url(), body, Secrets::Redact);
+        let json = self
+            .schemas
+            .resource_json(type_url.url(), &resource.body(), Secrets::Redact);
         let json = json.ok().and_then(|json| serde_json::from_slice(&json.text).ok());
         json.unwrap_or_default()
     }

@@ -131,6 +131,6 @@ const fn config_status(standing: Standing) -> ConfigStatus {
         Standing::Accepted => ConfigStatus::Synced,
         Standing::Sent | Standing::Outdated | Standing::Leaving => ConfigStatus::Stale,
         Standing::NotSent | Standing::Unknown | Standing::TimedOut | Standing::Missing => ConfigStatus::NotSent,
-        Standing::Rejected => ConfigStatus::Error,
+        Standing::Rejected | Standing::Older => ConfigStatus::Error,
     }
 }

@@ -9,10 +9,8 @@ mod configs;
 mod csds;
 mod document;
 mod entries;
-mod hearing;
 mod pages;
 mod questions;
-mod rejections;
 mod service;
 mod standings;
 mod unserved;
@@ -140,23 +138,6 @@ impl Census {
     pub fn ask(&self, question: Question) -> Round {
         let mut views = self.views();
         views.reverse();
-        self.round(views, question)
-    }
-
-    /// Asks the sessions at one view.
-    fn ask_at(&self, view: Arc<View>, question: Question) -> Round {
-        self.round(vec![view], question)
-    }
-
-    /// Asks these sessions of a view.
-    fn ask_those(&self, respondents: Respondents, question: Question) -> Round {
-        Round {
-            respondents: Some(respondents),
-            ..self.round(Vec::new(), question)
-        }
-    }
-
-    fn round(&self, views: Vec<Arc<View>>, question: Question) -> Round {
         Round {
             repeats: question.is_about_one() && views.len() > 1,
             question: Arc::new(question),
@@ -205,9 +186,7 @@ impl Round {
         let turn = clock::timeout(PATIENCE, self.turn.clone().acquire_owned()).await;
         let at_once = match self.question.depth {
             Depth::Resources => AT_ONCE_IN_FULL,
-            Depth::Types | Depth::Rejections | Depth::RejectionsAt(_) | Depth::Among(..) | Depth::Resource(..) => {
-                AT_ONCE
-            }
+            Depth::Types | Depth::Resource(..) => AT_ONCE,
         };
         let (inquiry, answers) = Inquiry::new(self.question.clone(), at_once, turn.and_then(Result::ok));
         while !(self.respondents.as_mut()).is_some_and(|respondents| respondents.ask_some(at_once, &inquiry)) {

@@ -255,6 +255,7 @@ mod tests {
             linger: Duration::ZERO,
             names_per_view: 0,
             pinned_bytes_per_view: 0,
+            history_bytes: 16 << 20,
         };
         let view = View::new(Class::default(), settings);
         publish(

@@ -19,8 +19,10 @@ use crate::xds::TypeUrl;
 /// How a client stream stands as a whole: the first of these that is true of one of its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClientState {
-    /// It holds back something, because the client has rejected it.
+    /// It holds back something, because the client has rejected it: the client keeps what it had.
     Rejecting,
+    /// The client has rejected something, had nothing, and was sent older content.
+    Older,
     /// It was sent a response more than ten seconds ago, and has not answered it.
     Lagging,
     /// It has waited for more than ten seconds for what nobody has answered.
@@ -34,6 +36,8 @@ pub enum ClientState {
 pub struct Standings {
     /// [`ClientState::Rejecting`].
     pub rejecting: usize,
+    /// [`ClientState::Older`].
+    pub older: usize,
     /// [`ClientState::Lagging`].
     pub lagging: usize,
     /// [`ClientState::Waiting`].
@@ -51,6 +55,8 @@ pub struct Standings {
 pub struct TypeStandings {
     /// As in [`Standings::rejecting`].
     pub rejecting: usize,
+    /// As in [`Standings::older`].
+    pub older: usize,
     /// As in [`Standings::lagging`].
     pub lagging: usize,
     /// As in [`Standings::waiting`] and [`Standings::away`].
@@ -124,7 +130,13 @@ impl Census {
 
 impl ClientState {
     /// All of them, the worst first.
-    pub const ALL: [Self; 4] = [Self::Rejecting, Self::Lagging, Self::Waiting, Self::Current];
+    pub const ALL: [Self; 5] = [
+        Self::Rejecting,
+        Self::Older,
+        Self::Lagging,
+        Self::Waiting,
+        Self::Current,
+    ];
 
     /// Returns how a stream stands.
     #[must_use]
@@ -138,6 +150,7 @@ impl ClientState {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Rejecting => "rejecting",
+            Self::Older => "older",
             Self::Lagging => "lagging",
             Self::Waiting => "waiting",
             Self::Current => "current",
@@ -157,7 +170,7 @@ impl Standings {
     /// Returns how many streams there are.
     #[must_use]
     pub const fn streams(&self) -> usize {
-        self.rejecting + self.lagging + self.waiting + self.current
+        self.rejecting + self.older + self.lagging + self.waiting + self.current
     }
 
     /// Returns the counts in words: `192 of 200 streams are up to date; 8 have not answered for over 10 s`.
@@ -171,6 +184,11 @@ impl Standings {
         let mut words = format!("{} of {} {be} up to date", self.current, self.streams());
         let parts = [
             (self.rejecting, "rejects something", "reject something"),
+            (
+                self.older,
+                "was sent older content in the place of what it rejects",
+                "were sent older content in the place of what they reject",
+            ),
             (
                 self.lagging,
                 "has not answered a response for over 10 s",
@@ -200,6 +218,7 @@ impl Standings {
             streams: self.streams(),
             up_to_date: self.current,
             rejecting: self.rejecting,
+            older: self.older,
             lagging: self.lagging,
             waiting: self.waiting,
             away: self.away,
@@ -216,6 +235,7 @@ impl Standings {
         }
         let place = match worst {
             ClientState::Rejecting => &mut self.rejecting,
+            ClientState::Older => &mut self.older,
             ClientState::Lagging => &mut self.lagging,
             ClientState::Waiting => &mut self.waiting,
             ClientState::Current => &mut self.current,
@@ -235,14 +255,18 @@ impl Standings {
 impl TypeStandings {
     const WAITS: Self = Self {
         rejecting: 0,
+        older: 0,
         lagging: 0,
         waiting: 1,
     };
 
     fn of(one: &ClientType, now: Instant) -> Self {
         let long = |since: Option<Instant>| since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE);
+        let rejects = !one.objections.is_empty();
+        let older = !one.rejected.is_empty() && one.rejected.iter().all(|one| one.older.is_some());
         Self {
-            rejecting: usize::from(!one.objections.is_empty()),
+            rejecting: usize::from(rejects && !older),
+            older: usize::from(rejects && older),
             lagging: usize::from(long(one.unanswered_since)),
             waiting: usize::from(long(one.waiting_since)),
         }
@@ -251,6 +275,7 @@ impl TypeStandings {
     const fn worst(self) -> ClientState {
         match self {
             Self { rejecting: 1.., .. } => ClientState::Rejecting,
+            Self { older: 1.., .. } => ClientState::Older,
             Self { lagging: 1.., .. } => ClientState::Lagging,
             Self { waiting: 1.., .. } => ClientState::Waiting,
             Self { .. } => ClientState::Current,
@@ -259,6 +284,7 @@ impl TypeStandings {
 
     const fn add(&mut self, other: Self) {
         self.rejecting += other.rejecting;
+        self.older += other.older;
         self.lagging += other.lagging;
         self.waiting += other.waiting;
     }
@@ -287,8 +313,7 @@ mod tests {
             waiting_since: None,
             server: None,
             objections: Vec::new(),
-            relayed: None,
-            older: Vec::new(),
+            rejected: Vec::new(),
             resources: Vec::new(),
             ready: None,
         }

@@ -1,6 +1,7 @@
 //! `distributary holds`: the removals that relays do not pass on, and orders for them.
 //!
-//! Owns the arguments and the exit code: 1 while anything is held at which somebody should look. The relays say what that is.
+//! Owns the arguments and the exit code: 1 while anything is held at which somebody should look, or clients were sent older content. The
+//! relays say what that is.
 
 use std::io::Write;
 
@@ -10,8 +11,9 @@ use clap::{Args, Subcommand};
 use super::asking::{AdminAccess, Bounds, encoded};
 use super::status::held_in_trouble;
 
-/// Show which removed resources are still served, why, and until when. Exits with 1 if much was lost at once, or if something that a
-/// control plane still sends has referred to a removed resource for over 15 minutes
+/// Show which removed resources are still served, why, and until when, and which older contents clients use. Exits with 1 if much was
+/// lost at once, if something that a control plane still sends has referred to a removed resource for over 15 minutes, or if a client
+/// was sent older content in the place of what it rejects
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Holds {
@@ -36,7 +38,8 @@ enum Order {
         #[arg(long = "for", value_name = "TIME", default_value = "30m")]
         time: String,
     },
-    /// Pass removals on at once, with what only they refer to. What a judgement or another reference holds stays
+    /// Pass removals on at once, with what only they refer to. What a judgement or another reference holds stays. Of older content: no
+    /// further client is sent it, and what it names is not kept
     Release {
         #[command(flatten)]
         access: AdminAccess,
@@ -82,9 +85,9 @@ fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
         (relay.to_string(), said)
     });
     let alone = answers.len() == 1;
-    let (mut trouble, mut wrong) = (0, Vec::new());
+    let (mut trouble, mut older, mut wrong) = (0, 0, Vec::new());
     for (relay, answer) in answers {
-        let (text, in_trouble) = match answer {
+        let (text, (in_trouble, sent)) = match answer {
             Ok(said) => said,
             Err(error) => {
                 wrong.push(super::told(&error));
@@ -92,6 +95,7 @@ fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
             }
         };
         trouble += in_trouble;
+        older += sent;
         for line in text.lines() {
             // The relay has made the names safe to print.
             match alone {
@@ -102,6 +106,11 @@ fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
     }
     if trouble > 0 {
         wrong.push("removed resources are still served".to_owned());
+    }
+    if older > 0 {
+        wrong.push(format!(
+            "clients that were sent older content in the place of what they reject: {older}"
+        ));
     }
     if wrong.is_empty() {
         return Ok(());

@@ -21,9 +21,12 @@ pub(super) struct Wait {
     /// own. What follows the last @ is the version; write a@b@ for a resource with the name a@b
     #[arg(value_name = "TYPE/NAME[@VERSION]", value_parser = Target::read)]
     target: Target,
-    /// How many of these clients
+    /// Which share of these clients
     #[arg(long = "for", value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     share: f64,
+    /// At least so many clients; with 0 it is enough that nobody asks for it
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    at_least: usize,
     /// Only clients of nodes with this id; * stands for any text
     #[arg(long, value_name = "ID")]
     node: Option<String>,
@@ -151,7 +154,8 @@ impl Wait {
         }
         let accepted: usize = known().map(|one| one.accepted).sum();
         let all: usize = known().map(|one| one.all).sum();
-        (accepted as f64 >= all as f64 * self.share).then_some((accepted, all))
+        let enough = accepted >= self.at_least && accepted as f64 >= all as f64 * self.share;
+        enough.then_some((accepted, all))
     }
 
     /// Returns what is missing, in a line for each relay.

@@ -82,8 +82,6 @@ pub struct Config {
     pub timers: Timers,
     /// Which removals are held, also by class.
     pub guard: Guards,
-    /// After how many rejections a content is condemned for a kind of client; 0: never.
-    pub verdict_after: usize,
     /// Delta responses are split so that none exceeds this many bytes; `usize::MAX` turns splitting off.
     pub chunk: usize,
     /// whether the v2 methods are served.

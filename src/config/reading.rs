@@ -60,18 +60,28 @@ pub(super) trait Shape: Sized {
     fn schema() -> Schema;
 }
 
-/// Keys that the minor version before this one had, and what to do about each.
-const GONE: [(&str, &str); 1] = [(
-    "timers.pace",
-    "this key is gone: the next response goes when the client has acknowledged the one before; remove it",
-)];
+/// Keys that the minor version before this one had, and what holds instead of each.
+const GONE: [(&str, &str); 2] = [
+    (
+        "timers.pace",
+        "this key is gone: the next response goes when the client has acknowledged the one before; remove it",
+    ),
+    (
+        "verdicts",
+        "this key is gone: every client is sent what the control plane says, and one that rejects it and holds nothing is then sent \
+         older content; remove it",
+    ),
+];
 
 impl Unknown {
+    /// What holds instead of a key that the minor version before this one had.
+    pub(super) fn instead(&self) -> Option<&'static str> {
+        let gone = GONE.iter().find(|(key, _)| *key == self.key);
+        gone.map(|(_, message)| *message)
+    }
+
     pub(super) fn message(&self) -> String {
         let name = &self.name;
-        if let Some((_, message)) = GONE.iter().find(|(key, _)| *key == self.key) {
-            return (*message).to_owned();
-        }
         match meant(name, self.expected.iter().copied()) {
             Some(meant) => format!("unknown field `{name}`; did you mean `{meant}`?"),
             None => format!("unknown field `{name}`, expected one of {}", self.expected.join(", ")),

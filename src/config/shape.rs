@@ -21,7 +21,6 @@ mapping!(File {
     "limits" => limits: LimitsShape,
     "timers" => timers: TimersShape,
     "guard" => guard: Option<GuardShape>,
-    "verdicts" => verdicts: Option<VerdictsShape>,
     "chunk" => chunk: Option<Scalar>,
     "transport_v2" => transport_v2: Option<bool>,
     "anonymous" => anonymous: Option<bool>,
@@ -288,19 +287,6 @@ mapping!(GuardParts {
     "unready" => unready: Option<Scalar>,
 });
 
-/// When content is condemned.
-#[derive(Clone, Debug)]
-pub(super) enum VerdictsShape {
-    /// Its parts.
-    Parts(VerdictParts),
-    /// A word.
-    Word(Scalar),
-}
-
-mapping!(VerdictParts {
-    "after" => after: Option<Scalar>,
-});
-
 mapping!(MassShape {
     "share" => share: Option<Scalar>,
     "at_least" => at_least: AtLeast,
@@ -342,16 +328,6 @@ mapping!(AtLeast {
     "listeners" => listeners: Option<Scalar>,
     "other" => other: Option<Scalar>,
 });
-
-impl Shape for VerdictsShape {
-    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
-        read_word_or((tree, key, found), "`off`, or a mapping", Self::Word, Self::Parts)
-    }
-
-    fn schema() -> serde_json::Value {
-        word_or(VerdictParts::schema())
-    }
-}
 
 impl Shape for GuardShape {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {

@@ -172,6 +172,7 @@ impl Question {
                 linger: Duration::ZERO,
                 names_per_view: 0,
                 pinned_bytes_per_view: 0,
+                history_bytes: 16 << 20,
             },
         );
         let metrics = Metrics::new([]).upstream(&self.server);

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use classes::{Node, Pattern};
 use identity::Identity;
-use xds::{Condemned, Dialect, Expression, Name, Objection, Resource, Standing, Status, TypeUrl};
+use xds::{Dialect, Expression, Name, Objection, Resource, Standing, Status, TypeUrl, Version};
 
 /// A question to all client streams.
 #[derive(Clone, Debug)]
@@ -90,12 +90,6 @@ pub enum Depth {
     Types,
     /// Each resource.
     Resources,
-    /// Each resource that the client has rejected.
-    Rejections,
-    /// The same of one type, at one view: see [`Question::is_at_view`].
-    RejectionsAt(TypeUrl),
-    /// These resources of a type, in the same way. Of those who reject a full state, those that they blame.
-    Among(TypeUrl, Arc<BTreeSet<Name>>),
     /// This resource of a type.
     Resource(TypeUrl, Name),
 }
@@ -153,10 +147,8 @@ pub struct ClientType {
     pub server: Option<usize>,
     /// Why the client rejects what it has rejected and not accepted since.
     pub objections: Vec<Arc<Objection>>,
-    /// What is condemned for the client: it is served older content instead.
-    pub older: Vec<Arc<Condemned>>,
-    /// What the client says that its own clients reject, if it is a relay.
-    pub relayed: Option<Arc<Objection>>,
+    /// What it rejects of what the server says now: some of that.
+    pub rejected: Vec<ClientResource>,
     /// The resources that were asked about.
     pub resources: Vec<ClientResource>,
     /// Whether the client has accepted everything that it asked for; known if all resources were asked about.
@@ -174,6 +166,10 @@ pub struct ClientResource {
     pub resource: Option<Arc<Resource>>,
     /// Why the client has rejected it.
     pub objection: Option<Objection>,
+    /// Since when it rejects that.
+    pub since: Option<Instant>,
+    /// The version of the older content that it was sent in its place.
+    pub older: Option<Version>,
 }
 
 /// A question on its way to some streams. Once each of them has answered, or has let go of it, the answers go to whoever asks.
@@ -235,8 +231,8 @@ impl Depth {
     #[must_use]
     pub const fn type_url(&self) -> Option<&TypeUrl> {
         match self {
-            Self::Types | Self::Resources | Self::Rejections => None,
-            Self::RejectionsAt(type_url) | Self::Among(type_url, _) | Self::Resource(type_url, _) => Some(type_url),
+            Self::Types | Self::Resources => None,
+            Self::Resource(type_url, _) => Some(type_url),
         }
     }
 }
@@ -246,16 +242,6 @@ impl Question {
     #[must_use]
     pub const fn is_about_one(&self) -> bool {
         matches!(self.depth, Depth::Resource(..))
-    }
-
-    /// Whether it is answered at each view where it is asked. Other questions are about the whole session, which has one answer, though
-    /// it may read several views.
-    #[must_use]
-    pub const fn is_at_view(&self) -> bool {
-        matches!(
-            self.depth,
-            Depth::Resource(..) | Depth::RejectionsAt(_) | Depth::Among(..)
-        )
     }
 }
 

@@ -15,12 +15,12 @@ mod gate;
 mod holds;
 mod node;
 mod poll;
+mod rejections;
 mod server;
 mod settings;
 mod sorted;
 mod suspects;
 mod user_agent;
-mod verdicts;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
@@ -40,8 +40,7 @@ pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{
     Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt, ReceiptKind, Rejected,
-    Response, SLICE, Server, Stand,
+    Response, SLICE, Server, Stand, Told,
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;
-pub use verdicts::{Contents, Earlier, Hearing, Sentence, Verdicts, Witness};

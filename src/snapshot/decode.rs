@@ -13,11 +13,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::cursor::{Cursor, Fault, Halt};
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
-use crate::classes::{ClientKind, UserAgent};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Objection, Phase, Reason, Resource,
-    ResourceParts, TypeUrl, Types, Update, Version,
+    Changes, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Older, Phase, Reason, Resource, ResourceParts, TypeUrl,
+    Types, Update, Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -76,7 +75,7 @@ pub struct Decoder {
     /// The half of a type that is being read.
     half: Option<Changes>,
     holds: Holds,
-    condemned: Vec<Arc<Condemned>>,
+    older: Vec<Older>,
 }
 
 type Holds = BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>>;
@@ -116,7 +115,7 @@ impl Decoder {
             cut: Cut::default(),
             half: None,
             holds: BTreeMap::new(),
-            condemned: Vec::new(),
+            older: Vec::new(),
         }
     }
 
@@ -217,11 +216,11 @@ impl Decoder {
                 return Ok(());
             }
             tag::HELD => return self.held(cursor),
-            tag::CONDEMNED => return self.condemn(cursor),
+            tag::OLDER => return self.older(cursor),
             tag::END => {
                 self.end_half();
                 self.cut = self.cut.with_holds(said(std::mem::take(&mut self.holds)));
-                self.cut = self.cut.with_condemned(std::mem::take(&mut self.condemned));
+                self.cut = self.cut.with_older(std::mem::take(&mut self.older));
                 self.next = Next::Checksum;
                 return Ok(());
             }
@@ -296,35 +295,28 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads what a kind of clients rejects. The class of the kind is that of the view.
-    fn condemn(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
-        let time = times(self.now);
+    /// Reads older content. What an earlier version wrote in its place, what clients of a kind rejected, is skipped.
+    fn older(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
         let type_url = self.types.resolve(cursor.text()?);
         let at = cursor.at();
         let version = Version::parse(cursor.text()?).ok_or_else(|| Fault::at(at, "this is not a version"))?;
-        let name = cursor.text()?.into();
-        let user_agent = UserAgent {
-            name,
-            version: cursor.text()?.into(),
-        };
-        let since = time(cursor.long()?).min(self.now);
-        let (clients, of) = (cursor.number()?, cursor.number()?);
-        let objection = Arc::new(Objection::new(0, cursor.text()?, since));
+        let (_, _) = (cursor.text()?, cursor.text()?);
+        let since = times(self.now)(cursor.long()?).min(self.now);
+        let accepted = cursor.long()?;
+        let ids = cursor.text()?.split('\n').filter(|id| !id.is_empty());
+        let keepers = ids.map(Arc::from).collect();
         cursor.byte()?;
-        let stands_in = resource(cursor, &type_url, self.now)?;
+        let content = resource(cursor, &type_url, self.now)?;
         self.end_half();
-        self.condemned.extend(stands_in.map(|stands_in| {
-            Arc::new(Condemned {
+        if let Some(content) = content.filter(|_| version == Version::EMPTY) {
+            content.note_accepted(accepted);
+            self.older.push(Older {
                 type_url,
-                version,
-                kind: Some(ClientKind::new(Arc::default(), Arc::new(user_agent))),
-                stands_in,
+                content,
                 since,
-                clients,
-                of,
-                objection,
-            })
-        }));
+                keepers,
+            });
+        }
         Ok(())
     }
 }

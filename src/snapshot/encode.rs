@@ -11,9 +11,13 @@ use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, SnapshotError, tag};
-use crate::classes::ClientKind;
 use crate::clock::WallClock;
-use crate::xds::{Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Reason, Resource, State, TypeUrl};
+use crate::xds::{
+    Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Older, Reason, Resource, State, TypeUrl, Version,
+};
+
+/// The node ids of so many clients are written that use older content.
+const KEEPERS_MAX: usize = 1024;
 
 /// Which resources of a cut are written.
 #[derive(Clone, Copy)]
@@ -115,10 +119,9 @@ fn content(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) 
             held(into, hold, name, removal)?;
         }
     }
-    let view = cut.condemned().iter().filter(|one| one.type_url.kind() != Kind::Sds);
-    let view = view.filter(|one| (choice.may)(&one.type_url, &one.stands_in));
-    for (one, kind) in view.filter_map(|one| Some((one, one.kind.as_ref()?))) {
-        condemned(into, one, kind)?;
+    let may = |one: &&Older| one.type_url.kind() != Kind::Sds && (choice.may)(&one.type_url, &one.content);
+    for one in cut.older().iter().filter(may) {
+        older(into, one)?;
     }
     into.write_all(&[tag::END])
 }
@@ -156,19 +159,21 @@ fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) 
     text(into, removal.extended.as_deref().unwrap_or_default())
 }
 
-/// Writes what a kind of client rejects. The kind has the class of the view. Secrets are in memory only.
-fn condemned(into: &mut impl Write, one: &Condemned, kind: &ClientKind) -> io::Result<()> {
+/// Writes older content: as the version before writes what a kind of client rejects, but of no version, which is none of any content.
+fn older(into: &mut impl Write, one: &Older) -> io::Result<()> {
     let since = u64::try_from(WallClock::read().unix(one.since).as_millis()).unwrap_or(u64::MAX);
-    into.write_all(&[tag::CONDEMNED])?;
+    let accepted = one.content.accepted().to_le_bytes();
+    into.write_all(&[tag::OLDER])?;
     text(into, one.type_url.url())?;
-    bytes(into, &one.version.text())?;
-    text(into, &kind.user_agent().name)?;
-    text(into, &kind.user_agent().version)?;
+    bytes(into, &Version::EMPTY.text())?;
+    text(into, "")?;
+    text(into, "")?;
     into.write_all(&since.to_le_bytes())?;
-    number(into, one.clients)?;
-    number(into, one.of)?;
-    text(into, one.objection.words())?;
-    resource(into, &one.stands_in)
+    into.write_all(&accepted)?;
+    let ids = one.keepers.iter().take(KEEPERS_MAX).filter(|id| !id.contains('\n'));
+    let ids: Vec<&str> = ids.map(|id| &**id).collect();
+    text(into, &ids.join("\n"))?;
+    resource(into, &one.content)
 }
 
 /// E-11, F-17: whether a resource may be served by a later run.

@@ -88,6 +88,6 @@ mod tag {
     pub(super) const ABSENT: u8 = 5;
     /// A removal that was not passed on. It is not there if nothing is held.
     pub(super) const HELD: u8 = 6;
-    /// A content that clients of a kind reject, and what stands in for it. It is not there if nothing is condemned.
-    pub(super) const CONDEMNED: u8 = 7;
+    /// Older content that may be used. Earlier versions wrote here what clients of a kind rejected, and what stood in for it.
+    pub(super) const OLDER: u8 = 7;
 }

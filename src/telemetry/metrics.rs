@@ -26,7 +26,6 @@ use super::snapshots::SnapshotMetrics;
 use super::traces::Traces;
 use super::types::{AllTypes, TypeMetrics};
 use super::upstream::{FileMetrics, UpstreamMetrics, Upstreams};
-use super::verdicts::VerdictMetrics;
 use crate::xds::TypeUrl;
 const PREFIX: &str = "distributary";
 
@@ -93,8 +92,6 @@ pub struct Metrics {
     pub traces: Arc<Traces>,
     /// The metrics of held removals.
     pub holds: Arc<HoldMetrics>,
-    /// Condemned content.
-    pub verdicts: Arc<VerdictMetrics>,
     /// The metrics of overload.
     pub overload: OverloadMetrics,
     /// What clients show before they are served.
@@ -120,7 +117,6 @@ impl Metrics {
         let holds = HoldMetrics::register(registry.sub_registry_with_prefix(PREFIX), labels.clone());
         let upstreams = Upstreams::register(&mut registry, PREFIX, labels.clone(), traces.clone(), holds.clone());
         let own = registry.sub_registry_with_prefix(PREFIX);
-        let verdicts = VerdictMetrics::register(own, labels.clone());
         register_build(own);
         let types = AllTypes::register(own);
         for label in labels.all_own() {
@@ -157,7 +153,6 @@ impl Metrics {
             labels,
             traces,
             holds,
-            verdicts,
             types,
             upstreams,
             handshakes,
@@ -238,8 +233,8 @@ impl Metrics {
     }
 
     /// Sets how many client streams reject something, lag and wait, by type.
-    pub fn show_clients(&self, counts: impl Iterator<Item = (TypeUrl, [usize; 3])>) {
-        let mut sums: BTreeMap<String, [usize; 3]> = BTreeMap::new();
+    pub fn show_clients(&self, counts: impl Iterator<Item = (TypeUrl, [usize; 4])>) {
+        let mut sums: BTreeMap<String, [usize; 4]> = BTreeMap::new();
         for (type_url, counts) in counts {
             let sum = sums.entry(self.labels.own(&type_url).to_owned()).or_default();
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);

@@ -20,7 +20,6 @@ mod snapshots;
 mod traces;
 mod types;
 mod upstream;
-mod verdicts;
 
 pub use adoptions::Adoptions;
 pub use arrivals::ArrivalMetrics;
@@ -43,4 +42,3 @@ pub use snapshots::SnapshotMetrics;
 pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, Traces, traceparent};
 pub use types::TypeMetrics;
 pub use upstream::{CountedStream, FileMetrics, UpstreamMetrics};
-pub use verdicts::VerdictMetrics;

@@ -42,6 +42,7 @@ pub struct TypeMetrics {
     pub cache_bytes: Gauge,
     /// Client streams that hold back something that the client has rejected.
     rejecting_clients: Gauge,
+    older_clients: Gauge,
     /// Client streams that have not answered a response for ten seconds.
     lagging_clients: Gauge,
     /// Client streams that have waited for ten seconds for what nobody has answered.
@@ -67,6 +68,7 @@ pub(super) struct AllTypes {
     cache_resources: Family<Labels<1>, Gauge>,
     cache_bytes: Family<Labels<1>, Gauge>,
     rejecting_clients: Family<Labels<1>, Gauge>,
+    older_clients: Family<Labels<1>, Gauge>,
     lagging_clients: Family<Labels<1>, Gauge>,
     waiting_clients: Family<Labels<1>, Gauge>,
     convergence: Family<Labels<1>, Histogram, fn() -> Histogram>,
@@ -94,6 +96,7 @@ impl AllTypes {
             cache_resources: register(own, "cache_resources", "Resources held", Family::default()),
             cache_bytes: register(own, "cache_bytes", "Bytes of the resources held", Family::default()),
             rejecting_clients: register(own, "rejecting_clients", "Client streams that are not sent something of the type because they rejected it", Family::default()),
+            older_clients: register(own, "older_clients", "Client streams that were sent older content of the type in the place of what they rejected, because they had nothing", Family::default()),
             lagging_clients: register(own, "lagging_clients", "Client streams that were sent a response of the type and have not answered it for 10 s", Family::default()),
             waiting_clients: register(own, "waiting_clients", "Client streams that have waited for 10 s for something of the type that nobody has answered", Family::default()),
             convergence: register(own, "convergence_seconds", "Seconds from the arrival of a change to a client's acknowledgement", Family::new_with_constructor(histogram as fn() -> Histogram)),
@@ -122,12 +125,13 @@ impl AllTypes {
         }
     }
 
-    /// Sets how many client streams reject, lag and wait, by label. What is not in `counts` has none.
-    pub(super) fn show_clients(&self, counts: &BTreeMap<String, [usize; 3]>) {
+    /// Sets how many client streams reject, have older content, lag and wait, by label. What is not in `counts` has none.
+    pub(super) fn show_clients(&self, counts: &BTreeMap<String, [usize; 4]>) {
         let shown = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         for (label, of_type) in &*self.all.lock() {
-            let [rejecting, lagging, waiting] = counts.get(label).copied().unwrap_or_default();
+            let [rejecting, older, lagging, waiting] = counts.get(label).copied().unwrap_or_default();
             of_type.rejecting_clients.set(shown(rejecting));
+            of_type.older_clients.set(shown(older));
             of_type.lagging_clients.set(shown(lagging));
             of_type.waiting_clients.set(shown(waiting));
         }
@@ -148,6 +152,7 @@ impl AllTypes {
             cache_resources: self.cache_resources.get_or_create(&labels).clone(),
             cache_bytes: self.cache_bytes.get_or_create(&labels).clone(),
             rejecting_clients: self.rejecting_clients.get_or_create(&labels).clone(),
+            older_clients: self.older_clients.get_or_create(&labels).clone(),
             lagging_clients: self.lagging_clients.get_or_create(&labels).clone(),
             waiting_clients: self.waiting_clients.get_or_create(&labels).clone(),
             convergence: Convergence::new(self.convergence.get_or_create(&labels).clone()),

@@ -46,7 +46,6 @@ pub use files::{
 };
 pub use frames::Farewell;
 pub use holding::FindBeside;
-pub use reports::AskClients;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{CallHead, Target, UpstreamSettings};

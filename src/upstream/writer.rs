@@ -17,7 +17,7 @@ use super::error_line::error_line;
 use super::holding::{FindBeside, Holding};
 use super::leg::Leg;
 use super::merged::add;
-use super::reports::{AskClients, Reports};
+use super::reports;
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
 use super::traced;
@@ -46,7 +46,6 @@ pub struct Writer<L: Talk = Way> {
     holding: Holding,
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
-    reports: Reports,
     main: L,
     aside: L,
 }
@@ -123,13 +122,6 @@ impl Writer<Way> {
         let waiting = Holds::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
         Self::of(view, target.uri(), told, waiting, way(Which::Main), way(Which::Aside))
     }
-
-    /// E-24: the server is told what clients reject, who are asked in this way.
-    #[must_use]
-    pub fn reporting(mut self, ask: AskClients) -> Self {
-        self.reports = Reports::new(Some(ask));
-        self
-    }
 }
 
 impl<L: Talk> Writer<L> {
@@ -149,7 +141,6 @@ impl<L: Talk> Writer<L> {
             demand: Demand::default(),
             division: Division::default(),
             traces,
-            reports: Reports::new(None),
             main,
             aside,
         }
@@ -236,7 +227,7 @@ impl<L: Talk> Writer<L> {
                 let server_state = self.server_state();
                 self.holding.handle_server(server_state, &cut);
                 self.holding.tell();
-                self.reports.turn(&self.view, [&mut self.main, &mut self.aside]);
+                reports::turn(&self.view, [&mut self.main, &mut self.aside]);
                 self.view.head().publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
                 drop(ordered);
@@ -372,7 +363,6 @@ impl<L: Talk> Writer<L> {
         poll_fn(|cx: &mut Context<'_>| {
             let mut any = self.hear(cx, changes);
             self.answer_questions(cx);
-            any |= self.reports.poll(cx, [&mut self.main, &mut self.aside]).is_ready();
             any |= interest.as_mut().poll(cx).is_ready() || timer.as_mut().poll(cx).is_ready();
             if any { Poll::Ready(()) } else { Poll::Pending }
         })

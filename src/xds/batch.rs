@@ -3,6 +3,7 @@
 //! Owns the shared bytes. Knows nothing of nonces, of who is sent what, and of how much fits into one response.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -109,6 +110,8 @@ pub struct Batch {
     weight: usize,
     newest: Option<Instant>,
     sum: OnceLock<Version>,
+    /// Which software has accepted it, a bit for each.
+    accepted: AtomicU64,
 }
 
 /// The bytes of a batch in one dialect, each form made when the first session needs it.
@@ -146,6 +149,7 @@ impl Batch {
             sotw: Encoded::default(),
             delta: Encoded::default(),
             sum: OnceLock::new(),
+            accepted: AtomicU64::new(0),
         }
     }
 
@@ -228,6 +232,14 @@ impl Batch {
     pub fn sum(&self) -> Version {
         let add = |sum: Version, item: &Item| sum.plus(item.resource.version());
         *self.sum.get_or_init(|| self.items.iter().fold(Version::EMPTY, add))
+    }
+
+    /// A client with this software has accepted it, and so all contents in it. Once for each software, however many clients it has.
+    pub fn note_accepted(&self, software: u64) {
+        if self.accepted.load(Ordering::Relaxed) & software != software {
+            self.accepted.fetch_or(software, Ordering::Relaxed);
+            self.items.iter().for_each(|item| item.resource.note_accepted(software));
+        }
     }
 
     /// How many bytes its resources have.

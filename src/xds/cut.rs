@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Changes, Condemned, Expiry, Hold, Known, Name, Reason, Resource, State, TypeUrl};
+use super::{Changes, Expiry, Hold, Known, Name, Older, Reason, Resource, State, TypeUrl};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +17,8 @@ pub struct Cut {
     reason: Option<Arc<str>>,
     /// The removals that are not passed on: what they are about is still there.
     holds: Arc<Vec<Hold>>,
-    /// What clients of some kinds reject, and what stands in for it.
-    condemned: Arc<Vec<Arc<Condemned>>>,
+    /// Older contents that clients go on using.
+    older: Arc<Vec<Older>>,
 }
 
 /// The state of the server that the content of a cut comes from.
@@ -130,17 +130,17 @@ impl Cut {
         }
     }
 
-    /// What clients of some kinds reject.
+    /// The older contents that clients go on using: what they name is kept (D-09).
     #[must_use]
-    pub const fn condemned(&self) -> &Arc<Vec<Arc<Condemned>>> {
-        &self.condemned
+    pub const fn older(&self) -> &Arc<Vec<Older>> {
+        &self.older
     }
 
-    /// Returns the same content, of which this is condemned.
+    /// Returns the same content, beside which clients go on using these.
     #[must_use]
-    pub fn with_condemned(&self, condemned: Vec<Arc<Condemned>>) -> Self {
+    pub fn with_older(&self, older: Vec<Older>) -> Self {
         Self {
-            condemned: Arc::new(condemned),
+            older: Arc::new(older),
             ..self.clone()
         }
     }
@@ -206,17 +206,6 @@ impl Cut {
             }
         }
         (next, changed)
-    }
-
-    /// Returns the cut in which both halves of a type are what `of` makes of them.
-    #[must_use]
-    pub fn with_halves(&self, type_url: &TypeUrl, mut of: impl FnMut(&Arc<State>) -> Arc<State>) -> Self {
-        let mut next = self.clone();
-        if let Some(slot) = next.types.get_mut(type_url) {
-            slot.wildcard = slot.wildcard.as_ref().map(&mut of);
-            slot.named = of(&slot.named);
-        }
-        next
     }
 
     /// Returns the cut in which nothing is known of the type's wildcard any more.

@@ -28,6 +28,8 @@ pub enum Standing {
     NotSent,
     /// The client has rejected what is current.
     Rejected,
+    /// The client has rejected what is current, held nothing, and was sent older content.
+    Older,
     /// The server has not said anything about it yet.
     Unknown,
     /// The server did not answer in time.
@@ -61,11 +63,18 @@ impl Standing {
             Self::Outdated => "outdated",
             Self::NotSent => "not_sent",
             Self::Rejected => "rejected",
+            Self::Older => "older",
             Self::Unknown => "unknown",
             Self::TimedOut => "timed_out",
             Self::Missing => "missing",
             Self::Leaving => "leaving",
         }
+    }
+
+    /// Whether the client has rejected what is current.
+    #[must_use]
+    pub const fn rejects(self) -> bool {
+        matches!(self, Self::Rejected | Self::Older)
     }
 
     /// Whether nothing more will happen unless something changes, and the client has all that there is.

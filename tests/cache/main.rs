@@ -3,7 +3,6 @@
 mod beside;
 mod class_rules;
 mod collections;
-mod condemned;
 mod leases;
 mod library;
 mod memory;
@@ -56,6 +55,7 @@ fn settings() -> ViewSettings {
         linger: LINGER,
         names_per_view: 1000,
         pinned_bytes_per_view: 0,
+        history_bytes: 16 << 20,
     }
 }
 

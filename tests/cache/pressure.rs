@@ -7,6 +7,7 @@ use super::*;
 fn budget(bytes: usize) -> Arc<View> {
     let settings = ViewSettings {
         pinned_bytes_per_view: bytes,
+        history_bytes: 16 << 20,
         ..settings()
     };
     View::new(Class::default(), settings)

@@ -21,7 +21,6 @@ mod stream;
 mod twins;
 mod types;
 mod variants;
-mod verdicts;
 mod work;
 
 use std::sync::Arc;

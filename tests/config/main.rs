@@ -120,14 +120,6 @@ fn zero_is_off() {
     assert_eq!(config.chunk, usize::MAX);
 }
 
-/// What two clients of a kind reject is condemned, unless the file says otherwise.
-#[test]
-fn verdicts_are_on() {
-    let after = |text: &str| good(&format!("{text}{SERVER}")).verdict_after;
-    let all = ["", "verdicts: {}\n", "verdicts: {after: 3}\n", "verdicts: off\n"].map(after);
-    assert_eq!(all, [2, 2, 3, 0]);
-}
-
 #[test]
 fn credentials_follow_scheme_and_list() {
     let credentials = |entry: &str| {

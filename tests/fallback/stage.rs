@@ -68,6 +68,7 @@ impl Stage {
             linger: Duration::from_secs(30),
             names_per_view: 1000,
             pinned_bytes_per_view: 0,
+            history_bytes: 16 << 20,
         };
         #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
         let now = Instant::now();
@@ -236,7 +237,7 @@ impl Session {
             if place.settle(&stage.scopes, &self.server, stage.now) {
                 self.server.handle_moved(stage.now);
             }
-            let sight = place.sight(&self.server);
+            let sight = place.sight();
             if self.ended.is_none() {
                 self.ended = self.server.handle_timeout(&sight, stage.now);
             }

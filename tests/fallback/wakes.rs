@@ -63,7 +63,7 @@ fn what_was_to_come_from_the_other_server_does_not_come() {
     place.poll_bells(&mut Context::from_waker(Waker::noop()), |type_url, dirty| {
         server.handle_dirty(type_url, dirty);
     });
-    let sight = place.sight(server);
+    let sight = place.sight();
     let parts = Unshared { chunk: 1 };
     let first = session.server.poll_response(&sight, &parts, stage.now);
     assert!(

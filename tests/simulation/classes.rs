@@ -171,6 +171,7 @@ const fn settings() -> cache::ViewSettings {
         linger: LINGER,
         names_per_view: 0,
         pinned_bytes_per_view: 0,
+        history_bytes: 16 << 20,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Owns what outlives a run of the relay (E-11). Knows nothing of files, and does not know what a later run makes of it.
 
+use std::time::Instant;
+
 use xds::{Changes, Cut, Known, Phase, Reason, State, TypeUrl, Update};
 
 use super::course::Course;
@@ -16,7 +18,7 @@ impl Origins {
             return;
         }
         for zone in self.zones.iter_mut().filter(|zone| zone.below.is_none()) {
-            let saved = zone.save();
+            let saved = zone.save(course.clock.instant());
             (0..saved).for_each(|_| course.tally.hit(Rule::Warm));
         }
     }
@@ -24,8 +26,8 @@ impl Origins {
 
 impl Zone {
     /// Writes the snapshot of the view; returns how many types it has. One of which nothing is known replaces no earlier one.
-    pub(crate) fn save(&mut self) -> usize {
-        let known = self.writer.view.head().knowledge();
+    pub(crate) fn save(&mut self, now: Instant) -> usize {
+        let known = self.writer.view.knowledge(now);
         if !self.writer.attached || self.wire.is_none() || known.is_empty() {
             return 0;
         }

@@ -34,9 +34,8 @@
 //!
 //! Seeds from 3,000,000,000 on are such worlds in which all clients but one are hostile: most of what is rare happens to them.
 //!
-//! Verdicts (E-26) are no part of these worlds: whoever judges asks sessions by their bells, through the census and the tasks of the
-//! listener, which worlds do not have. They have worlds of their own over sockets (`tests/wire/verdict_worlds`); here clients reject, and
-//! control planes are told (E-24).
+//! Clients reject (B-22, K-37), and the views are told what they use meanwhile; older content is offered to nobody here: `tests/wire/rejected`
+//! has worlds of that.
 //!
 //! The digits before the last seven add features to a world:
 //!

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ::classes::Classes;
-use cache::{Library, Routes, Scopes};
+use cache::{Library, Rejecter, Routes, Scopes};
 use identity::Identity;
 use protocol::StreamSettings;
 use xds::{Target, Want};
@@ -98,6 +98,17 @@ impl Relay {
 
     /// Tells the views what a client has begun and ceased to want.
     pub(crate) fn say_wants(&self, stream: &mut Stream, origins: &Origins, course: &mut Course) -> Result<(), Broken> {
+        while let Some(told) = stream.server.poll_stance() {
+            let (Some(place), Some(node)) = (&stream.place, stream.server.node()) else {
+                break;
+            };
+            let rejecter = told.stance.map(|stance| Rejecter {
+                node: node.clone(),
+                stream: "1.1".parse().expect("a number"),
+                stance,
+            });
+            place.tell((&told.type_url, told.name.as_ref()), rejecter, course.clock.instant());
+        }
         let mut wanted = false;
         while let Some(want) = stream.server.poll_want() {
             wanted = true;

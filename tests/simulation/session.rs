@@ -146,7 +146,7 @@ impl World {
         self.origins.see_views(&self.relay.scopes, &mut self.course)?;
         self.see_moves(id, stream)?;
         let Some(place) = &stream.place else { return Ok(()) };
-        let sight = place.sight(&stream.server);
+        let sight = place.sight();
         while stream.room > 0 {
             let gates = stream.server.expired_gates();
             let Some(answer) = self.next_response(stream, &sight)? else {
@@ -263,7 +263,7 @@ impl World {
         if stream.server.poll_timeout().is_none_or(|due| now < due) {
             return self.turn(id);
         }
-        let sight = place.sight(&stream.server);
+        let sight = place.sight();
         match stream.server.handle_timeout(&sight, now) {
             Some(end) => {
                 self.course.clock.late(Some(due), "a stream counted as unanswered");

@@ -107,7 +107,7 @@ impl Zone {
 
     /// E-24: tells the streams of which types clients have rejected something.
     fn tell_rejected(&mut self, now: Instant) {
-        let rejected = self.writer.view.verdicts().rejected().take();
+        let rejected = self.writer.view.rejected().take();
         for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
             rejected
                 .iter()

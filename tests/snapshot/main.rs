@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::classes::{ClientKind, UserAgent};
 use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
 use distributary::snapshot::{Choice, Decoder, Folder, Identity, SnapshotError, give, read, write};
 use distributary::xds::{
-    Changes, Condemned, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Objection, Phase, Reason, Resource,
-    ResourceParts, State, TypeUrl, Types, Update, Version,
+    Changes, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Older, Phase, Reason, Resource, ResourceParts,
+    State, TypeUrl, Types, Update,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
 
+const RTDS: &str = "type.googleapis.com/envoy.service.runtime.v3.Runtime";
 const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
@@ -207,52 +207,67 @@ fn what_was_for_some_clients_is_skipped() {
     );
 }
 
-/// What clients of a kind reject is read back with what stands in for it; that of secrets is in memory only.
+/// Older content is read back with who uses it and which software accepted it; secrets are in memory only.
 #[test]
-fn what_is_condemned_comes_back() {
+fn older_content_comes_back() {
+    let path = dir("older").join("one.snapshot");
+    let all = vec![older(CDS, &["one", "two"]), older(SDS, &["one"]), older(RTDS, &[])];
+    let found = reread(&path, &cut().with_older(all.clone()), true);
+    let found: Vec<&Older> = found.older().iter().collect();
+    assert_eq!(found.len(), 2);
+    for (found, written) in found.iter().zip([&all[0], &all[2]]) {
+        assert_eq!((&found.type_url, found.name()), (&written.type_url, written.name()));
+        assert_eq!(found.content.version(), written.content.version());
+        assert_eq!((found.content.accepted(), &found.keepers), (5, &written.keepers));
+        assert!(found.since < now() - Duration::from_secs(90));
+    }
+}
+
+/// The version before wrote what kinds of clients reject in the place of older content: the rest of such a file is read.
+#[test]
+fn what_the_version_before_condemned_is_skipped() {
+    let of = Identity {
+        server: "cp".to_owned(),
+        class: "-".to_owned(),
+    };
+    let cut = cut().with_older(vec![older(CDS, &["no such filter"])]);
+    let mut bytes = Vec::new();
+    give(&mut bytes, &of, &cut, Choice::all(true)).unwrap();
+    // The length comes first.
+    drop(bytes.drain(..8));
+    let none = "0".repeat(32);
+    let at = bytes.windows(32).position(|found| found == none.as_bytes()).unwrap();
+    bytes[at + 31] = b'7';
+    let end = bytes.len() - 16;
+    let sum = xxh3_128(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    let mut decoder = Decoder::new(&Types::default(), now(), true);
+    decoder.feed(&bytes).unwrap();
+    let read = decoder.finish().unwrap().cut;
+    assert!(read.older().is_empty());
     let path = dir("condemned").join("one.snapshot");
-    let kind = |version: &str| {
-        let user_agent = UserAgent {
-            name: "envoy".into(),
-            version: version.into(),
-        };
-        ClientKind::new(Arc::default(), Arc::new(user_agent))
+    assert_eq!(lines(&read), lines(&reread(&path, &cut, true)));
+}
+
+fn older(url: &str, keepers: &[&str]) -> Older {
+    let type_url = TypeUrl::new(url);
+    let parts = ResourceParts {
+        type_url: &type_url,
+        name: "a".into(),
+        aliases: Vec::new(),
+        passed_on: &[],
+        body: b"older",
+        endpoints: None,
+        received: now(),
     };
-    let condemned = |url: &str, kind: Option<ClientKind>| {
-        let type_url = TypeUrl::new(url);
-        let parts = ResourceParts {
-            type_url: &type_url,
-            name: "a".into(),
-            aliases: Vec::new(),
-            passed_on: &[],
-            body: b"older",
-            endpoints: None,
-            received: now(),
-        };
-        Arc::new(Condemned {
-            stands_in: Arc::new(Resource::new(parts, 0)),
-            type_url,
-            version: Version::from_bits(7),
-            kind,
-            since: now() - Duration::from_secs(100),
-            clients: 2,
-            of: 3,
-            objection: Arc::new(Objection::new(13, "no such filter", now())),
-        })
-    };
-    let all = vec![
-        condemned(CDS, Some(kind("1"))),
-        condemned(SDS, Some(kind("1"))),
-        condemned(CDS, None),
-    ];
-    let found = reread(&path, &cut().with_condemned(all.clone()), true);
-    assert_eq!(found.condemned().len(), 1);
-    let (found, written) = (&found.condemned()[0], &all[0]);
-    assert!(found.is(&written.type_url, written.name(), written.version));
-    assert_eq!((&found.kind, found.clients, found.of), (&written.kind, 2, 3));
-    assert_eq!(found.stands_in.version(), written.stands_in.version());
-    assert_eq!(found.objection, written.objection);
-    assert!(found.since < now() - Duration::from_secs(90));
+    let content = Arc::new(Resource::new(parts, 0));
+    content.note_accepted(5);
+    Older {
+        type_url,
+        content,
+        since: now() - Duration::from_secs(100),
+        keepers: keepers.iter().map(|id| Arc::from(*id)).collect(),
+    }
 }
 
 /// What is held is read back with its times; what was over meanwhile is over.

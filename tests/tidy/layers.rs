@@ -7,7 +7,7 @@ use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name. Those that name none are crates of their own, and the compiler knows what
 /// they may use.
-const KNOWS: [(&str, &[&str]); 29] = [
+const KNOWS: [(&str, &[&str]); 28] = [
     ("proto", &[]),
     ("classes", &[]),
     ("xds", &[]),
@@ -21,10 +21,6 @@ const KNOWS: [(&str, &[&str]); 29] = [
         &[
             "answers", "classes", "xds", "proto", "json", "protocol", "cache", "inquiry", "clock",
         ],
-    ),
-    (
-        "verdicts",
-        &["classes", "xds", "protocol", "cache", "census", "telemetry", "clock"],
     ),
     ("snapshot", &["classes", "xds", "proto", "clock"]),
     ("shutdown", &[]),
@@ -127,7 +123,6 @@ const KNOWS: [(&str, &[&str]); 29] = [
             "protocol",
             "cache",
             "census",
-            "verdicts",
             "wire",
             "json",
             "config",

@@ -13,7 +13,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, StreamSettings};
-use distributary::xds::{Access, Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
+use distributary::xds::{Access, Cut, Dialect, Dirty, Name, Resource, Sight, Stance, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};
@@ -38,6 +38,10 @@ pub(crate) struct Client {
     pub(crate) server: Option<Server>,
     /// The names in the errors with which it rejects responses.
     pub(crate) blames: String,
+    /// The older contents that are found in the place of what it rejects.
+    pub(crate) older: Vec<Arc<Resource>>,
+    /// Where it stands with names that it rejects, as the view was told last.
+    pub(crate) stances: BTreeMap<(TypeUrl, Name), Stance>,
     pub(crate) wants: BTreeSet<(TypeUrl, Target)>,
     answers: Unshared,
     streams: u32,
@@ -69,6 +73,8 @@ impl Client {
             awake: false,
             server: None,
             blames: String::new(),
+            older: Vec::new(),
+            stances: BTreeMap::new(),
             wants: BTreeSet::new(),
             answers: Unshared { chunk },
             streams: 0,
@@ -81,6 +87,7 @@ impl Client {
     /// The stream is gone; what the client holds stays.
     pub(crate) fn disconnect(&mut self) {
         self.server = None;
+        self.stances.clear();
         self.wants.clear();
         self.inbox.clear();
         self.ended = None;
@@ -416,8 +423,9 @@ impl Client {
         let sight = Self::sight(cut);
         for _ in 0..count {
             let Some(server) = &mut self.server else { break };
+            tell(server, &sight, &self.older, &mut self.stances);
             let Some(response) = server.poll_response(&sight, &self.answers, now) else {
-                if server.is_short() {
+                if tell(server, &sight, &self.older, &mut self.stances) || server.is_short() {
                     continue;
                 }
                 break;
@@ -507,4 +515,27 @@ fn key_is_new_style((_, target): &(TypeUrl, Target)) -> bool {
 
 fn located(names: Vec<String>) -> Vec<ResourceLocator> {
     names.into_iter().map(|name| ResourceLocator { name }).collect()
+}
+
+/// The view is told what the client rejects, and what is found in its place is offered. Returns whether there was anything to tell.
+fn tell(
+    server: &mut Server,
+    sight: &Sight,
+    older: &[Arc<Resource>],
+    stances: &mut BTreeMap<(TypeUrl, Name), Stance>,
+) -> bool {
+    let mut any = false;
+    while let Some(told) = server.poll_stance() {
+        any = true;
+        let Some(name) = told.name else { continue };
+        if told.asks {
+            server.handle_older(&told.type_url, &name, older.to_vec(), sight);
+        }
+        let key = (told.type_url, name);
+        match told.stance {
+            Some(stance) => _ = stances.insert(key, stance),
+            None => _ = stances.remove(&key),
+        }
+    }
+    any
 }

@@ -60,7 +60,7 @@ fn endpoints_follow_a_repaired_cluster() {
     }
 }
 
-/// K-13: after a rejected full state the client may have none of its clusters, so the endpoints of all of them follow the next one.
+/// K-13: after a rejected full state the client may have none of its clusters, so their endpoints follow the next one.
 #[test]
 fn endpoints_follow_all_clusters_of_a_rejected_state() {
     for (asked, error, _) in EVERYTHING {
@@ -75,11 +75,12 @@ fn endpoints_follow_all_clusters_of_a_rejected_state() {
             client <- cds [a@2 b@bad]
             client <- eds [a@1], ack
             client nack cds
+            client <- cds [a@2 b@1]
+            client <- eds [a@1], ack
+            client ack cds
             nothing for 2s
             origin put cds b@good
-            client <- cds [a@2 b@good]
-            client <- eds [a@1]
-            client ack
+            client <- cds [a@2 b@good], ack
             nothing for 5s
             "
         ));

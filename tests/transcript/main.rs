@@ -28,6 +28,7 @@ mod limits;
 mod lost;
 mod names;
 mod naming;
+mod older;
 mod order;
 mod origin;
 mod poller;

@@ -415,7 +415,7 @@ fn update(truth: &Truth, wildcard: bool, known: Option<&Known>, old: Option<Expi
     (!same).then(|| Update::Put(resource.clone(), truth.expiry))
 }
 
-fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {
+pub(crate) fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {
     let mut aliases: Vec<Name> = spec.aliases.iter().map(|alias| alias.as_str().into()).collect();
     aliases.sort();
     let parts = ResourceParts {

@@ -16,7 +16,8 @@
 //! client ends Unavailable no upstream      # the stream ends with this code, and with these words in its message
 //! client wants cds a b                      # what the relay wants of the view for this client
 //! client order b a                        # the order of the resources in the next response
-//! client keeps cds a | lacks cds a          # whether it needs no other content in place of the one that its view has
+//! client finds cds a@1 a@0                  # the older contents that are found in the place of what it rejects
+//! client holds cds a own | older | nothing | unknown | all # what it holds of a name that it rejects, as the view is told; or all is well
 //! client rests                              # there is nothing that the relay would have to look at for it
 //! client gates 1 | is node-id               # how many gates a bound opened; the node id that the relay sees
 //! client upstream can FEATURE | cannot FEATURE # the features that the control plane sees for its class
@@ -53,13 +54,13 @@ use distributary::classes::{Class, Classes};
 use distributary::config::{Config, Flags};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{self, ClientSettings, Server, StreamLimits, StreamSettings, StreamTimers, read_node};
-use distributary::xds::{Access, Dialect, Known, Name, ServerFeatures, Types};
+use distributary::xds::{Access, Dialect, Holds, Name, ServerFeatures, Types};
 
 use crate::client::Client;
 use crate::folder::Folder;
-use crate::origin::Origin;
+use crate::origin::{Origin, resource};
 use crate::poller::Poller;
-use crate::text::{duration, expected, full, type_url};
+use crate::text::{Spec, duration, expected, full, type_url};
 use crate::topic::raw;
 
 /// Runs the story in both dialects.
@@ -302,12 +303,12 @@ impl Story {
                     .into_iter()
                     .for_each(|(type_url, target)| origin.want(type_url, target, now));
             }
-            ("keeps" | "lacks", [topic, name]) => {
-                let (topic, name) = (type_url(topic), Name::from(*name));
-                let slot = self.origins[&client.view].cut().slot(&topic).expect("the type");
-                let version = slot.known(&name).and_then(Known::resource).expect("content").version();
-                let server = client.server.as_ref().expect("a stream");
-                assert_eq!(server.keeps(&topic, &name, version), *verb == "keeps", "{name}");
+            ("finds", [topic, contents @ ..]) => {
+                let topic = type_url(topic);
+                let found = contents
+                    .iter()
+                    .map(|word| Arc::new(resource(&topic, &Spec::parse(word), now)));
+                client.older = found.collect();
             }
             _ => check(client, verb, words),
         }
@@ -458,6 +459,18 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
             let next = client.inbox.front().expect("a response");
             let order: Vec<&str> = next.items.iter().map(|item| item.name.as_str()).collect();
             assert_eq!(order, names, "the order of the next response");
+        }
+        ("holds", [topic, name, what]) => {
+            let stance = client.stances.get(&(type_url(topic), Name::from(*name)));
+            let held = match stance.map(|stance| &stance.holds) {
+                None => "all",
+                Some(Holds::Nothing) => "nothing",
+                Some(Holds::Unknown) => "unknown",
+                Some(Holds::Version(_)) => "version",
+                Some(Holds::Own(_)) => "own",
+                Some(Holds::Older(_)) => "older",
+            };
+            assert_eq!(held, *what, "{name}");
         }
         ("rests", []) => assert!(client.server.as_ref().expect("a stream").is_done(), "it does not rest"),
         ("proves", texts) => client.identity = texts.iter().collect(),

@@ -47,10 +47,8 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse,
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{AskClients, ClassFiles, Status, Target, UpstreamSettings, Writer};
-use distributary::xds::{
-    Cut, Known, Name, Rejection, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want,
-};
+use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
+use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
 use plane::{Call, Plane, soon};
@@ -68,7 +66,8 @@ pub(crate) struct Relay {
     settings: Arc<UpstreamSettings>,
     status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
     /// What clients answer when they are asked what they reject.
-    pub(crate) rejections: Arc<Mutex<Vec<Rejection>>>,
+    /// Where clients sit that reject something.
+    pub(crate) rejecting: Mutex<Vec<Seat>>,
     task: JoinHandle<()>,
 }
 
@@ -183,6 +182,7 @@ impl Relay {
             linger: Duration::from_millis(50),
             names_per_view: 0,
             pinned_bytes_per_view: 0,
+            history_bytes: 16 << 20,
         };
         let view = View::new(Class::default(), bounds);
         let seat = view.enter();
@@ -191,13 +191,7 @@ impl Relay {
             id: "relay".to_owned(),
             ..Node::default()
         };
-        let rejections: Arc<Mutex<Vec<Rejection>>> = Arc::default();
-        let answer = rejections.clone();
-        let ask: AskClients = Arc::new(move |_, _| {
-            let answer = answer.lock().unwrap().clone();
-            Box::pin(async move { answer })
-        });
-        let writer = Writer::new(view.clone(), &node.into(), &target, files, &settings).reporting(ask);
+        let writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
         let status = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
         let task = tokio::spawn(writer.run());
@@ -209,7 +203,7 @@ impl Relay {
             target,
             settings,
             status,
-            rejections,
+            rejecting: Mutex::default(),
             task,
         };
         wanted

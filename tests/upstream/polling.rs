@@ -184,6 +184,7 @@ impl Relay {
                 linger: Duration::ZERO,
                 names_per_view: 0,
                 pinned_bytes_per_view: 0,
+                history_bytes: 16 << 20,
             },
         );
         let seat = view.enter();

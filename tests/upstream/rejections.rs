@@ -3,32 +3,50 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use distributary::cache::Rejecter;
+use distributary::classes::{Node, UserAgent};
 use distributary::config::{Rejections, Transport};
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::xds::{Known, Name, Objection, Rejection, TypeUrl};
+use distributary::xds::{Holds, Known, Name, Objection, Refusal, Stance, TypeUrl};
 use tonic::Code;
 
 use crate::plane::{Call, Plane};
 use crate::{EDS, Plan, Relay, delta, now, sotw};
 
-const WORDS: &str = "2 of 3 clients (envoy 1.36.4) reject endpoints of a: no";
+const WORDS: &str = "2 of 2 clients (envoy 1.36.4) reject endpoints of a: no";
 
 impl Relay {
-    /// Two of three clients reject what `a` is now.
+    /// Two clients reject what `a` is now.
     fn reject_a(&self) {
         let (type_url, name) = (TypeUrl::new(EDS), Name::from("a"));
         let cut = self.view.cut();
         let Some(Known::Present(resource)) = cut.slot(&type_url).unwrap().known(&name) else {
             panic!("there is no `a`");
         };
-        *self.rejections.lock().unwrap() = vec![Rejection {
-            content: Some((name, resource.version())),
-            kind: "envoy 1.36.4".into(),
-            clients: 2,
-            of: 3,
-            objection: Arc::new(Objection::new(13, "no", now())),
-        }];
-        self.view.note_rejection(&type_url);
+        let user_agent = UserAgent {
+            name: "envoy".into(),
+            version: "1.36.4".into(),
+        };
+        let rejecter = Rejecter {
+            node: Arc::new(Node {
+                user_agent: Arc::new(user_agent),
+                ..Node::default()
+            }),
+            stream: "1.1".parse().unwrap(),
+            stance: Stance {
+                rejects: Some(Refusal {
+                    version: Some(resource.version()),
+                    objection: Arc::new(Objection::new(13, "no", now())),
+                    since: now(),
+                }),
+                holds: Holds::Unknown,
+            },
+        };
+        let mut seats = self.rejecting.lock().unwrap();
+        seats.resize_with(2, || self.view.enter());
+        for seat in &*seats {
+            seat.tell((&type_url, Some(&name)), Some(rejecter.clone()), now());
+        }
     }
 }
 

@@ -214,6 +214,7 @@ fn view() -> Arc<View> {
         linger: Duration::from_secs(30),
         names_per_view: 0,
         pinned_bytes_per_view: 0,
+        history_bytes: 16 << 20,
     };
     View::new(Class::default(), bounds)
 }

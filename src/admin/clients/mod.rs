@@ -41,7 +41,7 @@ struct Wanted {
 }
 
 const USAGE: &str = "write /clients, with any of ?format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
-                     state=rejecting, lagging, waiting or current, and limit=COUNT\n";
+                     state=rejecting, older, lagging, waiting or current, and limit=COUNT\n";
 
 /// How much is said of those that are not ready.
 const WAITING_BYTES_MAX: usize = 64 << 10;
@@ -107,7 +107,7 @@ impl Wanted {
         let software = software.map_err(|fault| format!("software: {fault}\n"))?;
         let named = |word: &String| {
             let found = ClientState::ALL.into_iter().find(|state| state.word() == word);
-            found.ok_or_else(|| "state: write rejecting, lagging, waiting or current\n".to_owned())
+            found.ok_or_else(|| "state: write rejecting, older, lagging, waiting or current\n".to_owned())
         };
         let state = self.state.as_ref().map(named).transpose()?;
         Ok((Whom { software, ..whom }, state))

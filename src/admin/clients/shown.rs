@@ -9,7 +9,7 @@ use crate::answers::{self, Client, ClientNode, Full, Locality, OfClient, Older};
 use crate::census::ClientState;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType};
-use crate::xds::{Condemned, printable};
+use crate::xds::printable;
 
 /// How many resources are named that a client waits for.
 const NAMED_MAX: usize = 5;
@@ -28,7 +28,11 @@ pub(super) fn line(state: ClientState, client: &ClientStream, servers: &Servers,
         let server = one.server.filter(|_| read.len() > 1);
         let server = server.and_then(|at| servers.get(&at));
         let server = server.map_or_else(String::new, |server| format!("@{server}"));
-        let older = if one.older.is_empty() { "" } else { "(older)" };
+        let older = if one.rejected.iter().any(|one| one.older.is_some()) {
+            "(older)"
+        } else {
+            ""
+        };
         format!("{}:{}{server}{older}", one.type_url.word(), one.status.word())
     });
     let types: Vec<String> = types.collect();
@@ -106,7 +110,8 @@ fn of_type(one: &ClientType, server: Option<String>, clock: WallClock, limit: Op
         last_accepted: time(one.accepted),
         unanswered_since: time(one.unanswered_since),
         rejections: one.objections.iter().map(|why| why.words().to_owned()).collect(),
-        older: one.older.iter().map(|one| older(one, clock)).collect(),
+        older: sent_older(one).map(|one| standing(one, clock)).collect(),
+        rejecting: rejecting(one).map(|one| standing(one, clock)).collect(),
         full: one.ready.map(|ready| full(one, ready, limit)),
     }
 }
@@ -135,15 +140,27 @@ fn full(one: &ClientType, ready: bool, limit: Option<usize>) -> Full {
     }
 }
 
-/// Returns what the client has in the place of something newer, and why.
-fn older(one: &Condemned, clock: WallClock) -> Older {
+/// What the client was sent older content of, because it rejects the current one and had nothing.
+fn sent_older(one: &ClientType) -> impl Iterator<Item = &ClientResource> {
+    one.rejected.iter().filter(|one| one.older.is_some())
+}
+
+/// What the client keeps as it was, because it rejects the current content.
+fn rejecting(one: &ClientType) -> impl Iterator<Item = &ClientResource> {
+    one.rejected.iter().filter(|one| one.older.is_none())
+}
+
+/// Returns what the client rejects of a name, and what it has in its place.
+fn standing(one: &ClientResource, clock: WallClock) -> Older {
+    let version = one.resource.as_ref().map(|content| content.version().to_string());
+    let words = one.objection.as_ref().map_or("", |why| why.words());
     Older {
-        name: one.name().as_str().to_owned(),
-        version: one.version.to_string(),
-        served: one.stands_in.version().to_string(),
-        why: one.why(),
-        since: clock.time(one.since),
-        words: one.objection.words().to_owned(),
+        name: one.name.as_str().to_owned(),
+        version: version.unwrap_or_default(),
+        served: one.older.map(|older| older.to_string()).unwrap_or_default(),
+        why: format!("it rejects the current content: {words}"),
+        since: one.since.map(|since| clock.time(since)).unwrap_or_default(),
+        words: words.to_owned(),
     }
 }
 

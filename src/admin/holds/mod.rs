@@ -1,12 +1,12 @@
-//! `/holds`: the removals that are not passed on, the contents that are condemned, and orders for both.
+//! `/holds`: the removals that are not passed on, the older contents that clients use, and orders for both.
 //!
 //! Owns the path, and what others show of holds. What is held is decided elsewhere.
 
 mod holding;
+mod older;
 mod orders;
 mod outcome;
 mod shown;
-mod verdicts;
 
 use std::collections::BTreeMap;
 
@@ -36,13 +36,13 @@ pub(super) async fn answer(State(shown): State<Shown>, asked: Asked) -> Response
         Ok(turn) => turn,
         Err(busy) => return forms::busy(busy),
     };
-    let (holds, verdicts) = (holding::all(&shown), verdicts::all(&shown));
+    let (holds, older) = (holding::all(&shown), older::all(&shown));
     match form {
         Format::Text => {
             let declared = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-            (declared, shown::text(&holds, &verdicts).await).into_response()
+            (declared, shown::text(&holds, &older).await).into_response()
         }
-        Format::Json => forms::json(&shown::json(&holds, &verdicts).await),
+        Format::Json => forms::json(&shown::json(&holds, &older).await),
     }
 }
 

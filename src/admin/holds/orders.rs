@@ -15,9 +15,9 @@ use serde::Deserialize;
 use super::super::Shown;
 use super::super::forms::bad;
 use super::holding;
+use super::older;
 use super::outcome::Outcome;
 use super::shown::counted;
-use super::verdicts;
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::config;
@@ -76,15 +76,15 @@ async fn give(
         Err(why) => return bad(why),
     };
     let concerned = concerned(shown, &target);
-    let mut verdicts = verdicts::all(shown);
-    verdicts.retain(|verdict| action == HoldAction::Release && verdict.is_meant(&target));
-    if !verdicts.is_empty() {
-        verdicts.iter().for_each(verdicts::Verdict::release);
-        tracing::warn!(target, reason, "an order for condemned content");
+    let mut older = older::all(shown);
+    older.retain(|one| action == HoldAction::Release && one.is_meant(&target));
+    if !older.is_empty() {
+        older.iter().for_each(older::InUse::release);
+        tracing::warn!(target, reason, "an order for older content");
     }
-    if concerned.is_empty() && !verdicts.is_empty() {
-        let contents = counted(verdicts.len(), "content");
-        return format!("{contents} condemned no more: everybody is served what the control plane says\n")
+    if concerned.is_empty() && !older.is_empty() {
+        let contents = counted(older.len(), "older content");
+        return format!("{contents} released: no further client is sent it, and what it names is not kept\n")
             .into_response();
     }
     if concerned.is_empty() {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::holding::{Holding, Summary};
-use super::verdicts::Verdict;
+use super::older::InUse;
 use crate::clock::WallClock;
 use crate::xds::{HeldRemoval, Hold, HoldReason, Name, Referrer, printable};
 
@@ -18,25 +18,25 @@ const LISTED_MAX: usize = 1000;
 const SHOWN_MAX: usize = 10;
 
 /// Returns the holds as JSON.
-pub(super) async fn json(holds: &[Holding], verdicts: &[Verdict]) -> Value {
+pub(super) async fn json(holds: &[Holding], older: &[InUse]) -> Value {
     let (clock, mut listed) = (WallClock::read(), Vec::new());
     for found in holds {
         listed.push(json_of(found, &found.summary().await, clock));
     }
-    let verdicts: Vec<Value> = verdicts.iter().map(|one| one.json(clock)).collect();
-    json!({ "holds": listed, "verdicts": verdicts })
+    let older: Vec<Value> = older.iter().map(|one| one.json(clock)).collect();
+    json!({ "holds": listed, "older": older })
 }
 
 /// Returns the holds as text.
-pub(super) async fn text(holds: &[Holding], verdicts: &[Verdict]) -> String {
+pub(super) async fn text(holds: &[Holding], older: &[InUse]) -> String {
     let (clock, mut text) = (WallClock::read(), String::new());
-    if holds.is_empty() && verdicts.is_empty() {
+    if holds.is_empty() && older.is_empty() {
         text.push_str("nothing is held\n");
     }
     for found in holds {
         text.push_str(&text_of(found, &found.summary().await, clock));
     }
-    verdicts.iter().for_each(|one| text.push_str(&one.text(clock)));
+    older.iter().for_each(|one| text.push_str(&one.text(clock)));
     text
 }
 

@@ -1,11 +1,9 @@
 //! `/nacks`: what clients have rejected and not accepted since: each content once for each reason, and beside it what was there
 //! before.
 //!
-//! Owns the form, and what counts as the same rejection. The streams themselves say what they have rejected.
+//! Owns the form, and what counts as the same rejection. The views know who rejects what: nobody is asked.
 
-mod condemned;
-
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,13 +15,13 @@ use serde_json::json;
 use tokio::task::yield_now;
 
 use super::{Shown, forms};
-use crate::answers::{Before, Nacks, Rejected, Rejecter};
-use crate::cache::{EarlierContent, View};
+use crate::answers::{self, Before, Nacks, Rejected};
+use crate::cache::Rejecter;
 use crate::census::ClientStatus;
-use crate::classes::{Class, UserAgent};
+use crate::classes::UserAgent;
 use crate::clock::WallClock;
-use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Question, Whom};
-use crate::xds::{Name, Objection, Resource, TypeUrl, Version};
+use crate::inquiry::Whom;
+use crate::xds::{Known, Name, Refusal, Resource, Slot, TypeUrl, Version};
 
 /// How many clients are named of each rejection.
 const NAMED_MAX: usize = 10;
@@ -50,29 +48,22 @@ type Key = (String, String, Option<String>, String);
 #[derive(Default)]
 struct Rejection {
     clients: usize,
-    some: Vec<Rejecter>,
+    some: Vec<answers::Rejecter>,
     /// How many clients by their software and its version.
     software: BTreeMap<String, usize>,
     /// When the first response with it was sent that was rejected so.
     since: Option<Instant>,
-    /// What is rejected, and the class of one of the clients.
+    /// What is rejected.
     about: Option<About>,
-    /// The software for which it is condemned.
-    condemned: Vec<String>,
+    /// What one of the clients has instead.
+    before: Option<Arc<Resource>>,
+    /// When a control plane was told last.
+    reported: Option<Instant>,
+    /// How many of the clients were sent older content in its place.
+    older: usize,
 }
 
-type About = (TypeUrl, Arc<Resource>, Arc<Class>);
-
-/// What was there before, type by type: a view is asked once for each type, because its changes wait meanwhile.
-struct Past {
-    views: Vec<Arc<View>>,
-    known: HashMap<(Arc<Class>, TypeUrl), Gone>,
-}
-
-/// Where a content comes from: the views of its class.
-fn views_of<'a>(views: &'a [Arc<View>], class: &'a Class) -> impl Iterator<Item = &'a Arc<View>> {
-    views.iter().filter(move |view| view.class() == class)
-}
+type About = (TypeUrl, Arc<Resource>);
 
 pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
     let Ok(Query(wanted)) = wanted else {
@@ -87,32 +78,36 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
         Err(busy) => return forms::busy(busy),
     };
     let clock = WallClock::read();
-    let mut round = shown.status.census().ask(Question {
-        whom: whom.clone(),
-        depth: Depth::Rejections,
-    });
+    let views = shown.status.census().views();
     let mut found: BTreeMap<Key, Rejection> = BTreeMap::new();
     let mut left_out = 0_usize;
-    while let Some(stream) = round.next().await {
-        for (key, one, resource) in rejections(&stream).filter(|(key, ..)| wanted.has(key, &whom)) {
-            if found.len() >= SHOWN_MAX && !found.contains_key(&key) {
-                left_out += 1;
-                continue;
+    for view in &views {
+        let cut = view.cut();
+        for of_name in view.rejected().names() {
+            for (one, reported) in view.rejected().of(&of_name) {
+                let (type_url, name) = &of_name;
+                let Some(refusal) = &one.stance.rejects else { continue };
+                let content = (name.as_ref()).and_then(|name| current(cut.slot(type_url)?, name, refusal.version?));
+                let key = key(type_url, name.as_ref(), refusal);
+                // What has changed since is on its way to the client.
+                if (name.is_some() && content.is_none()) || !wanted.has(&key, &whom) {
+                    continue;
+                }
+                if found.len() >= SHOWN_MAX && !found.contains_key(&key) {
+                    left_out += 1;
+                    continue;
+                }
+                let about = content.map(|content| (type_url.clone(), content.clone()));
+                found.entry(key).or_default().add(&one, refusal, about, reported);
             }
-            found.entry(key).or_default().add(&stream, one, resource);
+            // There may be very many.
+            yield_now().await;
         }
-        // A stream may have rejected very much, and so may very many.
-        yield_now().await;
     }
-    let views = shown.status.census().views();
-    condemned::add(&mut found, &views, &wanted, &whom);
-    let mut past = Past::new(views);
     let contents = wanted.name.as_ref().map(|_| &shown.status);
     let mut rejections = Vec::new();
     for (key, rejection) in found {
-        let before = rejection.about.as_ref().and_then(|about| past.before(about));
-        let reported = rejection.about.as_ref().and_then(|about| past.reported(about));
-        rejections.push(rejection.answer(key, (before, reported), contents, clock));
+        rejections.push(rejection.answer(key, contents, clock));
         if rejections.len().is_multiple_of(WRITTEN_AT_ONCE) {
             yield_now().await;
         }
@@ -120,20 +115,25 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     forms::json(&json!(Nacks {
         rejections,
         left_out,
-        unanswered: round.late(),
+        unanswered: 0,
     }))
 }
 
-fn rejections(stream: &ClientStream) -> impl Iterator<Item = (Key, &ClientType, &ClientResource)> {
-    stream.types.iter().flat_map(|one| {
-        one.resources.iter().map(move |resource| {
-            let version = resource.resource.as_ref().map(|content| content.version().to_string());
-            let words = resource.objection.as_ref().map(|why| why.words().to_owned());
-            let name = resource.name.as_str().to_owned();
-            let type_url = one.type_url.full_name().to_owned();
-            ((type_url, name, version, words.unwrap_or_default()), one, resource)
-        })
-    })
+/// Returns the current content of a name, if it has this version.
+fn current<'a>(slot: &'a Slot, name: &Name, version: Version) -> Option<&'a Arc<Resource>> {
+    let mut known = slot
+        .halves()
+        .filter_map(|state| state.entries().get(name).and_then(Known::resource));
+    known.find(|found| found.version() == version)
+}
+
+fn key(type_url: &TypeUrl, name: Option<&Name>, refusal: &Refusal) -> Key {
+    (
+        type_url.full_name().to_owned(),
+        name.map(|name| name.as_str().to_owned()).unwrap_or_default(),
+        refusal.version.map(|version| version.to_string()),
+        refusal.objection.words().to_owned(),
+    )
 }
 
 fn software(user_agent: &UserAgent) -> String {
@@ -154,73 +154,36 @@ impl Wanted {
     }
 }
 
-/// What was there before, by the name and the version of what replaced it.
-type Gone = HashMap<(Name, Version), EarlierContent>;
-
-impl Past {
-    fn new(views: Vec<Arc<View>>) -> Self {
-        let known = HashMap::new();
-        Self { views, known }
-    }
-
-    /// Returns what was there before a content, if it is still known.
-    fn before(&mut self, (type_url, content, class): &About) -> Option<EarlierContent> {
-        let known = self.known.entry((class.clone(), type_url.clone()));
-        let known = known.or_insert_with(|| {
-            let views = views_of(&self.views, class);
-            views.flat_map(|view| view.head().replaced(type_url)).collect()
-        });
-        known.get(&(content.name().clone(), content.version())).cloned()
-    }
-
-    /// Returns when a control plane was told last that clients reject a content.
-    fn reported(&self, (type_url, content, class): &About) -> Option<Instant> {
-        let told = views_of(&self.views, class).map(|view| {
-            view.verdicts()
-                .rejected()
-                .reported(type_url, content.name(), content.version())
-        });
-        told.max().flatten()
-    }
-}
-
 impl Rejection {
-    fn add(&mut self, stream: &ClientStream, one: &ClientType, resource: &ClientResource) {
+    fn add(&mut self, one: &Rejecter, refusal: &Refusal, about: Option<About>, reported: Option<Instant>) {
         self.clients += 1;
-        let said = resource.objection.as_ref().map(Objection::since);
-        let received = resource.resource.as_ref().map(|content| content.received());
-        // The same words may have been said of what was there before.
-        let since = said.max(received);
-        self.since = self.since.into_iter().chain(since).min();
-        if self.about.is_none()
-            && let Some(content) = &resource.resource
-        {
-            self.about = Some((one.type_url.clone(), content.clone(), stream.node.class.clone()));
+        self.reported = self.reported.max(reported);
+        self.older += usize::from(one.stance.holds.is_older());
+        self.since = self.since.into_iter().chain([refusal.since]).min();
+        if self.about.is_none() {
+            self.about = about;
         }
-        *self.software.entry(software(&stream.node.user_agent)).or_default() += 1;
+        if self.before.is_none() {
+            self.before = one.stance.holds.content().cloned();
+        }
+        *self.software.entry(software(&one.node.user_agent)).or_default() += 1;
         if self.some.len() < NAMED_MAX {
-            self.some.push(Rejecter {
-                stream: stream.number.to_string(),
-                node: stream.node.id.to_string(),
+            self.some.push(answers::Rejecter {
+                stream: one.stream.to_string(),
+                node: one.node.id.to_string(),
             });
         }
     }
 
     /// Returns the rejection as it is shown: with contents, if there is somebody who decodes them.
-    fn answer(
-        self,
-        key: Key,
-        (before, reported): (Option<EarlierContent>, Option<Instant>),
-        contents: Option<&ClientStatus>,
-        clock: WallClock,
-    ) -> Rejected {
+    fn answer(self, key: Key, contents: Option<&ClientStatus>, clock: WallClock) -> Rejected {
         let (type_url, name, version, words) = key;
         let about = self.about.as_ref().zip(contents);
-        let content = about.map(|((type_url, content, _), shown)| shown.content(type_url, content));
-        let before = before.map(|before| {
-            let content = about.map(|((type_url, ..), shown)| shown.body(type_url, &before.body));
+        let content = about.map(|((type_url, content), shown)| shown.content(type_url, content));
+        let before = self.before.as_ref().map(|before| {
+            let content = about.map(|((type_url, _), shown)| shown.content(type_url, before));
             Before {
-                version: before.version.to_string(),
+                version: before.version().to_string(),
                 content: content.unwrap_or_default(),
             }
         });
@@ -235,8 +198,8 @@ impl Rejection {
             some: self.some,
             software: self.software,
             since: self.since.map(|since| clock.time(since)),
-            reported: reported.map(|at| clock.time(at)),
-            condemned: self.condemned,
+            reported: self.reported.map(|at| clock.time(at)),
+            older: self.older,
         }
     }
 }

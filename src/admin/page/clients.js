@@ -31,11 +31,12 @@ const NUMBER = /^\d+\.\d+$/;
 /** What a stream as a whole does, in words for the reader; the worst first. */
 const STATES = {
   rejecting: "rejects something",
+  older: "was sent older content",
   lagging: "does not answer",
   waiting: "waits for an answer",
   current: "up to date",
 };
-const STATE_TONES = { rejecting: "wrong", lagging: "busy", waiting: "busy", current: "well" };
+const STATE_TONES = { rejecting: "wrong", older: "wrong", lagging: "busy", waiting: "busy", current: "well" };
 
 /** `wanted` are a part of a node's id, a state, and a part of a software's name. */
 export function open(place, live, [text = "", wantedState = "", wantedSoftware = ""]) {
@@ -215,19 +216,21 @@ function waiting(types) {
   return `It waits for ${parts.join("; ")}.`;
 }
 
-/** Says why a client has older content than the control plane says. */
-function olderOf(type, { name, version: number, why, words }) {
+/** Says of which name a client rejects the current content, since when, and what it has instead. */
+function rejectedOf(type, { name, version: number, served, since: begun, words }) {
   const compare = `#rejection/${encodeURIComponent(typeWord(type))}/${number}/${encodeURIComponent(name)}`;
   return h(
     "div",
-    { "data-key": `older ${name}` },
+    { "data-key": `rejected ${name}` },
     h(
       "p",
       { class: "problem" },
-      "It is served older content of ",
+      "It rejects ",
       h("span", { class: "name" }, name),
-      `: ${why}. `,
-      h("a", { href: compare }, "What they reject"),
+      " since ",
+      since(begun),
+      served ? ", had nothing, and was sent older content. " : ", and keeps what it had. ",
+      h("a", { href: compare }, "What it rejects"),
     ),
     said({ key: `${name} ${words}`, words: readable(words), short: last(words) }),
   );
@@ -263,8 +266,9 @@ function typeOf(stream, type, one, limit) {
     [kind(type), " ", state(one.status)],
     h("span", { class: "quiet" }, `asks for ${asks || "nothing"}`),
     one.unanswered_since && h("p", { class: "problem" }, "It owes an answer since ", since(one.unanswered_since), "."),
-    one.rejections.map((words) => said({ key: words, words: readable(words), short: last(words) })),
-    (one.older ?? []).map((older) => olderOf(type, older)),
+    (one.rejecting ?? []).length + (one.older ?? []).length === 0 &&
+      one.rejections.map((words) => said({ key: words, words: readable(words), short: last(words) })),
+    [...(one.older ?? []), ...(one.rejecting ?? [])].map((rejected) => rejectedOf(type, rejected)),
     rows.length > 0
       ? table(
           `Resources of type ${typeWord(type)}`,

@@ -238,13 +238,14 @@ function upToDate(standings, rejected) {
   if (standings === null) {
     return figure("Up to date", "–", " ");
   }
-  const { streams, up_to_date: current, rejecting, lagging, waiting, away } = standings;
+  const { streams, up_to_date: current, rejecting, older, lagging, waiting, away } = standings;
   const clients = count(streams + away);
-  if (rejected !== null && rejected.length > 0 !== rejecting > 0) {
-    return figure("Up to date", `${count(current)} of ${clients}`, "as counted some seconds ago", rejecting > 0 ? "wrong" : null);
+  if (rejected !== null && rejected.length > 0 !== rejecting + older > 0) {
+    return figure("Up to date", `${count(current)} of ${clients}`, "as counted some seconds ago", rejecting + older > 0 ? "wrong" : null);
   }
   const parts = [
     [rejecting, "rejects something", "reject something"],
+    [older, "was sent older content", "were sent older content"],
     [lagging, "has not answered for over 10 s", "have not answered for over 10 s"],
     [waiting + away, "waits for over 10 s", "wait for over 10 s"],
   ].filter(([number]) => number > 0);

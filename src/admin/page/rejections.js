@@ -11,7 +11,7 @@ const NAMES_MAX = 100;
 // Protobuf begins its texts in one of many ways, so that nobody depends on them.
 const SCATTERED = /^goo\.gle\/debug\w*\s*/;
 
-/** Returns rejections for equal reasons as one: {key, type, words, short, resources, clients, software, since, reported, condemned}. */
+/** Returns rejections for equal reasons as one: {key, type, words, short, resources, clients, software, since, reported, older}. */
 export function grouped(rejections) {
   const groups = Map.groupBy(rejections, (one) => `${one.type} ${one.rejection.replace(SCATTERED, "")}`);
   const all = [...groups].map(([reason, resources]) => {
@@ -39,7 +39,7 @@ export function grouped(rejections) {
           .map((one) => one.since)
           .filter(Boolean)
           .sort()[0] ?? null,
-      condemned: [...new Set(resources.flatMap((one) => one.condemned ?? []))].sort(),
+      older: Math.max(0, ...resources.map((one) => one.older ?? 0)),
       reported:
         resources
           .map((one) => one.reported)
@@ -177,12 +177,12 @@ function groupOf(group) {
       ),
       h("div", null, h("dt", null, "Clients"), h("dd", null, who(group))),
       h("div", null, h("dt", null, "Software"), h("dd", null, Object.keys(group.software).join(", "))),
-      group.condemned.length > 0 &&
+      group.older > 0 &&
         h(
           "div",
           null,
-          h("dt", null, "Newcomers"),
-          h("dd", null, `${group.condemned.join(", ")}: they are served what was accepted before`),
+          h("dt", null, "Older content"),
+          h("dd", null, many(group.older, "client had nothing, and was sent it", "clients had nothing, and were sent it")),
         ),
     ),
     rejectedTable(group, likely, `Rejected, ${typeWord(group.type)}`),

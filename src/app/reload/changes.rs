@@ -59,7 +59,6 @@ impl Changes {
             limits,
             timers,
             guard,
-            verdict_after,
             chunk,
             transport_v2,
             anonymous,
@@ -93,7 +92,6 @@ impl Changes {
         changes.limits(limits, &new.limits);
         changes.timers(timers, &new.timers);
         changes.compare("guard", Now, guard, &new.guard, false);
-        changes.compare("verdicts", Now, verdict_after, &new.verdict_after, true);
         changes.compare("chunk", Now, chunk, &new.chunk, false);
         changes.compare("transport_v2", Restart, transport_v2, &new.transport_v2, true);
         changes.compare("anonymous", Next, anonymous, &new.anonymous, true);

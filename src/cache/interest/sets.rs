@@ -6,15 +6,15 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::bell::Bell;
 use super::members::Members;
+use super::seated::Seated;
 use super::set::Set;
 use super::slab::Slab;
 use crate::claims::Claims;
+use classes::Node;
 use xds::TypeUrl;
 
 /// All sessions of one view, and what they lease.
@@ -31,61 +31,6 @@ struct Tables {
     groups: Slab<Group>,
     /// The sets that other sessions may share, by hash: their content does not change while they are here.
     listed: HashMap<u64, u32>,
-}
-
-/// One session.
-#[derive(Default)]
-pub(crate) struct Seated {
-    pub(crate) bell: Bell,
-    /// The owner of what the session reads here; `None`: what has no owner.
-    owner: Option<Arc<str>>,
-    /// Those of its connection.
-    claims: Arc<Claims>,
-    /// Whether it reads another view, and waits here for a reason to read this one.
-    watches: AtomicBool,
-    /// Whether its session has seats at the views of other servers as well.
-    compares: AtomicBool,
-    /// Locked while the session's leases change; locked before everything else, and never two at once.
-    pub(crate) review: Mutex<Review>,
-}
-
-impl Seated {
-    pub(crate) fn owner(&self) -> Option<&str> {
-        self.owner.as_deref()
-    }
-
-    /// What its connection takes of the limits.
-    pub(crate) const fn claims(&self) -> &Arc<Claims> {
-        &self.claims
-    }
-
-    /// Whether its session reads another view.
-    pub(crate) fn watches(&self) -> bool {
-        self.watches.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether that is a change.
-    pub(crate) fn watch(&self, watches: bool) -> bool {
-        self.watches.swap(watches, Ordering::Relaxed) != watches
-    }
-
-    /// Whether its session must be told of each change of the state of this view's server.
-    pub(crate) fn compares(&self) -> bool {
-        self.compares.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn compare(&self, compares: bool) {
-        self.compares.store(compares, Ordering::Relaxed);
-    }
-}
-
-/// Whether a session has changed what it leases.
-#[derive(Debug, Default)]
-pub(crate) struct Review {
-    /// Whether it has changed anything since it was last looked at.
-    pub(crate) changed: bool,
-    /// Whether it is in the list of sessions to look at.
-    pub(crate) noted: bool,
 }
 
 struct Occupant {
@@ -116,12 +61,13 @@ pub(crate) enum Own {
 }
 
 impl Sets {
-    pub(crate) fn enter(&self, owner: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
-        let seated = Arc::new(Seated {
-            owner,
-            claims,
-            ..Seated::default()
-        });
+    pub(crate) fn enter(
+        &self,
+        owner: Option<Arc<str>>,
+        claims: Arc<Claims>,
+        node: Option<Arc<Node>>,
+    ) -> (u32, Arc<Seated>) {
+        let seated = Arc::new(Seated::new(owner, claims, node));
         let place = Occupant {
             seated: seated.clone(),
             has: Vec::new(),
@@ -135,7 +81,7 @@ impl Sets {
         let Some(Occupant { seated, has }) = tables.places.remove(seat) else {
             return Vec::new();
         };
-        let left = has.iter().filter_map(|has| tables.part(has, &seated.claims));
+        let left = has.iter().filter_map(|has| tables.part(has, seated.claims()));
         left.collect()
     }
 
@@ -236,7 +182,7 @@ impl Tables {
             return;
         };
         if group.members.len() == 0 {
-            place.seated.claims.add(group.set.claimed());
+            place.seated.claims().add(group.set.claimed());
         }
         place.has.reserve_exact(1);
         place.has.push(Membership {
@@ -250,7 +196,7 @@ impl Tables {
         let Occupant { seated, has } = self.places.get_mut(seat)?;
         let at = has.iter().position(|has| has.type_url == *type_url)?;
         let (seated, has) = (seated.clone(), has.swap_remove(at));
-        self.part(&has, &seated.claims)
+        self.part(&has, seated.claims())
     }
 
     /// Removes a member, with its claims. Returns the set if that was the last one; it keeps its number until it is dissolved.
@@ -262,7 +208,7 @@ impl Tables {
             let next = group.members.iter().next().and_then(|next| self.places.get(next));
             claims.subtract(group.set.claimed());
             next.into_iter()
-                .for_each(|next| next.seated.claims.add(group.set.claimed()));
+                .for_each(|next| next.seated.claims().add(group.set.claimed()));
         }
         if left.is_some() {
             self.unlist(has.set);
@@ -362,7 +308,7 @@ impl Reading<'_> {
 
     /// The claims of the connection to which those of a set belong.
     pub(super) fn claims(&self, set: u32) -> Option<&Claims> {
-        self.members(set).next().map(|seated| &*seated.claims)
+        self.members(set).next().map(|seated| &**seated.claims())
     }
 
     /// A set is the first now that waits for a lease.

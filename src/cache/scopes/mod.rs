@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::claims::{Claims, is_fair};
-use super::docket::Docket;
 use super::loops::Loops;
 use super::node_ids::NodeIds;
 use super::notices::Notices;
@@ -41,7 +40,6 @@ pub struct Scopes {
     generation: AtomicU64,
     views: Mutex<Views>,
     vacancy: Arc<Vacancy>,
-    docket: Arc<Docket>,
     loops: Arc<Loops>,
     news: Notify,
     connections: AtomicU64,
@@ -86,7 +84,6 @@ impl Scopes {
                 created: Vec::new(),
             }),
             vacancy: Arc::default(),
-            docket: Arc::default(),
             loops: Arc::default(),
             news: Notify::new(),
             connections: AtomicU64::new(1),
@@ -106,12 +103,6 @@ impl Scopes {
             view.set_guard(guards.of(self.rule(view.class())));
         }
         self.guards.store(Arc::new(guards));
-    }
-
-    /// The views in which clients have rejected something, and when content is condemned.
-    #[must_use]
-    pub const fn docket(&self) -> &Arc<Docket> {
-        &self.docket
     }
 
     /// Returns the position of the rule of a class; `None` if it has none, or if the rule is not in effect any more.
@@ -217,7 +208,7 @@ impl Scopes {
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
-            let seat = Seat::new(open.view.clone(), owner.cloned(), claims.clone());
+            let seat = Seat::new(open.view.clone(), owner.cloned(), claims.clone(), Some(node.clone()));
             seat.come_through(node.marks.as_ref());
             let first = open.first.clone();
             drop(views);
@@ -239,13 +230,13 @@ impl Scopes {
             wake_on_failure,
             key.0.clone(),
             views.settings,
-            (self.vacancy.clone(), self.docket.clone(), self.loops.clone()),
+            (self.vacancy.clone(), self.loops.clone()),
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
         if let Some(left) = views.left(&key, owner.map(|of| &**of)) {
             view.note_elsewhere(left);
         }
-        let seat = Seat::new(view.clone(), owner.cloned(), claims.clone());
+        let seat = Seat::new(view.clone(), owner.cloned(), claims.clone(), Some(node.clone()));
         seat.come_through(node.marks.as_ref());
         views.created.push(view.clone());
         let open = Open {
@@ -345,6 +336,14 @@ impl Scopes {
             .wait(views.iter().map(|view| view.demand().waiting_types()).sum());
         for view in views {
             view.settle();
+            for (type_url, content) in view.expire_older(now) {
+                tracing::warn!(
+                    class = ?view.class(), r#type = %type_url, name = %content.name(), version = %content.version(),
+                    clients = view.rejected().users(&type_url, content.name(), content.version()),
+                    "for an hour clients have used older content because they reject what the control plane says; what it names is not \
+                     kept for them any more"
+                );
+            }
             if view.relieve() {
                 tracing::warn!(
                     class = ?view.class(),

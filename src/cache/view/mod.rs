@@ -10,10 +10,12 @@ mod guarded;
 mod head;
 mod mailbox;
 mod neighbours;
+mod older;
 mod pressure;
 mod publishing;
+mod rejected;
 mod seat;
-mod verdicts;
+mod tally;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,21 +23,20 @@ use std::time::{Duration, Instant};
 pub use asked::Respondents;
 pub use demand::Demand;
 pub use guarded::Guarded;
-pub use head::{EarlierContent, Head, Knowledge};
+pub use head::{Head, Knowledge};
 pub use mailbox::{Mailbox, WordsQuestion};
 pub use neighbours::Neighbours;
 use pressure::Pressure;
 pub use pressure::Summary;
+pub use rejected::{Rejected, Rejecter, Used};
 pub use seat::Seat;
-pub use verdicts::{Rejected, Verdicts};
 
-use crate::docket::Docket;
 use crate::loops::Loops;
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
-use classes::Class;
+use classes::{Class, Node};
 use inquiry::Question;
-use xds::{Condemned, Cut, GuardSettings, Target, TypeUrl, Want};
+use xds::{Cut, GuardSettings, Name, Rejection, Resource, Slot, Target, TypeUrl, Version, Want};
 
 /// One view.
 ///
@@ -50,7 +51,7 @@ pub struct View {
     demand: Demand,
     mailbox: Mailbox,
     loops: Arc<Loops>,
-    verdicts: Verdicts,
+    rejected: Rejected,
     guarded: Guarded,
     neighbours: Neighbours,
     pressure: Pressure,
@@ -65,6 +66,8 @@ pub struct ViewSettings {
     pub names_per_view: usize,
     /// The most bytes of old content that sessions may keep in memory (`limits.pinned_bytes_per_view`); 0: no bound.
     pub pinned_bytes_per_view: usize,
+    /// The most bytes of older content that is kept for clients which reject the current one (`limits.history_bytes`).
+    pub history_bytes: usize,
 }
 
 impl View {
@@ -76,7 +79,7 @@ impl View {
             WakeOnFailure::Nobody,
             class,
             settings,
-            (Arc::default(), Arc::default(), Arc::default()),
+            (Arc::default(), Arc::default()),
         )
     }
 
@@ -86,7 +89,7 @@ impl View {
         wake_on_failure: WakeOnFailure,
         class: Class,
         settings: ViewSettings,
-        (vacancy, docket, loops): (Arc<Vacancy>, Arc<Docket>, Arc<Loops>),
+        (vacancy, loops): (Arc<Vacancy>, Arc<Loops>),
     ) -> Arc<Self> {
         Arc::new(Self {
             class,
@@ -95,7 +98,7 @@ impl View {
             demand: Demand::new(settings, vacancy),
             mailbox: Mailbox::default(),
             loops,
-            verdicts: Verdicts::new(docket),
+            rejected: Rejected::new(settings),
             guarded: Guarded::default(),
             neighbours: Neighbours::new(wake_on_failure),
             pressure: Pressure::new(settings),
@@ -106,6 +109,7 @@ impl View {
     pub(crate) fn set(&self, settings: ViewSettings) {
         self.demand.set(settings);
         self.pressure.set(settings);
+        self.rejected.set(settings);
     }
 
     /// Replaces the settings by which removals are held, and wakes the writer if they are others.
@@ -145,10 +149,10 @@ impl View {
         &self.mailbox
     }
 
-    /// What clients reject of it, and what is condemned because of that.
+    /// What clients reject of it.
     #[must_use]
-    pub const fn verdicts(&self) -> &Verdicts {
-        &self.verdicts
+    pub const fn rejected(&self) -> &Rejected {
+        &self.rejected
     }
 
     /// How its removals are held.
@@ -221,12 +225,9 @@ impl View {
         self.demand.leases().unanswered_of(target, &self.cut())
     }
 
-    /// A session of this view reads that one, of another server. What is condemned there is condemned here too.
-    pub fn note_elsewhere(self: &Arc<Self>, other: &Arc<Self>) {
+    /// A session of this view reads that one, of another server.
+    pub fn note_elsewhere(&self, other: &Arc<Self>) {
         self.neighbours.note_elsewhere(other);
-        if !other.head.condemned().is_empty() {
-            self.verdicts.docket().add(self);
-        }
     }
 
     /// Returns what sessions of this view are served by the view of another server, if any read that, and whether all do.
@@ -257,41 +258,68 @@ impl View {
         Respondents::at(self, self.demand.concerned(question))
     }
 
-    /// Returns the sessions whose clients have rejected something of this type since the last call.
-    #[must_use]
-    pub fn take_rejecting(self: &Arc<Self>, type_url: &TypeUrl) -> Respondents {
-        Respondents::at(self, self.verdicts.rejected().take_rejecting(type_url))
-    }
-
     /// A client has rejected something of this type.
-    pub fn note_rejection(self: &Arc<Self>, type_url: &TypeUrl) {
-        if self.verdicts.rejected().note(type_url) {
+    pub fn note_rejection(&self, type_url: &TypeUrl) {
+        if self.rejected.note(type_url) {
             self.mailbox.wake();
         }
-        if self.verdicts.reject(type_url) {
-            self.verdicts.docket().add(self);
-        }
     }
 
-    /// A person wants this to be condemned no more.
-    pub fn release_condemned(self: &Arc<Self>, one: Arc<Condemned>) {
-        self.verdicts.release(one);
-        self.verdicts.docket().add(self);
+    /// Returns what clients reject of a type, as the control plane is told.
+    #[must_use]
+    pub fn rejections(&self, type_url: &TypeUrl) -> Vec<Rejection> {
+        let nodes = self.demand.nodes_of(type_url);
+        self.rejected.told(&self.class, &self.cut(), type_url, &nodes)
     }
 
-    /// Stores what an earlier run knew. It is not served before somebody wants it, and what it has condemned stays so: nobody is served
-    /// that before it is judged again.
-    pub fn set_restored(self: &Arc<Self>, restored: Cut) {
-        let class = Arc::new(self.class().clone());
-        let own = restored.condemned().iter().map(|one| Arc::new(one.in_class(&class)));
-        let condemned: Vec<_> = own.collect();
-        let since = condemned.iter().map(|one| one.since).max();
-        self.head.set_restored(restored.with_condemned(condemned.clone()));
-        if let Some(since) = since {
-            if self.verdicts.docket().settings().after > 0 {
-                drop(self.publish_condemned(condemned, Vec::new(), since));
+    /// Returns the older contents of a name that may be sent to a client in the place of what it rejects, the first one first.
+    #[must_use]
+    pub fn older(&self, type_url: &TypeUrl, name: &Name, node: &Node, now: Instant) -> Vec<Arc<Resource>> {
+        let cut = self.cut();
+        let is_current = |version: Version| {
+            let halves = cut.slot(type_url).into_iter().flat_map(Slot::halves);
+            let mut known = halves.filter_map(|state| state.resource(name));
+            known.any(|current| current.version() == version)
+        };
+        let accepted = self.head.accepted(type_url, name, now.checked_sub(older::KEPT));
+        let key = (type_url.clone(), name.clone());
+        self.rejected
+            .older(&key, 1 << node.user_agent.number(), accepted, is_current)
+    }
+
+    /// A person wants a name to have no older content any more: neither for those who use it, nor for those who come. Returns whether it had.
+    pub fn release_older(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        let released = self.rejected.release(type_url, name);
+        self.publish_older();
+        released
+    }
+
+    /// Time has passed. Returns the older contents that clients still use, and that do not keep what they name any more.
+    #[must_use]
+    pub fn expire_older(&self, now: Instant) -> Vec<(TypeUrl, Arc<Resource>)> {
+        let over = self.rejected.expire(now);
+        self.publish_older();
+        over
+    }
+
+    /// Returns all that a later run may begin with.
+    #[must_use]
+    pub fn knowledge(&self, now: Instant) -> Knowledge {
+        let mut older = self.rejected.all_older();
+        for one in self.head.all_accepted(now.checked_sub(older::KEPT)) {
+            let known =
+                |known: &xds::Older| known.name() == one.name() && known.content.version() == one.content.version();
+            if !older.iter().any(|other| other.type_url == one.type_url && known(other)) {
+                older.push(one);
             }
-            self.verdicts.docket().add(self);
         }
+        self.head.knowledge(older)
+    }
+
+    /// Stores what an earlier run knew. It is not served before somebody wants it. What clients went on using stays.
+    pub fn set_restored(&self, restored: Cut) {
+        self.rejected.restore(restored.older());
+        self.head.set_restored(restored.with_older(Vec::new()));
+        self.publish_older();
     }
 }

@@ -119,6 +119,7 @@ mod tests {
         let settings = ViewSettings {
             linger: Duration::ZERO,
             pinned_bytes_per_view: 0,
+            history_bytes: 16 << 20,
             names_per_view: 0,
         };
         let view = View::new(Class::default(), settings);

@@ -2,17 +2,12 @@
 //!
 //! Owns the order: the cut is replaced first, and then the sessions are woken that it concerns. Does not know what they read of it.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use super::View;
 use super::demand::Ring;
 use super::head::Pen;
-use super::verdicts::rings;
 use crate::interest::Woken;
 use crate::routes::WakeOnFailure;
-use classes::ClientKind;
-use xds::{Changes, Condemned, Cut, Hold, Name, ServerState, Slot};
+use xds::{Changes, Cut, Hold, Name, ServerState, Slot};
 
 impl View {
     /// The writer publishes changes. K-20: all of them become visible at once, and only then the sessions are woken: some at a
@@ -60,29 +55,20 @@ impl View {
         self.demand.nudge(|_| true);
     }
 
-    /// Publishes what is condemned, and the kinds that are told apart. The sessions that want any of it look again.
-    pub fn publish_condemned(
-        &self,
-        condemned: Vec<Arc<Condemned>>,
-        told_apart: Vec<ClientKind>,
-        now: Instant,
-    ) -> Woken {
+    /// Publishes the older contents that clients go on using, if they are others. Wakes the writer: removals may wait for what they name.
+    pub(super) fn publish_older(&self) {
         let pen = self.head.take_pen();
-        // Removals may wait for what stood in.
-        self.mailbox.wake();
-        let rings = rings(&self.head.condemned(), &condemned);
-        self.verdicts.set(&condemned, told_apart, now);
-        let cut = self.cut().with_condemned(condemned);
-        if rings.is_empty() {
-            pen.put(cut);
-            return Woken::new(Vec::new());
+        if let Some(older) = self.rejected.take_roots() {
+            pen.put(self.cut().with_older(older));
+            drop(pen);
+            self.mailbox.wake();
+            self.neighbours.wake_onlookers();
         }
-        self.finish(pen, cut, &rings)
     }
 
     fn publish_by(&self, changes: &[Changes], apply: fn(&Cut, &Changes) -> (Cut, Vec<Name>)) -> Woken {
         let mut pen = self.head.take_pen();
-        let kept = self.verdicts.docket().settings();
+        let kept = self.rejected.history_bytes();
         let before = self.cut();
         let mut newest = None;
         let mut rings = Vec::new();
@@ -125,9 +111,8 @@ impl View {
         if rings.is_empty() {
             return Woken::new(woken);
         }
-        let cut = pen.advance(cut);
+        pen.advance(cut);
         let generation = self.head.generation();
-        self.verdicts.renew(&cut);
         drop(pen);
         self.neighbours.wake_onlookers();
         for ring in rings {

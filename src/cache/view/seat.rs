@@ -3,19 +3,22 @@
 //! Owns the end of all its interest when it goes. Does not know what the session is told.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::View;
+use super::{Rejecter, View};
 use crate::interest::{Bell, Seated};
 use crate::{Claims, Full};
 use classes::{Marks, Node};
-use xds::{Condemned, Cut, TypeUrl, Want};
+use xds::{Name, TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
 pub struct Seat {
     view: Arc<View>,
     number: u32,
     seated: Arc<Seated>,
+    /// Whether the client has rejected anything.
+    tells: AtomicBool,
 }
 
 impl View {
@@ -28,15 +31,20 @@ impl View {
     /// Returns a seat for one more session on the connection with these claims.
     #[must_use]
     pub fn enter_by(self: &Arc<Self>, claims: &Arc<Claims>) -> Seat {
-        Seat::new(self.clone(), None, claims.clone())
+        Seat::new(self.clone(), None, claims.clone(), None)
     }
 }
 
 impl Seat {
-    pub(crate) fn new(view: Arc<View>, owner: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
-        let (number, seated) = view.demand.enter(owner, claims);
+    pub(crate) fn new(view: Arc<View>, owner: Option<Arc<str>>, claims: Arc<Claims>, node: Option<Arc<Node>>) -> Self {
+        let (number, seated) = view.demand.enter(owner, claims, node);
         view.neighbours.wake_onlookers();
-        Self { view, number, seated }
+        Self {
+            view,
+            number,
+            seated,
+            tells: AtomicBool::new(false),
+        }
     }
 
     /// The view.
@@ -45,40 +53,42 @@ impl Seat {
         &self.view
     }
 
-    /// Returns what the session of a client reads. `keeps` says whether the client was sent a content and needs no other in its place.
-    pub fn cut(&self, node: &Node, keeps: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
-        self.view.verdicts.cut_for(self.view.cut(), node, self.number, keeps)
-    }
-
-    /// Returns what is condemned for the client, unless it tries that.
-    #[must_use]
-    pub fn condemned(&self, node: &Node) -> Vec<Arc<Condemned>> {
-        self.view.verdicts.condemned_for(node, self.number)
-    }
-
     /// K-25: the client has come through these relays.
     pub fn come_through(&self, marks: Option<&Arc<Marks>>) {
         self.view.mailbox.come_through(self.number, marks);
     }
 
-    /// The session of a client begins.
-    pub fn come(&self, node: &Node, now: Instant) {
-        if self.view.verdicts.come(node, self.number, now) {
-            self.view.verdicts.docket().add(&self.view);
+    /// The client says where it stands with a name of which it has rejected something; without a name: it is a relay, and speaks for its
+    /// clients. `None`: it rejects nothing of it any more.
+    pub fn tell(&self, told: (&TypeUrl, Option<&Name>), rejecter: Option<Rejecter>, now: Instant) {
+        self.tells.store(true, Ordering::Relaxed);
+        let view = &self.view;
+        let replaced = |name: &Name, version| view.head.replaced_version(told.0, name, version);
+        let follows = view.rejected.tell(self.number, told, rejecter, replaced, now);
+        if follows.report {
+            view.mailbox.wake();
+        }
+        if follows.older {
+            view.publish_older();
         }
     }
 
-    /// The client has rejected something of this type.
-    pub fn reject(&self, type_url: &TypeUrl) {
-        self.view.verdicts.end_trial(self.number);
-        self.view.verdicts.note_rejecting(type_url, self.number);
-        self.view.note_rejection(type_url);
+    /// The session reads another view, and says there where its client stands.
+    pub fn take_back(&self) {
+        if self.tells.swap(false, Ordering::Relaxed) {
+            self.view.rejected.leave(self.number);
+        }
     }
 
     /// Returns another seat at the same view, for the names of another owner.
     #[must_use]
     pub fn beside(&self, owner: Option<Arc<str>>, marks: Option<&Arc<Marks>>) -> Self {
-        let seat = Self::new(self.view.clone(), owner, self.claims().clone());
+        let seat = Self::new(
+            self.view.clone(),
+            owner,
+            self.claims().clone(),
+            self.seated.node().cloned(),
+        );
         seat.come_through(marks);
         seat
     }
@@ -121,7 +131,9 @@ impl Seat {
     ///
     /// More names are wanted than the view may keep; then nothing has begun.
     pub fn want(&self, want: &Want) -> Result<(), Full> {
-        let Self { view, number, seated } = self;
+        let Self {
+            view, number, seated, ..
+        } = self;
         view.demand.want(*number, seated, want, &view.mailbox)
     }
 
@@ -134,14 +146,16 @@ impl Seat {
     /// The session has stated what it wants for now. Many sessions often want the same few targets, so a small set is replaced by
     /// a shared one at once: a set of its own that ends a moment later would leave a hole in the heap.
     pub fn rest(&self) {
-        let Self { view, number, seated } = self;
+        let Self {
+            view, number, seated, ..
+        } = self;
         view.demand.rest(*number, seated, &view.mailbox);
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.view.verdicts.end_trial(self.number);
+        self.take_back();
         self.come_through(None);
         self.view.demand.leave(self.number, &self.seated, &self.view.mailbox);
         self.view.neighbours.wake_onlookers();

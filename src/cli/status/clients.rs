@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Report;
 use super::answers;
 use super::fault::Fault;
-use super::table::Tone;
+use super::table::{Tone, short};
 use crate::answers::Client;
 use crate::cli::asking::{Relays, encoded};
 use crate::xds::TypeUrl;
@@ -19,7 +19,7 @@ use crate::xds::TypeUrl;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which clients")]
 pub(super) struct Chosen {
-    /// Only those that are rejecting, lagging, waiting or current
+    /// Only those that are rejecting, older, lagging, waiting or current
     #[arg(long, value_name = "STATE", requires = "clients", value_parser = STATES)]
     state: Option<String>,
     /// Only those of this class, as /clients shows it; * stands for any text
@@ -31,12 +31,12 @@ pub(super) struct Chosen {
 }
 
 /// The states of a client stream, the worst first.
-const STATES: [&str; 4] = ["rejecting", "lagging", "waiting", "current"];
+const STATES: [&str; 5] = ["rejecting", "older", "lagging", "waiting", "current"];
 const NARROW: [&str; 9] = [
     "NODE", "STATE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY",
 ];
 const WIDE: [&str; 9] = [
-    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "SERVERS", "OLDER",
+    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "SERVERS", "REJECTS",
 ];
 /// The types that have a column.
 const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
@@ -93,8 +93,8 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
     rows.sort_by_key(|(rank, node, relay, _)| (*rank, *node, *relay));
     for (rank, _, relay, client) in rows {
         let tone = match rank {
-            0 => Tone::Wrong,
-            1 | 2 => Tone::Busy,
+            0 | 1 => Tone::Wrong,
+            2 | 3 => Tone::Busy,
             _ => Tone::Plain,
         };
         report.table.push_in(tone, row(relay, client));
@@ -140,15 +140,18 @@ fn rank(client: &Client) -> usize {
     })
 }
 
-/// Returns what the client has older content of, and why.
-fn older(client: &Client) -> String {
+/// Returns what the client rejects, which version and since when, and whether it was sent older content in its place.
+fn rejects(client: &Client) -> String {
     let types = client.types.iter();
     let all = types.flat_map(|(name, one)| {
-        one.older
-            .iter()
-            .map(move |older| (TypeUrl::new(name).word().to_owned(), older))
+        let both = one.rejecting.iter().map(|one| ("rejecting", one));
+        let both = both.chain(one.older.iter().map(|one| ("older", one)));
+        both.map(move |(state, of)| (TypeUrl::new(name).word().to_owned(), state, of))
     });
-    let all = all.map(|(word, older)| format!("{word} {} ({})", older.name, older.why));
+    let all = all.map(|(word, state, of)| {
+        let version = short(&of.version);
+        format!("{state} {word} {}@{version} since {}", of.name, of.since)
+    });
     all.collect::<Vec<_>>().join(", ")
 }
 
@@ -176,6 +179,6 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
         &client.since,
     ];
     let rest = [others.join(","), relay.to_owned()].into_iter();
-    let wide = wide.into_iter().cloned().chain([servers(client), older(client)]);
+    let wide = wide.into_iter().cloned().chain([servers(client), rejects(client)]);
     first.chain(common).chain(rest).chain(wide).collect()
 }

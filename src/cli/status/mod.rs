@@ -27,8 +27,9 @@ use screen::Screen;
 use table::Table;
 
 /// Returns how many removals a relay holds at which somebody should look.
-pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<usize> {
-    Ok(answers::views(relay)?.in_trouble())
+pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<(usize, usize)> {
+    let views = answers::views(relay)?;
+    Ok((views.in_trouble(), views.older()))
 }
 
 /// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, its

@@ -15,7 +15,7 @@ use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
 const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
-const WIDE: [&str; 5] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES", "CONDEMNED"];
+const WIDE: [&str; 5] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES", "OLDER"];
 
 /// One rejection, over all relays.
 #[derive(Default)]
@@ -27,8 +27,8 @@ struct Everywhere {
     nodes: BTreeSet<String>,
     /// When a control plane was told last.
     reported: Option<String>,
-    /// The software whose newcomers are served older content.
-    condemned: BTreeSet<String>,
+    /// How many of the clients were sent older content in its place.
+    older: usize,
 }
 
 /// What clients reject for one reason. A client that rejects a response rejects all of it, and may not say which part is bad.
@@ -43,7 +43,7 @@ struct Together {
     software: BTreeMap<String, usize>,
     nodes: BTreeSet<String>,
     reported: Option<String>,
-    condemned: BTreeSet<String>,
+    older: usize,
 }
 
 /// Type, name, version and words.
@@ -81,7 +81,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             software,
             nodes,
             reported,
-            condemned,
+            older,
         } = everywhere;
         listed.push(json!({
             "type": type_url,
@@ -93,7 +93,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             "software": software,
             "nodes": nodes,
             "reported": reported,
-            "condemned": condemned,
+            "older": older,
         }));
     }
     for ((type_url, words), row) in rows {
@@ -122,7 +122,7 @@ impl Together {
         }
         self.nodes.extend(everywhere.nodes.iter().cloned());
         self.reported = self.reported.take().max(everywhere.reported.clone());
-        self.condemned.extend(everywhere.condemned.iter().cloned());
+        self.older = self.older.max(everywhere.older);
     }
 
     fn cells(self, word: &str, words: String) -> Vec<String> {
@@ -147,7 +147,7 @@ impl Together {
             version,
             software.collect::<Vec<_>>().join(","),
             self.nodes.into_iter().collect::<Vec<_>>().join(","),
-            self.condemned.into_iter().collect::<Vec<_>>().join(","),
+            self.older.to_string(),
         ]
     }
 }
@@ -168,7 +168,7 @@ impl Everywhere {
         }
         self.nodes.extend(rejection.some.iter().map(|one| one.node.clone()));
         self.reported = self.reported.take().max(rejection.reported.clone());
-        self.condemned.extend(rejection.condemned.iter().cloned());
+        self.older += rejection.older;
     }
 }
 

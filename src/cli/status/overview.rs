@@ -114,6 +114,7 @@ fn standings_json(standings: &Standings) -> Value {
         "streams": standings.streams,
         "up_to_date": standings.up_to_date,
         "rejecting": standings.rejecting,
+        "older": standings.older,
         "lagging": standings.lagging,
         "waiting": standings.waiting,
         "away": standings.away,

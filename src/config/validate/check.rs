@@ -63,7 +63,8 @@ impl Check {
     pub(super) fn shape<T: Shape>(&mut self, tree: &Tree, key: &str) -> Option<T> {
         let mut found = ShapeFaults::default();
         let shape = T::read(tree, key, &mut found);
-        self.unread |= !found.problems.is_empty() || !found.unknown.is_empty() && !self.document.foreign;
+        let unknown = found.unknown.iter().any(|unknown| unknown.instead().is_none());
+        self.unread |= !found.problems.is_empty() || unknown && !self.document.foreign;
         for problem in found.problems {
             self.at(Some(problem.place), problem.key, problem.message);
         }
@@ -114,6 +115,8 @@ impl Check {
         if self.document.foreign {
             let message = format!("unknown field `{}`; ignored", unknown.name);
             self.warn(Some(unknown.place), &unknown.key, &message);
+        } else if let Some(instead) = unknown.instead() {
+            self.warn(Some(unknown.place), &unknown.key, instead);
         } else {
             self.at(Some(unknown.place), &unknown.key, unknown.message());
         }

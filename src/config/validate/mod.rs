@@ -24,7 +24,6 @@ mod timers;
 mod tokens;
 mod types;
 mod upstream;
-mod verdicts;
 mod workload;
 
 use std::sync::Arc;
@@ -65,7 +64,6 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     );
     credentials::shown_to(&mut check, &file.classes, &upstream);
     let node = node::node(&mut check, file.node, bootstrap_node);
-    let verdict_after = verdicts::after(&mut check, file.verdicts);
     let guard = guard::guards(&mut check, file.guard, &file.classes);
     let of_classes: Vec<Place> = file.classes.iter().map(|class| class.place).collect();
     let classes = sharing::classes(&mut check, file.classes, &node.id, upstream.is_shared());
@@ -87,7 +85,6 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         limits: limits::limits(&mut check, &file.limits),
         timers: timers::timers(&mut check, &file.timers),
         guard,
-        verdict_after,
         chunk: chunk(&mut check, file.chunk.as_ref()),
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),

@@ -121,7 +121,7 @@ impl<'a> Poll<'a> {
             {
                 return Err(Refusal::unavailable("the rules of the relay have changed; poll again"));
             }
-            let sight = self.seats.sight(self.poll.server());
+            let sight = self.seats.sight();
             self.poll.look(&sight, &*self.shared.library);
             if let PollAnswer::News(found) = self.poll.answer(&sight, false) {
                 return self.news(reply(&found, &self.poll)?);
@@ -150,7 +150,7 @@ impl<'a> Poll<'a> {
         &mut self,
         reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, Refusal>,
     ) -> Result<Polled, Refusal> {
-        let sight = self.seats.sight(self.poll.server());
+        let sight = self.seats.sight();
         self.poll.look(&sight, &*self.shared.library);
         match self.poll.answer(&sight, true) {
             PollAnswer::News(found) => self.news(reply(&found, &self.poll)?),

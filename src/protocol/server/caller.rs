@@ -55,6 +55,13 @@ impl Caller {
         self.node.as_ref().is_some_and(|node| node.is_relay())
     }
 
+    /// Returns a number below 64 for the client's software, which others may have in common with it; none for a relay, which accepts
+    /// nothing by itself (K-37).
+    pub(super) fn software(&self) -> Option<u8> {
+        let node = self.node.as_ref().filter(|node| !node.is_relay())?;
+        Some(node.user_agent.number())
+    }
+
     /// B-31: whether the client is sent errors of a type's names. Another relay reads them, and others ignore them; but v2 has no such
     /// field, in JSON an unknown field is a fault, Envoy may reject a response of the other types in SotW that brings no resource, and
     /// it waits for a virtual host until an entry of its own says that there is none (C-21).

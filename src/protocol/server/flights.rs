@@ -3,10 +3,12 @@
 //! Owns which of them the client has not acknowledged or rejected, and how many there may be (B-24). Does not know what an
 //! acknowledgement changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Batch, Form, Item, Name, Resource};
+use super::ledger::Row;
+use xds::{Batch, Form, Item, Name, Resource, State};
 
 /// The responses that were sent and not acknowledged or rejected yet, the oldest first.
 #[derive(Debug, Default)]
@@ -22,11 +24,21 @@ pub(super) struct Flights {
 pub(super) struct Flight {
     pub(super) nonce: u64,
     pub(super) batch: Arc<Batch>,
+    pub(super) before: Before,
     /// When the oldest content in it that is new to the client was received from upstream, if it has any.
     pub(super) since: Option<Instant>,
     /// Whether that came after the client had asked, was answered, or had rejected something.
     pub(super) news: bool,
     pub(super) sent: Instant,
+}
+
+/// What the client held of what a response brings.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// All that it was sent, if it is like others.
+    pub(super) shared: Option<Arc<State>>,
+    /// These, if it is not.
+    pub(super) rows: Option<Box<BTreeMap<Name, Row>>>,
 }
 
 /// So many responses may be on their way in delta.
@@ -36,6 +48,13 @@ impl Flight {
     /// Returns what is new to the client; it accepted before what is only listed beside that.
     pub(super) fn fresh(&self) -> impl Iterator<Item = &Item> {
         self.batch.items().iter().filter(|item| item.form != Form::Repeated)
+    }
+
+    /// Returns what the client held under a name.
+    pub(super) fn before(&self, name: &Name) -> Row {
+        let own = self.before.rows.as_ref().and_then(|rows| rows.get(name));
+        let shared = || self.before.shared.as_ref()?.entries().get(name).map(Row::from);
+        own.cloned().or_else(shared).unwrap_or_default()
     }
 
     /// Returns how many entries the response has.
@@ -141,6 +160,7 @@ mod tests {
             flights.send(Flight {
                 nonce,
                 batch,
+                before: Before::default(),
                 since: None,
                 news: false,
                 sent,
@@ -154,6 +174,6 @@ mod tests {
             assert_eq!(flights.settle(nonce).is_some(), nonce != 2);
         }
         assert!(flights.is_empty() && flights.is_last(OPEN_MAX as u64));
-        assert!(size_of::<Flight>() <= 64, "{}", size_of::<Flight>());
+        assert!(size_of::<Flight>() <= 80, "{}", size_of::<Flight>());
     }
 }

@@ -2,10 +2,7 @@
 //!
 //! Owns its storage, so that it takes no memory where it is not needed. Does not know what follows from it, and knows no names.
 
-use std::sync::Arc;
 use std::time::Instant;
-
-use xds::{Batch, Objection};
 
 /// The notes on a type of a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -13,39 +10,23 @@ pub(super) struct Notes(Option<Box<Written>>);
 
 #[derive(Debug, Default)]
 struct Written {
-    /// Why the client rejected the last full state, if it has accepted none since.
-    refused: Option<Arc<Objection>>,
-    /// When that one is tried once more.
-    again: Option<Again>,
-    /// E-24: what the client, a relay, says that its own clients reject, if it has accepted no response since.
-    relayed: Option<Arc<Objection>>,
+    /// When rejected listeners are tried once more: by then an address is free that one of them takes.
+    again: Option<Instant>,
     /// Since when removals wait while other names are added.
     removals: Option<Instant>,
     /// Until when changed endpoints wait for the routes of the same burst.
     endpoints: Option<Instant>,
 }
 
-/// The second try of a rejected full state.
-#[derive(Clone, Debug)]
-pub(super) enum Again {
-    /// It is due then, unless something else is sent before.
-    At(Instant, Arc<Batch>),
-    Due(Arc<Batch>),
-    /// The one with this id was tried once more.
-    Tried(u64),
-}
-
 impl Written {
     fn is_empty(&self) -> bool {
         let Self {
-            refused,
             again,
-            relayed,
             removals,
             endpoints,
         } = self;
         let waits = removals.is_some() || endpoints.is_some();
-        refused.is_none() && again.is_none() && relayed.is_none() && !waits
+        again.is_none() && !waits
     }
 }
 
@@ -62,39 +43,17 @@ impl Notes {
         }
     }
 
-    /// Returns why the client rejected the last full state, if it has accepted none since.
-    pub(super) fn refused(&self) -> Option<&Arc<Objection>> {
-        self.0.as_ref()?.refused.as_ref()
+    /// Returns when rejected listeners are tried once more.
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.0.as_ref()?.again
     }
 
-    pub(super) fn note_refused(&mut self, objection: Arc<Objection>) {
-        self.add().refused = Some(objection);
-    }
-
-    pub(super) fn forget_refused(&mut self) {
-        self.take(|written| (written.refused, written.again) = (None, None));
-    }
-
-    /// Returns when the last full state is tried once more, if that was rejected.
-    pub(super) fn again(&self) -> Option<&Again> {
-        self.0.as_ref()?.again.as_ref()
-    }
-
-    pub(super) fn note_again(&mut self, again: Again) {
-        self.add().again = Some(again);
-    }
-
-    /// E-24: returns what the client, a relay, says that its own clients reject, if it has accepted no response since.
-    pub(super) fn relayed(&self) -> Option<&Arc<Objection>> {
-        self.0.as_ref()?.relayed.as_ref()
-    }
-
-    pub(super) fn note_relayed(&mut self, objection: Arc<Objection>) {
-        self.add().relayed = Some(objection);
-    }
-
-    pub(super) fn forget_relayed(&mut self) {
-        self.take(|written| written.relayed = None);
+    /// Notes when rejected listeners are tried once more.
+    pub(super) fn note_again(&mut self, at: Option<Instant>) {
+        match at {
+            Some(_) => self.add().again = at,
+            None => self.take(|written| written.again = None),
+        }
     }
 
     /// Returns until when changed endpoints wait.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::name_faults::NameFaults;
 use super::nonce::Nonce;
-use xds::{Batch, Dialect, Objection, TypeUrl, Version};
+use xds::{Batch, Dialect, Name, Objection, Stance, TypeUrl, Version};
 
 /// A response for the transport to encode.
 #[derive(Clone, Debug)]
@@ -91,6 +91,19 @@ impl fmt::Display for Rejected {
             Some(0) | None => Ok(()),
         }
     }
+}
+
+/// What a view must be told of what a client rejects.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// The name; `None`: the client is a relay, and says in words what its own clients reject.
+    pub name: Option<Name>,
+    /// Where the client stands; `None`: it rejects nothing of it any more.
+    pub stance: Option<Stance>,
+    /// Whether older content is wanted: the client holds nothing of the name.
+    pub asks: bool,
 }
 
 /// What changed at a client with a response: content that is new to it.

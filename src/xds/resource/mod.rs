@@ -7,6 +7,7 @@ mod fields;
 mod hollow;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,8 @@ struct Substance {
     aliases: Option<Box<Box<[Name]>>>,
     endpoints: Option<Name>,
     references: OnceLock<Option<Box<References>>>,
+    /// Which software has accepted it, a bit for each.
+    accepted: AtomicU64,
 }
 
 /// What a resource is made of.
@@ -120,6 +123,7 @@ impl Resource {
             aliases: (!parts.aliases.is_empty()).then(|| Box::new(parts.aliases.into_boxed_slice())),
             endpoints: parts.endpoints,
             references: OnceLock::new(),
+            accepted: AtomicU64::new(0),
         };
         Self {
             name: parts.name,
@@ -194,6 +198,19 @@ impl Resource {
     pub fn references(&self, read: impl FnOnce(Bytes) -> References) -> Option<&References> {
         let read = || Some(Box::new(read(self.body()))).filter(|found| !found.is_empty());
         self.content.references.get_or_init(read).as_deref()
+    }
+
+    /// Notes that clients with this software have accepted the content: a bit for each, which several may have in common.
+    pub fn note_accepted(&self, software: u64) {
+        if self.accepted() & software != software {
+            self.content.accepted.fetch_or(software, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns which software has accepted the content.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.content.accepted.load(Ordering::Relaxed)
     }
 
     /// When the last byte of the message that brought this content was read.

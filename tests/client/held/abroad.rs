@@ -7,7 +7,7 @@ use xds::Dialect;
 use super::BOTH;
 use super::pair::Pair;
 use super::plane::{aggregate, cluster, endpoints, listener, proxy, route, served_by};
-use super::stand_ins::{acquit, condemn};
+use super::stand_ins::{leave, reject};
 use crate::{CDS, EDS, LDS, RDS, ms};
 
 /// Listeners and routes from one, clusters and endpoints from the other.
@@ -156,12 +156,12 @@ fn what_an_older_route_elsewhere_names() {
         let mut pair = usual(dialect);
         pair.put(EDS, "b", endpoints("b", 1));
         pair.exchange();
-        condemn(&mut pair.main, RDS, "r", route("r", &["b"]));
+        reject(&mut pair.main, RDS, "r", route("r", &["b"]));
         pair.remove(CDS, "a");
         pair.pass(Duration::from_secs(30));
         assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
         assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
-        acquit(&mut pair.main);
+        leave(&mut pair.main);
         pair.exchange();
         assert_eq!(pair.aside.served(CDS), "b", "{dialect:?}");
     }
@@ -171,12 +171,12 @@ fn what_an_older_route_elsewhere_names() {
 #[test]
 fn endpoints_of_an_older_cluster_elsewhere() {
     let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
-    condemn(&mut pair.main, CDS, "a", served_by("a", "new"));
+    reject(&mut pair.main, CDS, "a", served_by("a", "new"));
     pair.remove(EDS, "a");
     pair.pass(Duration::from_secs(30));
     assert_eq!(pair.aside.served(EDS), "a");
     assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
-    acquit(&mut pair.main);
+    leave(&mut pair.main);
     pair.exchange();
     assert_eq!(pair.aside.served(EDS), "");
 }
@@ -226,7 +226,7 @@ fn what_others_read_of_the_same_source() {
         (CDS, "b", cluster("b")),
         (EDS, "a", endpoints("a", 1)),
     ]);
-    condemn(&mut pair.main, CDS, "a", served_by("a", "new"));
+    reject(&mut pair.main, CDS, "a", served_by("a", "new"));
     pair.aside.remove(CDS, "a");
     pair.aside.remove(EDS, "a");
     pair.pass(ms(500));

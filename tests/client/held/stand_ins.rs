@@ -1,43 +1,39 @@
-//! E-26: older content that stands in for condemned content refers to what it names, as long as it stands in.
+//! K-37: older content that clients use because they reject the current one refers to what it names.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use xds::{Condemned, Dialect, Name, Objection, Resource, TypeUrl};
+use xds::{Dialect, Name, Older, Resource, TypeUrl};
 
 use super::plane::{endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
 use crate::{CDS, EDS, LDS, RDS};
 
-/// Clients reject what the control plane says of a name now: what it said before stands in for that.
-pub(super) fn condemn(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
+/// Clients reject what the control plane says of a name now, and go on using what it said before.
+pub(super) fn reject(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
     let content = |stage: &Stage| -> Arc<Resource> {
         let slot = stage.upstream.cut.slot(&TypeUrl::new(kind)).unwrap();
         slot.resource(&Name::from(name)).unwrap().clone()
     };
-    let stands_in = content(stage);
+    let older = content(stage);
     stage.put(kind, name, says);
     stage.exchange();
-    let condemned = Condemned {
+    let mut all = Vec::clone(stage.upstream.cut.older());
+    all.push(Older {
         type_url: TypeUrl::new(kind),
-        version: content(stage).version(),
-        kind: None,
-        stands_in,
+        content: older,
         since: stage.upstream.now,
-        clients: 2,
-        of: 2,
-        objection: Arc::new(Objection::new(13, "no", stage.upstream.now)),
-    };
-    let mut all = Vec::clone(stage.upstream.cut.condemned());
-    all.push(Arc::new(condemned));
-    stage.upstream.cut = stage.upstream.cut.with_condemned(all);
+        keepers: Vec::new(),
+    });
+    stage.upstream.cut = stage.upstream.cut.with_older(all);
     stage.publish(Vec::new());
 }
 
-pub(super) fn acquit(stage: &mut Stage) {
-    stage.upstream.cut = stage.upstream.cut.with_condemned(Vec::new());
+/// No client uses older content any more.
+pub(super) fn leave(stage: &mut Stage) {
+    stage.upstream.cut = stage.upstream.cut.with_older(Vec::new());
     stage.publish(Vec::new());
 }
 
@@ -47,7 +43,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn a_cluster_that_only_the_older_route_names() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
-        condemn(&mut stage, RDS, "r", route("r", &["c1"]));
+        reject(&mut stage, RDS, "r", route("r", &["c1"]));
         stage.remove(CDS, "c0");
         stage.pass(HOUR);
         assert!(stage.served(CDS).starts_with("c0 "), "{dialect:?}");
@@ -58,20 +54,20 @@ fn a_cluster_that_only_the_older_route_names() {
         stage.put(RDS, "r", route("r", &["c1"]));
         stage.pass(HOUR);
         assert!(stage.served(CDS).starts_with("c0 "), "{dialect:?}");
-        acquit(&mut stage);
+        leave(&mut stage);
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
     }
 }
 
-/// What is served keeps what it names when the verdict ends.
+/// What is served keeps what it names when nobody uses the older one any more.
 #[test]
 fn a_cluster_that_both_routes_name() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
-        condemn(&mut stage, RDS, "r", route("r", &["c0"]));
+        reject(&mut stage, RDS, "r", route("r", &["c0"]));
         stage.remove(CDS, "c0");
         stage.pass(HOUR);
-        acquit(&mut stage);
+        leave(&mut stage);
         stage.pass(HOUR);
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
     }
@@ -82,7 +78,7 @@ fn a_cluster_that_both_routes_name() {
 fn a_route_that_only_the_older_listener_names() {
     let mut stage = settled(Dialect::Delta, USUAL);
     stage.wanted.clear();
-    condemn(&mut stage, LDS, "l", listener("l", "other", 80));
+    reject(&mut stage, LDS, "l", listener("l", "other", 80));
     stage.remove(RDS, "r");
     stage.remove(CDS, "c0");
     stage.pass(HOUR);
@@ -103,13 +99,13 @@ fn a_route_that_only_the_older_listener_names() {
 fn endpoints_of_the_older_cluster() {
     let mut stage = settled(Dialect::Delta, USUAL);
     stage.put(EDS, "c0", endpoints("c0", 3));
-    condemn(&mut stage, CDS, "c0", served_by("c0", "new"));
+    reject(&mut stage, CDS, "c0", served_by("c0", "new"));
     stage.remove(EDS, "c0");
     stage.pass(HOUR);
     assert!(stage.served(EDS).starts_with("c0 "));
     assert_eq!(stage.why(EDS, "c0"), "referenced by cds c0");
-    condemn(&mut stage, CDS, "c1", served_by("c1", "new"));
+    reject(&mut stage, CDS, "c1", served_by("c1", "new"));
     assert!(stage.served(EDS).starts_with("c0 "));
-    acquit(&mut stage);
+    leave(&mut stage);
     assert!(stage.served(EDS).starts_with("c1 "));
 }

@@ -9,9 +9,8 @@ import urllib.request
 
 from .process import Failed, Process, eventually, free_port
 
-# The `guard` and `verdicts` of every relay whose configuration says nothing of them; otherwise the defaults.
+# The `guard` of every relay whose configuration says nothing of it; otherwise the default.
 GUARD = os.environ.get("DISTRIBUTARY_GUARD")
-VERDICTS = os.environ.get("DISTRIBUTARY_VERDICTS")
 
 
 class Relay(Process):
@@ -37,8 +36,6 @@ class Relay(Process):
                 command += ["--upstream", f"http://{server}"]
         if GUARD and "guard:" not in (text or ""):
             text = f"{text or ''}guard: {GUARD}\n"
-        if VERDICTS and "verdicts:" not in (text or ""):
-            text = f"{text or ''}verdicts: {VERDICTS}\n"
         if text:
             self.config = logs / f"{name}.yaml"
             self.config.write_text(text)

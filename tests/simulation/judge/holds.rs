@@ -90,7 +90,9 @@ fn groundless(zone: &Zone, beside: &[Zone], cut: &Cut, now: Instant) -> Option<S
         cuts.into_iter()
             .any(|cut| has(&cut, of, name) || is_unconfirmed(&cut, of, name))
     };
-    let has = |of: &TypeUrl, name| has(cut, of, name) || is_kept(zone, of, name);
+    // K-37: older content that clients use refers to what it names.
+    let used = |of: &TypeUrl, name: &Name| cut.older().iter().any(|one| one.type_url == *of && one.name() == name);
+    let has = |of: &TypeUrl, name| has(cut, of, name) || is_kept(zone, of, name) || used(of, name);
     let by = |of: &TypeUrl, name| {
         let referenced = |hold: &&Hold| hold.type_url == *of && hold.reason == HoldReason::Referenced;
         let mut holds = cut.holds().iter().filter(referenced);

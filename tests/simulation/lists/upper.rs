@@ -269,7 +269,7 @@ impl Origins {
             upper.forget();
         }
         if course.besides.amnesia && course.rng.chance(70) {
-            self.zones[origin].save();
+            self.zones[origin].save(course.clock.instant());
         }
         self.zones[origin].detach();
         self.zones[server].sever(course)
@@ -380,7 +380,7 @@ impl Ahead {
         if wanted {
             place.rest();
         }
-        let sight = place.sight(&self.server);
+        let sight = place.sight();
         let mut replies = Vec::new();
         if let Some(due) = self
             .server

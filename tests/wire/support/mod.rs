@@ -27,7 +27,6 @@ use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
 use distributary::token::Tokens;
-use distributary::verdicts::Bench;
 use distributary::wire::{Budget, Listener};
 use distributary::xds::{Changes, Name, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
 
@@ -61,8 +60,6 @@ pub(crate) struct Plan {
     pub(crate) settings: ConnectionSettings,
     pub(crate) protocol: protocol::StreamSettings,
     pub(crate) views: usize,
-    /// How many clients of a kind must reject a content.
-    pub(crate) verdict_after: usize,
     /// How many servers there are, by priority: clients leave one that fails.
     pub(crate) servers: usize,
     pub(crate) names_per_view: usize,
@@ -101,7 +98,6 @@ impl Plan {
             },
             protocol,
             views: 256,
-            verdict_after: 0,
             servers: 1,
             names_per_view: 1_000_000,
             pinned_bytes_per_view: 256 << 20,
@@ -130,6 +126,7 @@ impl Relay {
             linger: Duration::from_secs(30),
             names_per_view: planned.names_per_view,
             pinned_bytes_per_view: planned.pinned_bytes_per_view,
+            history_bytes: 16 << 20,
         };
         let health = Arc::new(Health::new());
         health.advance(Status::Ready);
@@ -140,10 +137,6 @@ impl Relay {
             of_views,
             planned.views,
         ));
-        scopes.docket().set(xds::VerdictSettings {
-            after: planned.verdict_after,
-            ..xds::VerdictSettings::default()
-        });
         let own = core::Node {
             id: "relay".to_owned(),
             ..core::Node::default()
@@ -165,8 +158,6 @@ impl Relay {
             identifier: "distributary/relay".to_owned(),
             schemas,
         });
-        let census = shared.status.census().clone();
-        spawn(Bench::new(&shared.scopes, census, shared.metrics.verdicts.clone()).run());
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();
         // The view of clients that say nothing of themselves.

@@ -19,6 +19,7 @@ use super::ViewSettings;
 use crate::Claims;
 use crate::interest::{Leases, Seated, Set, Sets, Woken, Written};
 use crate::vacancy::Vacancy;
+use classes::Node;
 use inquiry::{Depth, Inquiry, Question};
 use xds::{Name, Target, TypeUrl};
 
@@ -55,8 +56,13 @@ impl Demand {
         self.leases.set(settings.linger, settings.names_per_view);
     }
 
-    pub(super) fn enter(&self, owner: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
-        self.sets.enter(owner, claims)
+    pub(super) fn enter(
+        &self,
+        owner: Option<Arc<str>>,
+        claims: Arc<Claims>,
+        node: Option<Arc<Node>>,
+    ) -> (u32, Arc<Seated>) {
+        self.sets.enter(owner, claims, node)
     }
 
     /// What is leased.
@@ -213,15 +219,21 @@ impl Demand {
                 let waiters = self.waiters(type_url, name).into_iter();
                 waiters.flat_map(|set| sets.seats(set)).collect()
             }
-            Depth::RejectionsAt(type_url) | Depth::Among(type_url, _) => {
-                let mut asking = Vec::new();
-                self.leases.everyone(type_url, |set| asking.push(set));
-                asking.sort_unstable();
-                asking.dedup();
-                asking.into_iter().flat_map(|set| sets.seats(set)).collect()
-            }
-            Depth::Types | Depth::Resources | Depth::Rejections => sets.iter().map(|(seat, _)| seat).collect(),
+            Depth::Types | Depth::Resources => sets.iter().map(|(seat, _)| seat).collect(),
         }
+    }
+
+    /// Returns the nodes of the clients that ask for anything of a type.
+    pub(super) fn nodes_of(&self, type_url: &TypeUrl) -> Vec<Arc<Node>> {
+        let mut asking = Vec::new();
+        let sets = self.sets.read();
+        self.leases.everyone(type_url, |set| asking.push(set));
+        asking.sort_unstable();
+        asking.dedup();
+        let seats: BTreeSet<u32> = asking.into_iter().flat_map(|set| sets.seats(set)).collect();
+        let seated = seats.into_iter().filter_map(|seat| sets.seated(seat));
+        let reading = seated.filter(|seated| !seated.watches());
+        reading.filter_map(|seated| seated.node().cloned()).collect()
     }
 
     /// Asks some of the sessions at these seats a question.

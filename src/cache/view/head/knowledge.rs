@@ -4,18 +4,19 @@
 
 use std::sync::Arc;
 
-use xds::{Changes, Cut, Known, Phase, State, Update};
+use xds::{Changes, Cut, Known, Older, Phase, State, Update};
 
 /// What is known of a view at one instant, and what an earlier run knew that nobody has wanted yet.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
     cut: Arc<Cut>,
     restored: Option<Arc<Cut>>,
+    older: Vec<Older>,
 }
 
 impl Knowledge {
-    pub(super) const fn new(cut: Arc<Cut>, restored: Option<Arc<Cut>>) -> Self {
-        Self { cut, restored }
+    pub(super) const fn new(cut: Arc<Cut>, restored: Option<Arc<Cut>>, older: Vec<Older>) -> Self {
+        Self { cut, restored, older }
     }
 
     /// Whether nothing is known.
@@ -27,10 +28,14 @@ impl Knowledge {
     /// Returns all of it as one cut. The more is known from an earlier run, the longer it takes.
     #[must_use]
     pub fn whole(self) -> Arc<Cut> {
-        match self.restored {
+        let whole = match self.restored {
             None => self.cut,
             Some(restored) => Arc::new(over(&restored, &self.cut)),
+        };
+        if whole.older().is_empty() && self.older.is_empty() {
+            return whole;
         }
+        Arc::new(whole.with_older(self.older))
     }
 }
 
@@ -44,9 +49,7 @@ fn over(older: &Cut, newer: &Cut) -> Cut {
         }
         both = both.with(&all_of(&slot.named, false)).0;
     }
-    let condemned = if newer.condemned().is_empty() { older } else { newer }.condemned();
-    let condemned = Vec::clone(condemned);
-    both.with_holds(Vec::clone(newer.holds())).with_condemned(condemned)
+    both.with_holds(Vec::clone(newer.holds()))
 }
 
 /// Returns the changes that create this half of a type.

@@ -13,11 +13,10 @@ use std::time::Instant;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, MutexGuard};
 
-pub use earlier::EarlierContent;
 pub use knowledge::Knowledge;
 use replaced::Replaced;
 
-use xds::{Changes, Condemned, Cut, Hold, Name, Resource, ServerState, TypeUrl, VerdictSettings, Version};
+use xds::{Brief, Changes, Cut, Hold, Name, Older, Resource, ServerState, TypeUrl};
 
 /// The current cut of a view, and its past.
 ///
@@ -39,9 +38,9 @@ pub(super) struct Pen<'a> {
 
 impl Pen<'_> {
     /// Notes what the changes are about to replace in the cut.
-    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, settings: VerdictSettings) {
+    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, history_bytes: usize) {
         let generation = self.head.generation() + 1;
-        self.replaced.note(cut, changes, generation, settings);
+        self.replaced.note(cut, changes, generation, history_bytes);
     }
 
     /// Replaces the cut by one with other content.
@@ -93,10 +92,10 @@ impl Head {
         self.cut.load().holds().clone()
     }
 
-    /// Returns all that is condemned.
+    /// Returns the older contents that clients go on using, as far as what they name is kept for them.
     #[must_use]
-    pub fn condemned(&self) -> Arc<Vec<Arc<Condemned>>> {
-        self.cut.load().condemned().clone()
+    pub fn older(&self) -> Arc<Vec<Older>> {
+        self.cut.load().older().clone()
     }
 
     /// The writer publishes why the server has not answered on its present stream. Wakes nobody: a session that waits for an
@@ -109,27 +108,30 @@ impl Head {
         }
     }
 
-    /// Returns the content that was replaced, as far as it is kept: each by the name and the version of what replaced it.
-    #[must_use]
-    pub fn replaced(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
-        self.replaced.lock().earlier().of(type_url)
+    /// Returns the content of a name with this version that was replaced, if it is kept.
+    pub(super) fn replaced_version(&self, type_url: &TypeUrl, name: &Name, version: Brief) -> Option<Arc<Resource>> {
+        let replaced = self.replaced.lock();
+        let mut all = replaced.earlier().of_name(type_url, name);
+        let found = all.find(|(content, _)| Brief::from(content.version()) == version);
+        found.map(|(content, _)| content.clone())
     }
 
-    /// Returns what this content has replaced, and when, if it is kept.
-    #[must_use]
-    pub fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<(Arc<Resource>, Instant)> {
-        self.replaced.lock().earlier().before(type_url, name, version)
+    /// Returns what was replaced of a name after a time, if clients have accepted it.
+    pub(super) fn accepted(&self, type_url: &TypeUrl, name: &Name, after: Option<Instant>) -> Vec<Arc<Resource>> {
+        let replaced = self.replaced.lock();
+        let all = replaced.earlier().of_name(type_url, name);
+        let all = all.filter(|(content, at)| content.accepted() != 0 && after.is_none_or(|after| *at > after));
+        all.map(|(content, _)| content.clone()).collect()
     }
 
-    /// Forgets the secrets that were replaced: verdicts are off, and secrets are kept for nothing else.
-    pub fn forget_secrets(&self) {
-        self.replaced.lock().forget_secrets();
-    }
-
-    /// Returns the names of which content was replaced last, so many at most.
-    #[must_use]
-    pub fn replaced_names(&self, type_url: &TypeUrl, most: usize) -> Vec<Name> {
-        self.replaced.lock().earlier().names(type_url, most)
+    /// Returns what was replaced after a time, if clients have accepted it.
+    pub(super) fn all_accepted(&self, after: Option<Instant>) -> Vec<Older> {
+        let replaced = self.replaced.lock();
+        let all = replaced
+            .earlier()
+            .all()
+            .filter(|older| after.is_none_or(|after| older.since > after));
+        all.collect()
     }
 
     /// How many bytes of content that was replaced in this generation or later are still in memory.
@@ -171,9 +173,8 @@ impl Head {
         stale.map(|(type_url, _)| type_url.clone()).collect()
     }
 
-    /// Returns all that a later run may begin with.
-    #[must_use]
-    pub fn knowledge(&self) -> Knowledge {
-        Knowledge::new(self.cut(), self.restored())
+    /// Returns all that a later run may begin with, and these older contents.
+    pub(super) fn knowledge(&self, older: Vec<Older>) -> Knowledge {
+        Knowledge::new(self.cut(), self.restored(), older)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use super::earlier::Earlier;
-use xds::{Changes, Cut, Known, Resource, Update, VerdictSettings};
+use xds::{Changes, Cut, Known, Resource, Update};
 
 /// Replaced content, oldest first. Counts only the bodies: the maps around them share their structure.
 #[derive(Default)]
@@ -28,7 +28,7 @@ const SWEEP_AT_LEAST: usize = 256;
 
 impl Replaced {
     /// Notes what the changes are about to replace in the cut, and the generation of the changes.
-    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, generation: u64, settings: VerdictSettings) {
+    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, generation: u64, history_bytes: usize) {
         let Some(state) = cut.half(&changes.type_url, changes.wildcard) else {
             return;
         };
@@ -38,7 +38,7 @@ impl Replaced {
                     let old = state.entries().get(new.name()).and_then(Known::resource);
                     if let Some(old) = old.filter(|old| old.version() != new.version()) {
                         let bytes = state.bytes();
-                        self.earlier.note(&changes.type_url, new, old, bytes, settings);
+                        self.earlier.note(&changes.type_url, new, old, bytes, history_bytes);
                         self.add(old, generation);
                     }
                 }
@@ -79,10 +79,5 @@ impl Replaced {
     /// The part of it that is held.
     pub(super) const fn earlier(&self) -> &Earlier {
         &self.earlier
-    }
-
-    /// Forgets the secrets that are held.
-    pub(super) fn forget_secrets(&mut self) {
-        self.earlier.forget_secrets();
     }
 }

@@ -18,7 +18,7 @@ use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::Inquiry;
 use crate::protocol::{Fallback, Look, Server, Step};
-use crate::xds::{Condemned, Dirty, Owners, ServerState, Sight, TypeUrl, Want};
+use crate::xds::{Dirty, Owners, ServerState, Sight, TypeUrl, Want};
 
 /// The seats of one session.
 pub struct Seats {
@@ -168,7 +168,7 @@ impl Seats {
                     let asked = asked.into_iter();
                     rung.inquiries
                         .get_or_insert_default()
-                        .extend(asked.filter(|inquiry| whole || inquiry.question().is_at_view()));
+                        .extend(asked.filter(|inquiry| whole || inquiry.question().is_about_one()));
                 }
             }
         }
@@ -186,13 +186,11 @@ impl Seats {
 
     /// Returns the content that the session reads now.
     #[must_use]
-    pub fn sight(&self, server: &Server) -> Sight {
-        let keeps = |one: &Condemned| server.keeps(&one.type_url, one.name(), one.version);
-        let cut = |binding: &Binding| binding.cut(&self.node, keeps);
-        let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.owners().clone());
+    pub fn sight(&self) -> Sight {
+        let mut sight = Sight::new(self.bindings.plain.cut(), self.routes.owners().clone());
         for binding in self.bindings.others() {
             if let Some(owner) = &binding.owner {
-                sight.add(owner.clone(), cut(binding));
+                sight.add(owner.clone(), binding.cut());
             }
         }
         // Whether there are others matters only where one has failed.

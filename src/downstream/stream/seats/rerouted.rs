@@ -8,9 +8,8 @@ use std::sync::Arc;
 use super::bindings::Bindings;
 use super::{Binding, Places, Seats};
 use crate::cache::{NoPlace, Route, Scopes, Seat, View};
-use crate::classes::Node;
 use crate::protocol::{Fallback, Server};
-use crate::xds::{Condemned, Cut, Owners, TypeUrl, Want};
+use crate::xds::{Cut, Owners, TypeUrl, Want};
 
 impl Seats {
     /// Takes up the present routes. Returns whether anything is read for another owner than before.
@@ -84,8 +83,8 @@ impl Binding {
     }
 
     /// Returns what the session reads.
-    pub(super) fn cut(&self, node: &Node, keeps: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
-        let cut = self.seat().map(|seat| seat.cut(node, keeps));
+    pub(super) fn cut(&self) -> Arc<Cut> {
+        let cut = self.seat().map(|seat| seat.view().cut());
         let unread = self.unread.iter().flat_map(|unread| &**unread);
         unread.fold(cut.unwrap_or_default(), |cut, type_url| Arc::new(cut.without(type_url)))
     }

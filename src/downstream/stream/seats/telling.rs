@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Binding, Seats};
-use crate::xds::{Condemned, Target, TypeUrl, Want};
+use crate::cache::{Rejecter, Seat};
+use crate::classes::Class;
+use crate::xds::{Name, Resource, TypeUrl};
 
 impl Seats {
     /// Whether questions about the whole session are answered here: it has one answer, though it may read several views.
@@ -15,41 +17,36 @@ impl Seats {
         first.is_some_and(|first| std::ptr::eq(first, binding))
     }
 
-    /// The client has rejected something of this type (E-24).
-    pub fn reject(&self, type_url: &TypeUrl) {
-        let owners = self.routes.owners();
+    /// The client says where it stands with a name of which it has rejected something; without a name: it is a relay, and speaks for its
+    /// clients (E-24).
+    pub fn tell(&self, told: (&TypeUrl, Option<&Name>), rejecter: Option<Rejecter>, now: Instant) {
+        if let Some(seat) = self.seat_of(told) {
+            seat.tell(told, rejecter, now);
+        }
+    }
+
+    /// Returns the older contents that may be sent in the place of what the client rejects of a name.
+    pub fn older(&self, type_url: &TypeUrl, name: &Name, now: Instant) -> Vec<Arc<Resource>> {
+        let seat = self.seat_of((type_url, Some(name)));
+        seat.map(|seat| seat.view().older(type_url, name, &self.node, now))
+            .unwrap_or_default()
+    }
+
+    fn seat_of(&self, (type_url, name): (&TypeUrl, Option<&Name>)) -> Option<&Seat> {
+        self.bindings.of(self.routes.owners().of(type_url, name))?.seat()
+    }
+
+    /// The session reads other views: it says there where its client stands.
+    pub fn take_back(&self) {
+        let seats = self.bindings.iter().flat_map(|binding| &binding.seats);
+        seats.for_each(Seat::take_back);
+    }
+
+    /// Returns the classes of the views that the session reads, by owner.
+    pub fn classes(&self) -> Vec<(Option<Arc<str>>, Class)> {
         let read = self.bindings.iter();
-        let read = read.filter(|binding| owners.have(binding.owner.as_deref(), type_url));
-        read.filter_map(Binding::seat).for_each(|seat| seat.reject(type_url));
-    }
-
-    /// Whether anything of this type is condemned for the client.
-    pub fn is_spared(&self, type_url: &TypeUrl) -> bool {
-        self.condemned().any(|one| one.type_url == *type_url)
-    }
-
-    /// Whether older content stands in for any of what the client wants.
-    pub fn is_served_older(&self, want: &Want) -> bool {
-        let covers = |one: &Condemned| match &want.target {
-            Target::Wildcard => true,
-            Target::Name(name) => name == one.name(),
-        };
-        want.wanted
-            && self
-                .condemned()
-                .any(|one| one.type_url == want.type_url && covers(&one))
-    }
-
-    /// Returns what is condemned for the client.
-    pub fn condemned(&self) -> impl Iterator<Item = Arc<Condemned>> {
-        let seats = self.bindings.iter().filter_map(Binding::seat);
-        seats.flat_map(|seat| seat.condemned(&self.node))
-    }
-
-    /// The session begins.
-    pub fn come(&self, now: Instant) {
-        let seats = self.bindings.iter().filter_map(Binding::seat);
-        seats.for_each(|seat| seat.come(&self.node, now));
+        let read = read.filter_map(|binding| Some((binding.owner.clone(), binding.seat()?.view().class().clone())));
+        read.collect()
     }
 
     /// The session is about to want the wildcard of this type (K-23).

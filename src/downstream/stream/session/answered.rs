@@ -2,19 +2,17 @@
 //!
 //! Owns what is looked at for each depth of a question. Changes nothing.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Session;
-use crate::downstream::stream::seats::Seats;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
 use crate::protocol::{Portrait, Stand};
 use crate::wire::Peer;
-use crate::xds::{Condemned, Name, Objection, Sight, Standing, TypeUrl, named_in};
+use crate::xds::{Sight, TypeUrl};
 
-/// So many resources are told of those that the client names, and of the others, where its rejections are counted.
-const BLAMED_MAX: usize = 64;
+/// So many resources are told that the client rejects, where each type is a line.
+const REJECTED_MAX: usize = 64;
 
 impl Session {
     /// Answers a question, if it is asked.
@@ -28,8 +26,7 @@ impl Session {
         let types = self.types(&sight, &question.depth);
         let asked = |type_url: &TypeUrl| types.iter().any(|one| one.type_url == *type_url);
         let concerned = match &question.depth {
-            Depth::Types | Depth::Resources | Depth::Rejections => true,
-            Depth::RejectionsAt(type_url) | Depth::Among(type_url, _) => asked(type_url),
+            Depth::Types | Depth::Resources => true,
             Depth::Resource(..) => types.iter().any(|one| !one.resources.is_empty()),
         };
         if !concerned || !question.whom.type_url.as_ref().is_none_or(asked) {
@@ -51,17 +48,11 @@ impl Session {
     }
 
     fn types(&self, sight: &Sight, depth: &Depth) -> Vec<ClientType> {
-        let condemned: Vec<Arc<Condemned>> = self.seats.iter().flat_map(Seats::condemned).collect();
         let types = self.server.portraits(sight, depth.type_url()).map(|portrait| {
             let accepted = self.accounts.accepted(portrait.type_url());
             let seats = self.seats.as_ref();
             ClientType {
                 server: seats.and_then(|seats| seats.server_of(portrait.type_url())),
-                older: condemned
-                    .iter()
-                    .filter(|one| is_served_older(portrait, one))
-                    .cloned()
-                    .collect(),
                 ..client_type(portrait, (accepted, self.waits_since(portrait)), depth)
             }
         });
@@ -89,13 +80,6 @@ impl Session {
     }
 }
 
-/// Whether older content stands in for this at the client.
-fn is_served_older(portrait: Portrait<'_>, condemned: &Condemned) -> bool {
-    let served = || portrait.stand(condemned.name())?.resource;
-    condemned.type_url == *portrait.type_url()
-        && served().is_some_and(|served| served.version() == condemned.stands_in.version())
-}
-
 fn client_type(
     portrait: Portrait<'_>,
     (accepted, waiting_since): (Option<Instant>, Option<Instant>),
@@ -104,9 +88,6 @@ fn client_type(
     let resources: Vec<ClientResource> = match depth {
         Depth::Types => Vec::new(),
         Depth::Resources => portrait.stands().map(resource).collect(),
-        Depth::Rejections => portrait.rejections().map(resource).collect(),
-        Depth::RejectionsAt(_) => blamed(portrait),
-        Depth::Among(_, names) => among(portrait, names),
         Depth::Resource(_, name) => portrait.stand(name).map(resource).into_iter().collect(),
     };
     let settled = resources.iter().all(|resource| resource.standing.is_settled());
@@ -121,47 +102,10 @@ fn client_type(
         waiting_since,
         server: None,
         objections: portrait.objections().cloned().collect(),
-        relayed: portrait.relayed().cloned(),
-        older: Vec::new(),
+        rejected: portrait.rejections().take(REJECTED_MAX).map(resource).collect(),
         ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),
         resources,
     }
-}
-
-/// Returns what the client rejects, first of all what it names: it rejects a full state as a whole.
-fn blamed(portrait: Portrait<'_>) -> Vec<ClientResource> {
-    let (mut named, mut others) = (Vec::new(), Vec::new());
-    let mut words: Option<(&Objection, BTreeSet<&str>)> = None;
-    for stand in portrait.rejections() {
-        let Some(objection) = stand.objection else { continue };
-        let known = words.take().filter(|(of, _)| std::ptr::eq(*of, objection));
-        let (_, names) = words.insert(known.unwrap_or_else(|| (objection, named_in(objection.words()))));
-        let list = if names.contains(stand.name.as_str()) {
-            &mut named
-        } else {
-            &mut others
-        };
-        if list.len() < BLAMED_MAX {
-            list.push(resource(stand));
-        }
-    }
-    named.append(&mut others);
-    named
-}
-
-/// Returns where these resources stand. A full state is rejected as a whole: what the client names is to blame, or else all of it. What is
-/// still to be tried alone is not rejected yet.
-fn among(portrait: Portrait<'_>, names: &BTreeSet<Name>) -> Vec<ClientResource> {
-    let blames = portrait.rejects_all().map(|objection| named_in(objection.words()));
-    let blames = blames.filter(|words| words.iter().any(|word| portrait.stand(&Name::from(*word)).is_some()));
-    let blamed = |name: &&Name| blames.as_ref().is_none_or(|words| words.contains(name.as_str()));
-    let stands = names.iter().filter(blamed).filter_map(|name| portrait.stand(name));
-    let found = stands.map(|stand| {
-        let tried = stand.standing == Standing::Rejected && portrait.tries(stand.name);
-        let standing = if tried { Standing::Sent } else { stand.standing };
-        resource(Stand { standing, ..stand })
-    });
-    found.collect()
 }
 
 fn resource(stand: Stand<'_>) -> ClientResource {
@@ -170,5 +114,7 @@ fn resource(stand: Stand<'_>) -> ClientResource {
         standing: stand.standing,
         resource: stand.resource.cloned(),
         objection: stand.objection.cloned(),
+        since: stand.since,
+        older: stand.older,
     }
 }

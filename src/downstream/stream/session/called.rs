@@ -34,11 +34,17 @@ impl Session {
         if self.seats.as_ref().is_some_and(|seats| seats.is_called(scopes)) {
             self.take_rules();
         }
-        if let Some(seats) = &mut self.seats
-            && seats.settle(&self.shared.scopes, &self.server, self.now)
-        {
-            self.stirred = true;
-            self.server.handle_moved(self.now);
+        if let Some(seats) = &mut self.seats {
+            let classes = seats.classes();
+            if seats.settle(&self.shared.scopes, &self.server, self.now) {
+                self.stirred = true;
+                // K-37: never to another class.
+                if seats.classes() != classes {
+                    self.server.forget_older();
+                }
+                seats.take_back();
+                self.server.handle_moved(self.now);
+            }
         }
     }
 

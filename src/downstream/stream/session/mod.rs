@@ -23,6 +23,7 @@ use super::ends::{no_place, status};
 use super::large::Large;
 use super::output::{Output, rope};
 use super::seats::Seats;
+use crate::cache::Rejecter;
 use crate::clock;
 use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
@@ -128,6 +129,7 @@ impl Session {
             return false;
         };
         self.accounts.receipt(&receipt, self.server.node(), nonce, self.now);
+        self.say_stances();
         if self.server.is_done() && self.seats.as_ref().is_some_and(Seats::is_at_rest) {
             if self.lags {
                 self.note_looked(None);
@@ -248,8 +250,13 @@ impl Session {
             self.written = self.written.wrapping_add(1);
             return Poll::Ready(Output::Response(answer));
         }
+        self.say_stances();
         let sight = self.sight();
-        let response = self.server.poll_response(&sight, &*self.shared.library, now);
+        let mut response = self.server.poll_response(&sight, &*self.shared.library, now);
+        // It may have found out what the client rejects, and older content may be there.
+        if response.is_none() && self.say_stances() {
+            response = self.server.poll_response(&sight, &*self.shared.library, now);
+        }
         self.accounts.gates(self.server.expired_gates());
         if self.brings && self.server.brought() == 0 {
             self.brings = false;
@@ -301,7 +308,6 @@ impl Session {
         let patience = self.settings().protocol.timers.move_after;
         let seats = Seats::enter(&self.shared.scopes, node, self.accounts.claims(), patience);
         let seats = seats.map_err(|error| no_place(&self.shared, error))?;
-        seats.come(self.now);
         self.seats = Some(seats);
         // The rules may have changed since the stream was opened; from now on the seats are called when they change.
         self.take_rules();
@@ -316,9 +322,6 @@ impl Session {
             if let Err(error) = seats.want(&self.shared.scopes, &want) {
                 return Err(no_place(&self.shared, error));
             }
-            if seats.is_served_older(&want) {
-                self.shared.metrics.verdicts.count_served_older(&want.type_url);
-            }
             if let Some(next) = foreseen(&want, &self.method, &self.server) {
                 seats.foresee(&next);
             }
@@ -329,9 +332,33 @@ impl Session {
         Ok(())
     }
 
+    /// Tells the views what the client rejects and what it uses, as it happens. If it holds nothing of what it rejects, older content is
+    /// found for it (K-37). Returns whether there was anything to tell.
+    fn say_stances(&mut self) -> bool {
+        let (Some(seats), Some(node)) = (&self.seats, self.server.node().cloned()) else {
+            return false;
+        };
+        let mut any = false;
+        while let Some(told) = self.server.poll_stance() {
+            any = true;
+            let rejecter = told.stance.map(|stance| Rejecter {
+                node: node.clone(),
+                stream: self.accounts.number(),
+                stance,
+            });
+            seats.tell((&told.type_url, told.name.as_ref()), rejecter, self.now);
+            if let Some(name) = told.name.filter(|_| told.asks) {
+                let contents = seats.older(&told.type_url, &name, self.now);
+                self.server
+                    .handle_older(&told.type_url, &name, contents, &seats.sight());
+            }
+        }
+        any
+    }
+
     fn sight(&self) -> Sight {
         let seats = self.seats.as_ref();
-        seats.map(|seats| seats.sight(&self.server)).unwrap_or_default()
+        seats.map(Seats::sight).unwrap_or_default()
     }
 
     fn encode(&mut self, response: &Response) -> Rope {

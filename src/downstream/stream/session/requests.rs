@@ -18,9 +18,8 @@ use crate::downstream::stream::keeping::Keeping;
 use crate::downstream::stream::large::{Large, Stage};
 use crate::downstream::stream::reading::{Either, Reading};
 use crate::downstream::stream::sliced::Sliced;
-use crate::protocol::{ReceiptKind, SLICE};
+use crate::protocol::SLICE;
 use crate::wire::{Pieces, Scan, Share};
-use crate::xds::Dirty;
 
 impl Session {
     /// Handles the next slice of a request, if one is unfinished. Pending while that waits. Returns how many names that counts for.
@@ -145,13 +144,7 @@ impl Session {
                 let entered = self.enter();
                 self.accounts
                     .receipt(&receipt, self.server.node(), nonce.as_bytes(), self.now);
-                if let (ReceiptKind::Nack { .. }, Some(seats)) = (&receipt.kind, &self.seats) {
-                    seats.reject(&receipt.type_url);
-                    // What it has rejected it does not hold: older content may stand in for that.
-                    if seats.is_spared(&receipt.type_url) {
-                        self.server.handle_dirty(&receipt.type_url, Dirty::All);
-                    }
-                }
+                self.say_stances();
                 return entered.and_then(|()| self.say_wants());
             }
             self.enter()?;

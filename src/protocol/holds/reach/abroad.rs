@@ -27,8 +27,8 @@ pub(super) struct News {
     pub(super) directs: bool,
     /// What is held there has changed, or may have.
     pub(super) holds: bool,
-    /// Where other contents stand in for what is condemned, or may.
-    pub(super) condemned: Vec<ViewPlace>,
+    /// Where clients go on using other older contents, or may.
+    pub(super) older: Vec<ViewPlace>,
 }
 
 /// A half of a type at a place, before and now, as far as that is read there.
@@ -42,13 +42,13 @@ pub(super) struct Difference {
 impl Abroad {
     /// Reads the cuts as they are now, and returns what has changed.
     pub(super) fn read(&mut self, beside: Option<&Beside>) -> News {
-        let (mut found, mut directs, mut holds, mut condemned) = (Vec::new(), false, false, Vec::new());
+        let (mut found, mut directs, mut holds, mut older) = (Vec::new(), false, false, Vec::new());
         let owners = beside.map(|beside| beside.owners().clone()).unwrap_or_default();
         if !owners.is(&self.owners) {
             // A type may be read elsewhere now, where nothing has changed.
             for (place, cut) in std::mem::take(&mut self.cuts) {
                 compare(&self.owners, &place, Some(&cut), None, &mut found);
-                condemned.push(place);
+                older.push(place);
             }
             self.owners = owners;
         }
@@ -60,8 +60,8 @@ impl Abroad {
             let mut changed = found.iter().skip(from);
             directs |= old.is_some() && changed.any(|change| change.half.0.kind().gated());
             holds |= old.map(|old| Arc::as_ptr(old.holds())) != new.map(|new| Arc::as_ptr(new.holds()));
-            if old.map(|old| Arc::as_ptr(old.condemned())) != new.map(|new| Arc::as_ptr(new.condemned())) {
-                condemned.push(place.clone());
+            if old.map(|old| Arc::as_ptr(old.older())) != new.map(|new| Arc::as_ptr(new.older())) {
+                older.push(place.clone());
             }
         }
         self.cuts = now;
@@ -76,7 +76,7 @@ impl Abroad {
             found,
             directs,
             holds,
-            condemned,
+            older,
         }
     }
 

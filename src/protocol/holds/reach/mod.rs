@@ -90,7 +90,7 @@ impl Reach {
             let (before, now) = (change.before.as_deref(), change.now.as_deref());
             self.read_half(&change.half, Some(&change.place), (before, now), table, &mut Vec::new());
         }
-        for place in &news.condemned {
+        for place in &news.older {
             let is_read = |half: &Half, name: &Name| self.abroad.has(place, half, name);
             let changed = self.stand_ins.read_at(Some(place), self.abroad.cut(place), is_read);
             for (source, before) in changed {

@@ -1,6 +1,7 @@
-//! What the older contents refer to that stand in for condemned ones (E-26), here and in what clients read of other servers.
+//! What the older contents refer to that clients go on using because they reject the current ones (K-37), here and in what clients read of
+//! other servers.
 //!
-//! Owns which these are, each under the name of what it stands in for. Does not know for whom they stand in.
+//! Owns which these are. Does not know who uses them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,25 +9,25 @@ use std::sync::Arc;
 use super::super::reading::references;
 use super::super::waiting::{Half, Item};
 use super::Source;
-use xds::{Condemned, Cut, Kind, Name, References, Resource, ViewPlace};
+use xds::{Cut, Kind, Name, Older, References, Resource, ViewPlace};
 
 /// The older contents that were read last.
 #[derive(Debug, Default)]
 pub(super) struct StandIns {
-    /// What was condemned here.
-    own: Arc<Vec<Arc<Condemned>>>,
+    /// Those of the view's own cut.
+    own: Arc<Vec<Older>>,
     by_source: BTreeMap<Source, Vec<Arc<Resource>>>,
 }
 
 impl StandIns {
-    /// Whether what is condemned in the view's own cut is what was read last.
+    /// Whether those of the view's own cut are what was read last.
     pub(super) fn are_of(&self, cut: &Cut) -> bool {
-        Arc::ptr_eq(&self.own, cut.condemned())
+        Arc::ptr_eq(&self.own, cut.older())
     }
 
-    /// Reads what is condemned in the view's own cut. Returns what has changed: each source with the contents that stood in for it before.
+    /// Reads those of the view's own cut. Returns what has changed: each source with the contents that stood in for it before.
     pub(super) fn read(&mut self, cut: &Cut) -> Vec<(Source, Vec<Arc<Resource>>)> {
-        self.own = cut.condemned().clone();
+        self.own = cut.older().clone();
         self.read_at(None, Some(cut), |_, _| true)
     }
 
@@ -43,13 +44,13 @@ impl StandIns {
         self.by_source = others;
         for (cut, one) in cut
             .into_iter()
-            .flat_map(|cut| cut.condemned().iter().map(move |one| (cut, one)))
+            .flat_map(|cut| cut.older().iter().map(move |one| (cut, one)))
         {
             for half in [true, false].map(|wildcard| (one.type_url.clone(), wildcard)) {
                 let state = cut.half(&half.0, half.1);
                 if state.is_some_and(|state| state.resource(one.name()).is_some()) && is_read(&half, one.name()) {
                     let source = ((half, one.name().clone()), place.cloned());
-                    self.by_source.entry(source).or_default().push(one.stands_in.clone());
+                    self.by_source.entry(source).or_default().push(one.content.clone());
                 }
             }
         }

@@ -3,12 +3,13 @@
 //! Owns what an answer changes in the rows. Does not know how a rejected response is divided.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Books;
+use crate::rejections::Group;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
-use crate::server::rejections::Group;
-use xds::{Form, Item, Name, Objection, Version};
+use xds::{Form, Name, Objection, Resource, Version};
 
 impl Books {
     /// A response is sent, in which this group is tried, or none.
@@ -25,31 +26,27 @@ impl Books {
     #[inline]
     pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
         let flight = self.flights.settle(nonce)?;
-        if accepts {
-            self.rejections.note_settled(flight.fresh().map(Item::name));
-            if self.lists_all {
-                self.accept_secrets(&flight);
+        if accepts && self.rejections.len() > 0 {
+            for item in flight.fresh() {
+                self.rejections.accept(item.name(), item.resource.version());
             }
+        }
+        // B-18: the client has accepted that secrets were left out.
+        if accepts && self.lists_all && flight.batch.items().len() < self.ledger.asked_len() {
+            self.marks.note_omission();
         }
         let again = self.rejections.end(nonce, accepts);
         Some((flight, again.unwrap_or_default()))
     }
 
-    /// B-18: the client has accepted the listed secrets, and that others were left out.
-    fn accept_secrets(&mut self, flight: &Flight) {
-        let listed = flight.batch.items();
-        for item in listed {
-            if self.ledger.get(item.name()).is(item.resource.version()) {
-                self.marks.forget_accepted(item.name());
-            }
-        }
-        if listed.len() < self.ledger.asked_len() {
-            self.marks.note_omission();
-        }
-    }
-
-    /// C-25: the client has rejected a response, so it may hold any part of it. Returns what was new in it and is not sent anew.
-    pub(in crate::server) fn reject(&mut self, flight: &Flight) -> Vec<(Name, Version)> {
+    /// C-25: the client has rejected a response, so it may hold any part of it. `brings`: it may hold anything of which it was sent nothing
+    /// yet. Returns what was new in it and is not sent anew, and whether nothing else was new.
+    pub(in crate::server) fn reject(
+        &mut self,
+        flight: &Flight,
+        brings: bool,
+        now: Instant,
+    ) -> (Vec<(Name, Version)>, bool) {
         let adds = !flight.batch.items().is_empty();
         let removed = flight.batch.removed().iter().filter(|_| adds);
         for name in removed.filter(|name| !flight.batch.is_missing(name)) {
@@ -57,59 +54,69 @@ impl Books {
                 self.doubt(name);
             }
         }
-        let mut members = Vec::new();
+        let (mut members, mut fresh) = (Vec::new(), 0);
         for item in flight.fresh() {
             let (name, version) = (item.name(), item.resource.version());
+            let before = flight.before(name);
+            if before.is(version) {
+                continue;
+            }
+            fresh += 1;
             if self.ledger.get(name).is(version) {
                 self.doubt(name);
                 // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
-                if item.form != Form::Heartbeat {
+                if item.form != Form::Heartbeat && !self.rejections.reject_older(name, version) {
+                    let unknown = brings || item.form == Form::Wrapped;
+                    self.rejections.doubt(name, version, before.holds(unknown), now);
                     members.push((name.clone(), version));
                 }
             }
         }
-        self.rejections
-            .note_rejected(members.iter().map(|(name, _)| name), flight.news);
-        members
+        (members, fresh == 1)
     }
 
     /// B-22: these groups of a rejected response are tried, and this is `held_back`. `again`: that was a second try. Returns how many names
     /// are given up, because there were too many tries.
     pub(in crate::server) fn try_parts(
         &mut self,
-        groups: Vec<Vec<(Name, Version)>>,
-        mut held_back: Vec<(Name, Version)>,
+        groups: Vec<Vec<Name>>,
+        mut held_back: Vec<Name>,
         again: bool,
         objection: &Arc<Objection>,
     ) -> usize {
         let given_up = self.rejections.add(groups, objection);
         let count = given_up.len();
         held_back.extend(given_up);
-        for (name, version) in held_back {
-            if matches!(self.ledger.get(&name), Row::Perhaps) {
-                self.refuse(name, version, again, objection.clone());
-            }
+        for name in held_back {
+            self.rejections.hold_back(&name, again, objection.clone());
         }
         count
     }
 
-    /// What stood in the way of rejected resources may be gone: each is tried once more, once for each content.
-    pub(in crate::server) fn try_again(&mut self) {
-        let held_back: Vec<Name> = self.rejections.held_back().cloned().collect();
-        for name in held_back {
-            if let Row::Refused(version, false) = self.ledger.get(&name) {
-                self.rejections.forget(&name);
-                self.ledger.put(&name, Row::Perhaps);
-                self.rejections.try_again(name.clone(), version);
-                self.agenda.look([name]);
-            }
+    /// What stood in the way of rejected resources may be gone: each is tried once more, once for each content; with `free`, as often as
+    /// this is called.
+    pub(in crate::server) fn try_again(&mut self, free: bool) {
+        for name in self.rejections.try_again(free) {
+            self.doubt(&name);
         }
     }
 
-    /// The client has rejected this version of a name when it came alone.
-    pub(super) fn refuse(&mut self, name: Name, version: Version, again: bool, objection: Arc<Objection>) {
-        self.ledger.put(&name, Row::Refused(version, again));
-        self.rejections.hold_back(name, objection);
+    /// B-22: all that is held back or still to be tried of a full state is offered together.
+    pub(in crate::server) fn offer_all(&mut self) {
+        for name in self.rejections.release_all() {
+            self.doubt(&name);
+        }
+    }
+
+    /// What was held back of a name was taken all the same, as far as the client says.
+    pub(in crate::server) fn take_for_accepted(&mut self, name: &Name, resource: Arc<Resource>) {
+        self.rejections.forget(name);
+        self.ledger.put(name, Row::Sent(resource));
+    }
+
+    /// A full state leaves out what is held back: the client holds nothing of it any more.
+    pub(in crate::server) fn leave_out(&mut self, name: &Name) {
+        self.ledger.put(name, Row::Nothing);
     }
 
     /// Returns the next names that are tried together, if none of them is on its way.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use xds::{Errors, Name, Resource, ResourceError};
+use xds::{Errors, Name, ResourceError};
 
 /// The marks on the names of a type. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -17,8 +17,6 @@ struct Written {
     errors: Errors,
     /// The last heartbeat that was passed on of each resource (K-17).
     beats: BTreeMap<Name, u32>,
-    /// B-18: each secret as the client last accepted it, where it has not accepted what was sent since.
-    accepted: BTreeMap<Name, Arc<Resource>>,
     /// Whether the client has accepted a response that left out a secret which it asks for.
     omits: bool,
     /// B-34: how many versions are in the table that the ledger is relative to, until the client was sent all that differs.
@@ -32,13 +30,11 @@ impl Written {
         let Self {
             errors,
             beats,
-            accepted,
             omits,
             table,
             rows,
         } = self;
-        let secrets = accepted.is_empty() && !omits;
-        errors.is_empty() && beats.is_empty() && secrets && *table == 0 && *rows == 0
+        errors.is_empty() && beats.is_empty() && !omits && *table == 0 && *rows == 0
     }
 }
 
@@ -59,7 +55,7 @@ impl Marks {
 
     /// Returns how many entries are kept.
     pub(in crate::server) fn len(&self) -> usize {
-        let count = |written: &Written| written.errors.len() + written.beats.len() + written.accepted.len();
+        let count = |written: &Written| written.errors.len() + written.beats.len();
         self.0.as_deref().map_or(0, count)
     }
 
@@ -68,7 +64,6 @@ impl Marks {
         self.take(|written| {
             written.errors.remove(name);
             written.beats.remove(name);
-            written.accepted.remove(name);
         });
     }
 
@@ -101,21 +96,6 @@ impl Marks {
             Some(beat) => _ = self.add().beats.insert(name.clone(), beat),
             None => self.take(|written| _ = written.beats.remove(name)),
         }
-    }
-
-    /// B-18: returns a secret as the client last accepted it, if it has not accepted what was sent since.
-    pub(in crate::server) fn accepted(&self, name: &Name) -> Option<&Arc<Resource>> {
-        self.0.as_ref()?.accepted.get(name)
-    }
-
-    /// Another content of a secret is sent than this one, which the client has accepted.
-    pub(super) fn note_accepted(&mut self, name: &Name, resource: &Arc<Resource>) {
-        let accepted = &mut self.add().accepted;
-        accepted.entry(name.clone()).or_insert_with(|| resource.clone());
-    }
-
-    pub(super) fn forget_accepted(&mut self, name: &Name) {
-        self.take(|written| drop(written.accepted.remove(name)));
     }
 
     /// Whether the client has accepted a response that left out a secret which it asks for.

@@ -11,9 +11,9 @@ mod marks;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::rejections::Rejections;
 use crate::server::flights::Flights;
 use crate::server::ledger::{Entry, Ledger, Row};
-use crate::server::rejections::Rejections;
 pub(super) use agenda::{Agenda, Walk};
 use marks::Marks;
 use xds::{Name, Resource, ResourceError, Version};
@@ -86,6 +86,11 @@ impl Books {
         &self.rejections
     }
 
+    /// Returns the same. What changes there changes no row.
+    pub(super) const fn rejections_mut(&mut self) -> &mut Rejections {
+        &mut self.rejections
+    }
+
     pub(super) const fn flights(&self) -> &Flights {
         &self.flights
     }
@@ -143,7 +148,7 @@ impl Books {
             row = Row::Perhaps;
         }
         self.ledger.put(name, row);
-        self.absolve(name);
+        self.free(name);
         self.agenda.look([name.clone()]);
     }
 
@@ -188,14 +193,10 @@ impl Books {
 
     /// A resource is sent under a name, with this heartbeat if it has a time to live that the client reads (K-17).
     pub(super) fn sent(&mut self, name: &Name, resource: &Arc<Resource>, beat: Option<u32>) {
-        if self.lists_all
-            && let Some(accepted) = self.ledger.get(name).whole()
-        {
-            self.marks.note_accepted(name, accepted);
-        }
         self.ledger.put(name, Row::Sent(resource.clone()));
         // Until it has accepted that, it holds what it had when it rejected something.
-        self.hold_back_no_more(name);
+        let held_back = self.rejections.send(name, resource.version());
+        self.free_others(held_back);
         self.marks.forget_error(name);
         self.marks.note_beat(resource.name(), beat);
     }
@@ -228,8 +229,11 @@ impl Books {
         match settled {
             Settled::Quiet => self.agenda.pass(name),
             Settled::As(row) => {
+                match row {
+                    Row::Perhaps => self.free(name),
+                    _ => self.absolve(name),
+                }
                 self.ledger.put(name, row);
-                self.absolve(name);
                 self.marks.note_beat(name, None);
                 self.agenda.pass(name)
             }
@@ -243,17 +247,23 @@ impl Books {
         self.lists_all && !self.marks.omits()
     }
 
+    /// A name is not held back or tried any more. What the client holds of it is as it was.
+    fn free(&mut self, name: &Name) {
+        let held_back = self.rejections.release(name);
+        self.free_others(held_back);
+    }
+
     /// Nothing of a name is rejected any more.
     fn absolve(&mut self, name: &Name) {
-        self.rejections.note_settled([name].into_iter());
-        self.hold_back_no_more(name);
+        let held_back = self.rejections.forget(name);
+        self.free_others(held_back);
     }
 
     /// A name is not held back any more. B-18: others may have been held back with it, and this may have been the bad one: they are
     /// sent again.
-    fn hold_back_no_more(&mut self, name: &Name) {
-        if self.rejections.forget(name) && self.holds_back_as_one() {
-            for other in self.rejections.take_held_back() {
+    fn free_others(&mut self, held_back: bool) {
+        if held_back && self.holds_back_as_one() {
+            for other in self.rejections.release_all() {
                 self.ledger.put(&other, Row::Perhaps);
                 self.agenda.look_again(other);
             }

@@ -1,14 +1,16 @@
 //! What must change together.
 
 use super::*;
-use xds::{Objection, ResourceParts, TypeUrl, Version};
+use xds::{Holds, Objection, ResourceParts, TypeUrl, Version};
 
 fn books(lists_all: bool, names: &[&Name]) -> Books {
     let mut books = Books::new(lists_all);
     let objection = Arc::new(Objection::new(13, "bad", now()));
     for name in names {
         books.begin(name);
-        books.refuse((*name).clone(), Version::EMPTY, false, objection.clone());
+        books.doubt(name);
+        books.rejections.doubt(name, Version::EMPTY, Holds::Nothing, now());
+        books.try_parts(Vec::new(), vec![(*name).clone()], false, &objection);
         books.settle(name, Settled::Quiet);
     }
     books

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use xds::{Brief, Known, Resource, Version};
+use xds::{Brief, Holds, Known, Resource, Version};
 
 /// One row of the ledger: what the client may hold under a name, and whether it was told so.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +19,6 @@ pub(in crate::server) enum Row {
     Perhaps,
     /// It holds content with this version, as it says itself (C-12).
     Brought(Brief),
-    /// It may hold anything, and has rejected this version when that came alone. `true`: it was tried once more since (B-22).
-    Refused(Version, bool),
     /// It was sent this, and waits for an answer all the same.
     Again(Arc<Resource>),
     /// It holds this.
@@ -48,13 +46,8 @@ impl Row {
         match self {
             Self::Brought(held) => *held == Brief::from(version),
             Self::Sent(held) => held.version() == version,
-            Self::Nothing | Self::Asked | Self::Perhaps | Self::Refused(..) | Self::Again(_) => false,
+            Self::Nothing | Self::Asked | Self::Perhaps | Self::Again(_) => false,
         }
-    }
-
-    /// Whether the client has rejected this version.
-    pub(in crate::server) fn refuses(&self, version: Version) -> bool {
-        matches!(self, Self::Refused(refused, _) if *refused == version)
     }
 
     /// Returns the same as a row of a client that must be told again.
@@ -62,7 +55,7 @@ impl Row {
         match self {
             Self::Sent(resource) => Self::Again(resource),
             Self::Nothing => Self::Asked,
-            Self::Brought(_) | Self::Refused(..) => Self::Perhaps,
+            Self::Brought(_) => Self::Perhaps,
             Self::Asked | Self::Perhaps | Self::Again(_) => self,
         }
     }
@@ -76,7 +69,20 @@ impl Row {
     pub(in crate::server) const fn sent(&self) -> Option<&Arc<Resource>> {
         match self {
             Self::Sent(resource) | Self::Again(resource) => Some(resource),
-            Self::Nothing | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => None,
+            Self::Nothing | Self::Asked | Self::Perhaps | Self::Brought(_) => None,
+        }
+    }
+
+    /// Returns what the client holds. `brings`: it may hold anything of which it was sent nothing yet.
+    pub(in crate::server) fn holds(&self, brings: bool) -> Holds {
+        match self {
+            Self::Sent(resource) | Self::Again(resource) if !resource.is_hollow() => {
+                // What is counted is who has not looked at its replacement.
+                Holds::Own(Arc::new(resource.twin()))
+            }
+            Self::Brought(version) if *version != Brief::ANY => Holds::Version(*version),
+            Self::Nothing | Self::Asked if !brings => Holds::Nothing,
+            _ => Holds::Unknown,
         }
     }
 

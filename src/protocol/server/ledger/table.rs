@@ -151,7 +151,7 @@ impl Table {
         let own = match &row {
             Row::Sent(resource) if resource.name() == name => Some(resource.clone()),
             Row::Sent(_) | Row::Nothing | Row::Asked => None,
-            Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) => None,
+            Row::Perhaps | Row::Brought(_) | Row::Again(_) => None,
         };
         if let Some(resource) = own.clone().filter(|_| asked) {
             // Nearly always content replaces other content, or comes for a name that had none.

@@ -6,7 +6,7 @@
 use super::draft::Draft;
 use super::lens::Say;
 use super::{Attempt, Step, Subscription};
-use crate::server::rejections::Group;
+use crate::rejections::Group;
 use xds::{Answers, Dialect, Difference, Room, TypeSight};
 
 impl Subscription {
@@ -41,13 +41,16 @@ impl Subscription {
 
     /// Returns the next step of a client that is not like others.
     pub(super) fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+        let full = self.reader.full_state();
+        if full {
+            self.offer_changed(attempt.slot);
+        }
         let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
         self.books.agenda_mut().forget_rest();
         if !self.sift(difference, attempt.slot) {
             return Step::Blocked;
         }
-        let full = self.reader.full_state();
         let lists = full || self.reader.lists_all();
         let mut draft = Draft::new(self.reader.room(attempt.answers.chunk()));
         let trial = self.write_trial(&mut draft, attempt);
@@ -74,7 +77,17 @@ impl Subscription {
             self.list_held(&mut draft, trial.is_some(), attempt);
         }
         let content = draft.finish(self.reader.traits().kind, full);
-        self.send(content, trial.as_ref(), attempt)
+        if let Some(group) = trial {
+            let rejected = self.books.rejections().rejected_list(content.batch.sum());
+            return match rejected.filter(|_| !greets) {
+                Some(objection) => {
+                    self.repeat(group, &objection);
+                    self.poll_own(attempt)
+                }
+                None => self.send(content, Some(&group), attempt),
+            };
+        }
+        self.send(content, None, attempt)
     }
 
     /// Writes the next part of what was rejected, if it can be tried now.
@@ -82,7 +95,7 @@ impl Subscription {
         while let Some(group) = self.books.next_group() {
             let mut all = Draft::new(Room::boundless());
             for name in &group.names {
-                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.lens(attempt.slot).say(name) {
+                if let Some(say @ (Say::Put(_) | Say::Other(_) | Say::Older)) = self.lens(attempt.slot).say(name) {
                     self.write(name, say, &mut all, attempt);
                 }
             }
@@ -111,7 +124,7 @@ impl Subscription {
             }
             if self.is_busy(&name) {
                 waits |= !matches!(say, Say::Remove | Say::Beat(_));
-            } else if ripe && matches!(say, Say::Put(_) | Say::Other(_)) {
+            } else if ripe && matches!(say, Say::Put(_) | Say::Other(_) | Say::Older) {
                 waits = true;
             } else if !self.write(&name, say, draft, attempt) {
                 break;

@@ -135,10 +135,7 @@ impl Subscription {
 
     /// The client has given up some names.
     pub(super) fn unsubscribed(&mut self) {
-        // B-22: what is left of a full state that the client has rejected is another one.
-        if self.notes.refused().is_some() && !self.wants_nothing() {
-            self.want.set_hello(true);
-        }
+        self.forget_disputes();
         self.let_go_by_other_names();
     }
 
@@ -170,7 +167,16 @@ impl Subscription {
             .chain(self.books.flights().names())
             .filter(|name| !name.is_new_style());
         self.let_go(all.cloned().collect());
+        self.forget_disputes();
         self.want_target(Target::Wildcard, None, false);
+    }
+
+    /// Of what it does not want any more the client rejects nothing.
+    fn forget_disputes(&mut self) {
+        let left = self.books.rejections().disputes().map(|(name, _)| name);
+        let left: Vec<Name> = left.filter(|name| !self.is_wanted(name)).cloned().collect();
+        left.iter()
+            .for_each(|name| _ = self.books.rejections_mut().forget(name));
     }
 
     /// There is one reason less to want these names.

@@ -89,6 +89,7 @@ impl Subscription {
     /// G-08, G-11: the names of an authority are read from another view. What differs there counts as a change, and nothing else does.
     pub(in crate::server) fn handle_moved(&mut self, now: Instant) {
         self.asked.interrupted(now);
+        self.books.rejections_mut().tell_again();
         self.books.agenda_mut().forget_rest();
         self.look_at_all();
     }

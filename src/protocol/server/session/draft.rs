@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::server::flights::Before;
+use crate::server::ledger::Row;
 use xds::{Batch, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, ResourceError, Room, Spots, takers};
 
 /// A response that is being written.
@@ -14,17 +16,17 @@ use xds::{Batch, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, ResourceErr
 pub(super) struct Draft {
     room: Room,
     items: BTreeMap<Name, Item>,
+    /// What the client held of what is new or changed in it.
+    held: Option<Box<BTreeMap<Name, Row>>>,
     /// What it takes away; `true`: the client held nothing of it.
     gone: BTreeMap<Name, bool>,
     errors: Errors,
     /// When the oldest content in it that is new to the client was received.
     since: Option<Instant>,
-    /// The last new or changed name that was added.
-    last: Option<Name>,
+    /// The last new or changed name that was added, and whether any was asked for by the wildcard alone.
+    last: Option<(Name, bool)>,
     /// The endpoints that its new or changed clusters wait for (K-13).
     endpoints: Vec<Name>,
-    /// Whether any of it was asked for by the wildcard alone.
-    covers: bool,
     /// The new or changed listeners in it, each with what it was before.
     listeners: Vec<(Option<Arc<Resource>>, Arc<Resource>)>,
 }
@@ -39,6 +41,8 @@ pub(super) struct Content {
     pub(super) more: bool,
     /// The endpoints that clusters in it wait for.
     pub(super) endpoints: Vec<Name>,
+    /// What the client held of it.
+    pub(super) before: Before,
 }
 
 impl From<Arc<Batch>> for Content {
@@ -49,6 +53,7 @@ impl From<Arc<Batch>> for Content {
             since: None,
             more: false,
             endpoints: Vec::new(),
+            before: Before::default(),
         }
     }
 }
@@ -58,12 +63,12 @@ impl Draft {
         Self {
             room,
             items: BTreeMap::new(),
+            held: None,
             gone: BTreeMap::new(),
             errors: Errors::new(),
             since: None,
             last: None,
             endpoints: Vec::new(),
-            covers: false,
             listeners: Vec::new(),
         }
     }
@@ -83,13 +88,14 @@ impl Draft {
     }
 
     /// Whether any of it was asked for by the wildcard alone.
-    pub(super) const fn covers(&self) -> bool {
-        self.covers
+    pub(super) fn covers(&self) -> bool {
+        self.last.as_ref().is_some_and(|(_, covered)| *covered)
     }
 
     /// Returns the last name that there was room for; `None` if there is room for more.
     pub(super) fn cursor(&self) -> Option<Name> {
-        self.last.clone().filter(|_| self.room.is_full())
+        let (last, _) = self.last.as_ref().filter(|_| self.room.is_full())?;
+        Some(last.clone())
     }
 
     /// Returns since when it has anything that is new to the client.
@@ -118,6 +124,11 @@ impl Draft {
         true
     }
 
+    /// Notes what the client held of what is new or changed in it.
+    pub(super) fn note_held(&mut self, name: &Name, row: Row) {
+        self.held.get_or_insert_default().insert(name.clone(), row);
+    }
+
     /// Adds a resource that was counted, or that the client holds.
     pub(super) fn put(&mut self, name: &Name, item: Item) {
         self.items.insert(name.clone(), item);
@@ -125,8 +136,8 @@ impl Draft {
 
     /// Notes that this name is new or changed, and whether it was asked for by the wildcard alone. Returns the one before it.
     pub(super) fn follow(&mut self, name: &Name, covered: bool) -> Option<Name> {
-        self.covers |= covered;
-        self.last.replace(name.clone())
+        let covers = covered || self.covers();
+        self.last.replace((name.clone(), covers)).map(|(before, _)| before)
     }
 
     /// Whether there is room for something of so many bytes. Takes the room.
@@ -184,7 +195,7 @@ impl Draft {
         let missing = missing.map(|(name, _)| name.clone()).collect();
         let endpoints = std::mem::take(&mut self.endpoints);
         let errors = std::mem::take(&mut self.errors);
-        let since = self.since;
+        let (since, rows) = (self.since, self.held.take());
         let batch = self.batch(full).alone().with_last(last);
         let batch = batch.with_missing(missing, kind == Kind::Vhds).with_errors(errors);
         Content {
@@ -192,6 +203,7 @@ impl Draft {
             since,
             more,
             endpoints,
+            before: Before { shared: None, rows },
         }
     }
 

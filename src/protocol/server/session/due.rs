@@ -221,7 +221,7 @@ impl Subscription {
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty();
-        if waits || !self.books.agenda().is_empty() || self.notes.refused().is_some() {
+        if waits || !self.books.agenda().is_empty() || self.notes.again().is_some() {
             return false;
         }
         let state = self

@@ -9,22 +9,10 @@ use super::Subscription;
 use super::lens::Lens;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
-use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Sight, Slot, Status, TypeSight, Version};
+use crate::server::response::Told;
+use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Resource, Sight, Slot, Status, TypeSight};
 
 impl Subscription {
-    /// Whether the client was sent this content and needs no other in its place: it has not rejected it, or holds what it had before. A
-    /// full state is rejected as a whole: with another content in this place, the client can accept the rest.
-    pub(in crate::server) fn keeps(&self, name: &Name, version: Version) -> bool {
-        let books = &self.books;
-        let stays = self.notes.refused().is_none();
-        let mut texts = self.want.texts(name).chain([name]);
-        texts.any(|text| {
-            let row = books.ledger().get(text);
-            let rejected = row.refuses(version) || books.rejections().awaits_version(text, version);
-            stays && row.is(version) || rejected && books.rejections().keeps(text)
-        })
-    }
-
     /// Returns what is known of the type, as this client sees it.
     pub(in crate::server) fn type_sight<'a>(&'a self, sight: &'a Sight) -> TypeSight<'a> {
         sight.type_sight(self.reader.type_url()).seen_by(self.reader.viewer())
@@ -159,7 +147,7 @@ impl Subscription {
     }
 
     pub(in crate::server) fn status(&self) -> Status {
-        if !self.books.rejections().is_empty() || self.notes.refused().is_some() {
+        if !self.books.rejections().is_empty() {
             Status::Error
         } else if !self.books.flights().is_empty() {
             Status::Stale
@@ -172,10 +160,8 @@ impl Subscription {
 
     /// Returns whether the client may hold a name, and does not wait for an answer.
     pub(in crate::server) fn has(&self, name: &Name) -> bool {
-        matches!(
-            self.books.ledger().get(name),
-            Row::Sent(_) | Row::Brought(_) | Row::Refused(..)
-        )
+        let held_back = || self.books.rejections().is_held_back(name);
+        matches!(self.books.ledger().get(name), Row::Sent(_) | Row::Brought(_)) || held_back()
     }
 
     /// Returns whether the client has accepted or rejected every response.
@@ -187,11 +173,49 @@ impl Subscription {
         self.books.flights().iter()
     }
 
+    /// K-37: whether the client is still tried with anything that it has rejected, or with older content in its place.
+    pub(in crate::server) fn is_trying(&self) -> bool {
+        self.books.rejections().is_trying() || self.books.rejections().tries()
+    }
+
+    /// Whether the client was sent a response.
+    pub(in crate::server) const fn is_answered(&self) -> bool {
+        self.books.flights().sent().is_some()
+    }
+
+    /// K-37: what stood in the way of rejected resources may be gone: they are tried once more, as often as this is called.
+    pub(in crate::server) fn try_rejected(&mut self) {
+        if self.books.rejections().held_back().next().is_some() {
+            self.books.try_again(true);
+        }
+    }
+
+    /// K-37: what the client uses belongs to another class of clients.
+    pub(in crate::server) fn forget_older(&mut self) {
+        self.books.rejections_mut().forget_holds();
+    }
+
+    /// Returns what the view must be told of what the client rejects: by the name as servers know it.
+    pub(in crate::server) fn poll_stance(&mut self) -> Option<Told> {
+        let (name, stance, asks) = self.books.rejections_mut().poll_news()?;
+        Some(Told {
+            type_url: self.type_url().clone(),
+            name: name.map(|name| self.want.meaning(&name).clone()),
+            stance,
+            asks: asks && self.reader.software().is_some(),
+        })
+    }
+
+    /// Older contents are there that may be sent in the place of what the client rejects of a name.
+    pub(in crate::server) fn offer_older(&mut self, name: &Name, contents: &[Arc<Resource>]) {
+        let texts: Vec<Name> = self.want.texts(name).cloned().collect();
+        for text in texts {
+            self.books.rejections_mut().offer(&text, contents.to_vec());
+        }
+    }
+
     /// Returns why the client rejects what it rejects now.
     pub(in crate::server) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
-        self.notes
-            .refused()
-            .into_iter()
-            .chain(self.books.rejections().objections())
+        self.books.rejections().objections()
     }
 }

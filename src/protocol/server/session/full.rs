@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::lens::{Look, Say};
 use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
-use xds::{Answers, Difference, Name, State, TypeSight};
+use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
 
 impl Subscription {
     /// Returns the next step, unless a response may be composed of what is due now. `plain`: the client is like all others at its point.
@@ -23,9 +23,6 @@ impl Subscription {
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
             let waits = partly || self.survey_in(slot, attempt.answers).adds;
             return Some(Step::held(waits));
-        }
-        if let Some(batch) = self.second_try() {
-            return Some(self.send(batch.into(), None, attempt));
         }
         if plain {
             return None;
@@ -58,16 +55,40 @@ impl Subscription {
         let lens = self.lens(slot);
         let hides = |name: &Name| {
             let row = self.books.ledger().get(name);
-            let known = !row.perhaps() || row.whole().is_some() || self.asked.is_waived() && slot.past(name);
+            let kept = || row.whole().is_some() || self.uses(name).is_some();
+            let known = !row.perhaps() || kept() || self.asked.is_waived() && slot.past(name);
             !known && matches!(lens.look(name, &row), Look::Unknown)
         };
         let mut differs = difference.into_iter().flat_map(Difference::names);
         self.books.ledger().rows("").any(|entry| hides(entry.name())) || differs.any(hides)
     }
 
-    /// Adds all that the client holds to a response with news. B-18: of secrets what it accepted; those that it has never accepted are
-    /// left out only if it takes such a response, and tried in one of their own. What a full state cannot list, the client does not
-    /// hold any more.
+    /// What the client goes on using of a name of which it has rejected something.
+    fn uses(&self, name: &Name) -> Option<&Arc<Resource>> {
+        self.books.rejections().dispute(name)?.holds().content()
+    }
+
+    /// B-22: offers all that is held back or tried together, if any of it has changed.
+    pub(super) fn offer_changed(&mut self, slot: TypeSight<'_>) {
+        let lens = self.lens(slot);
+        let is_other = |name: &Name, version| {
+            let found = lens.known(name).and_then(Known::resource);
+            found.is_some_and(|found| found.version() != version)
+        };
+        let mut open = self
+            .books
+            .rejections()
+            .disputes()
+            .filter(|(_, dispute)| dispute.is_open());
+        if open.any(|(name, dispute)| is_other(name, dispute.version())) {
+            drop(open);
+            self.books.offer_all();
+        }
+    }
+
+    /// Adds all that the client holds to a response with news: of what it rejects, what it had before, or was sent in its place. B-18: of
+    /// secrets what it accepted; those that it has never accepted are left out only if it takes such a response, and tried in one of
+    /// their own. What a full state cannot list, the client does not hold any more.
     pub(super) fn list_held(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
         let full = self.reader.full_state();
         let repeats = full || !trial && !self.books.marks().omits();
@@ -75,10 +96,16 @@ impl Subscription {
         let held = self.books.ledger().held().filter(|(name, _)| !listed(name));
         let held: Vec<(Name, Row)> = held.map(|(name, row)| (name.clone(), row)).collect();
         for (name, row) in held {
-            let kept = row.whole().or_else(|| self.books.marks().accepted(&name)).cloned();
+            let kept = row.whole().or_else(|| self.uses(&name)).cloned();
+            let dispute = self.books.rejections().dispute(&name);
+            let (rejects, knows) = dispute.map_or((false, true), |one| (full && one.is_open(), one.may_be_listed()));
             match (kept, self.lens(attempt.slot).look(&name, &row)) {
                 (Some(kept), _) if self.reader.cannot_read(&kept) => {}
                 (Some(kept), _) => draft.repeat(&name, self.reader.item(&name, &kept, attempt.slot, attempt.now)),
+                (None, Look::Put(_)) if rejects && knows => self.books.leave_out(&name),
+                (None, Look::Put(found)) if rejects => {
+                    draft.repeat(&name, self.reader.item(&name, found, attempt.slot, attempt.now));
+                }
                 (None, Look::Put(found)) if repeats && !self.reader.cannot_read(found) => {
                     self.write(&name, Say::Put(found), draft, attempt);
                 }

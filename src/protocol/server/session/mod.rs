@@ -15,7 +15,6 @@ mod lens;
 mod naming;
 mod portrait;
 mod reader;
-mod refused;
 mod removals;
 mod requests;
 mod settling;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use xds::{Known, Name, Objection, Reason, Resource, Standing, Status, TypeSight, TypeUrl};
+use xds::{Known, Name, Objection, Reason, Resource, Standing, Status, TypeSight, TypeUrl, Version};
 
 /// One type of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,10 @@ pub struct Stand<'a> {
     pub standing: Standing,
     /// Why the client has rejected it.
     pub objection: Option<&'a Objection>,
+    /// Since when it rejects what the server says now.
+    pub since: Option<Instant>,
+    /// What it was sent in its place.
+    pub older: Option<Version>,
 }
 
 impl<'a> Portrait<'a> {
@@ -81,12 +85,6 @@ impl<'a> Portrait<'a> {
         self.subscription.objections()
     }
 
-    /// Returns what the client says that its own clients reject, if it is a relay.
-    #[must_use]
-    pub fn relayed(self) -> Option<&'a Arc<Objection>> {
-        self.subscription.notes.relayed()
-    }
-
     /// Returns each resource that the client asks for, by name and by the wildcard.
     pub fn stands(self) -> impl Iterator<Item = Stand<'a>> {
         let Self { subscription, slot } = self;
@@ -121,27 +119,9 @@ impl<'a> Portrait<'a> {
 
     /// Returns each resource whose current content the client has rejected.
     pub fn rejections(self) -> impl Iterator<Item = Stand<'a>> {
-        let whole = self.subscription.notes.refused().map(|_| self.stands());
-        let single = self
-            .subscription
-            .books
-            .rejections()
-            .held_back()
-            .filter_map(move |name| self.stand(name));
-        let all = whole.into_iter().flatten().chain(single);
-        all.filter(|stand| stand.standing == Standing::Rejected)
-    }
-
-    /// Returns why the client has rejected all that it was sent, if it has rejected a full state.
-    #[must_use]
-    pub fn rejects_all(self) -> Option<&'a Arc<Objection>> {
-        self.subscription.notes.refused()
-    }
-
-    /// Whether this was rejected together with others, and is still to be tried alone.
-    #[must_use]
-    pub fn tries(self, name: &Name) -> bool {
-        self.subscription.books.rejections().awaits(name)
+        let held_back = self.subscription.books.rejections().held_back();
+        let all = held_back.filter_map(move |name| self.stand(name));
+        all.filter(|stand| stand.standing.rejects())
     }
 
     /// Whether everything is known that the client asks for by its wildcard, and every response is answered.
@@ -168,6 +148,8 @@ impl<'a> Portrait<'a> {
             resource: None,
             standing,
             objection: None,
+            since: None,
+            older: None,
         }
     }
 
@@ -181,15 +163,13 @@ impl<'a> Portrait<'a> {
             subscription.books.ledger().get(resource.name())
         };
         let row = if row.perhaps() { row } else { &own };
-        // A full state is accepted or rejected as a whole. What has changed since, or is on its way, was not a part of it.
-        let doubtful = row.refuses(version) || matches!(row, Row::Perhaps);
-        let refused = doubtful
-            .then(|| subscription.books.rejections().objection(name))
-            .flatten();
-        let sent = row.is(version) && !subscription.books.flights().brings_news(resource);
-        let whole = subscription.notes.refused().filter(|_| sent);
-        let objection = whole.or(refused).map(|objection| &**objection);
-        let standing = if objection.is_some() || row.refuses(version) {
+        let rejections = subscription.books.rejections();
+        let dispute = rejections.dispute(name);
+        let rejects = dispute.filter(|dispute| dispute.is_open() && dispute.version() == version);
+        let older = rejects.and_then(|dispute| Some(dispute.holds()).filter(|holds| holds.is_older())?.content());
+        let standing = if older.is_some() {
+            Standing::Older
+        } else if rejects.is_some() {
             Standing::Rejected
         } else if !row.is(version) && row.perhaps() {
             Standing::Outdated
@@ -204,7 +184,9 @@ impl<'a> Portrait<'a> {
             name,
             resource: Some(resource),
             standing,
-            objection,
+            objection: rejects.and_then(|_| rejections.objection(name)).map(|why| &**why),
+            since: rejects.map(|dispute| dispute.since()),
+            older: older.map(|older| older.version()),
         }
     }
 }

@@ -22,13 +22,19 @@ pub(super) struct Reader {
     viewer: Viewer,
     /// Whether the client is sent errors of single names (B-31).
     errors: bool,
+    /// The bit of its software, if what it accepts may be sent to others in the place of what they reject (K-37).
+    software: Option<u8>,
 }
 
 impl Reader {
     /// `rights` is what the client may have of the type; `None`: everything.
     pub(super) fn new(type_url: TypeUrl, caller: &Caller, rights: Option<Arc<Rights>>) -> Self {
         let features = caller.node().map_or_else(Features::default, |node| node.features);
+        let kind = type_url.kind();
+        // Older endpoints lead nowhere, and an old key may be what must not be used.
+        let counts = !(kind.is_endpoints() || kind == Kind::Sds);
         Self {
+            software: caller.software().filter(|_| counts),
             features: type_url.counted(features),
             errors: caller.reads_errors(&type_url),
             type_url,
@@ -51,6 +57,11 @@ impl Reader {
 
     pub(super) const fn viewer_mut(&mut self) -> &mut Viewer {
         &mut self.viewer
+    }
+
+    /// Returns the bit of the client's software, unless it is a relay, or nothing of the type is ever sent in the place of something else.
+    pub(super) fn software(&self) -> Option<u64> {
+        self.software.map(|at| 1 << at)
     }
 
     /// Finds out what the client sees of the wildcard's state.

@@ -46,12 +46,11 @@ impl Subscription {
     }
 
     /// C-26: whether all removals that are due go with the next response. They go when nothing is added, because a client applies the
-    /// removals of a response that it rejects. D-03: a full state leaves out what other types do not need any more, and what the client
-    /// has rejected is not listed again for their sake. Whatever this says, a listener that goes shares the response with one that takes
-    /// its address, because the client applies removals first.
+    /// removals of a response that it rejects. D-03: a full state leaves out what other types do not need any more. Whatever this says, a
+    /// listener that goes shares the response with one that takes its address, because the client applies removals first.
     pub(super) fn removes_all(&self, adds: bool, attempt: &Attempt<'_, impl Answers>) -> bool {
         if self.reader.full_state() {
-            attempt.removals || (adds || self.want.hello()) && self.notes.refused().is_some()
+            attempt.removals
         } else {
             attempt.removals && !adds && !self.is_short()
         }

@@ -4,15 +4,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Subscription;
+use crate::rejections::Group;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind, Rejected};
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Item, Kind, Name, Objection, Said, Version, words_of};
+use xds::{Answers, Item, Kind, Name, Objection, Said, Version, named_in, words_of};
+
+/// After so long an address that a listener has given up is free.
+const FREE_AFTER: Duration = Duration::from_secs(1);
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
@@ -40,7 +44,10 @@ impl Subscription {
             };
         };
         let kind = match error {
-            None => ReceiptKind::Ack(self.accept(&flight)),
+            None => {
+                self.note_free_address(&flight, now);
+                ReceiptKind::Ack(self.accept(&flight))
+            }
             Some(detail) => {
                 self.asked.interrupted(now);
                 let objection = answers.objection(&self.heard(detail, flight.sent), Some(&flight.batch));
@@ -51,20 +58,18 @@ impl Subscription {
                 }
             }
         };
-        self.want.forget_version();
         kind
     }
 
     /// Whether the client has accepted every response and rejects nothing.
     fn accepts_all(&self) -> bool {
-        let books = &self.books;
-        books.flights().is_empty() && books.rejections().is_empty() && self.notes.refused().is_none()
+        self.books.flights().is_empty() && self.books.rejections().is_empty()
     }
 
     /// E-24: the client is a relay, holds the last response, and says that its own clients reject something of it.
     fn hear_of_clients(&mut self, detail: &Detail, answers: &impl Answers, now: Instant) -> ReceiptKind {
         let objection = answers.objection(&self.heard(detail, now), None);
-        self.notes.note_relayed(objection.clone());
+        self.books.rejections_mut().note_relayed(objection.clone(), now);
         ReceiptKind::Nack {
             response: Rejected(None),
             given_up: 0,
@@ -89,20 +94,32 @@ impl Subscription {
 
     /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
-        self.notes.forget_relayed();
+        self.want.forget_version();
         self.settle_dropped(flight);
-        if self.reader.full_state() {
-            self.notes.forget_refused();
+        if let Some(software) = self.reader.software() {
+            flight.batch.note_accepted(software);
         }
         let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
         if !self.books.rejections().is_empty() && (removes || self.reader.has_aliases()) {
-            self.books.try_again();
+            self.books.try_again(false);
         }
         flight.since.map(|since| Changed {
             since,
             until: flight.batch.newest().map_or(since, |newest| newest.max(since)),
             news: flight.news,
         })
+    }
+
+    /// B-16: an address that a listener has given up is free a moment later, for one that was rejected because of that.
+    fn note_free_address(&mut self, flight: &Flight, now: Instant) {
+        let listens = self.reader.full_state() && self.reader.traits().kind == Kind::Lds;
+        if listens
+            && flight.before.rows.is_some()
+            && self.notes.again().is_none()
+            && self.books.rejections().held_back().next().is_some()
+        {
+            self.notes.note_again(Some(now + FREE_AFTER));
+        }
     }
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
@@ -125,47 +142,90 @@ impl Subscription {
         objection: &Arc<Objection>,
         now: Instant,
     ) -> usize {
-        if self.reader.full_state() {
-            self.refuse(flight, objection, now);
-            return 0;
-        }
-        let members = self.books.reject(flight);
+        let full = self.reader.full_state();
+        // A full state is the first that says what of its first version the client has.
+        let brings = full && self.want.version().is_some();
+        let (mut members, alone) = self.books.reject(flight, brings, now);
         self.settle_dropped(flight);
-        self.divide(members, flight.fresh().count() == 1, message, again, objection)
+        members.retain(|(name, _)| self.is_wanted(name));
+        if full {
+            self.books.rejections_mut().note_list(flight.batch.sum());
+            self.conclude(&mut members, flight, message, again, objection);
+            if !flight.batch.last().is_empty() {
+                self.notes.note_again(Some(now + FREE_AFTER));
+            }
+        }
+        let names = members.into_iter().map(|(name, _)| name).collect();
+        self.divide(names, (message, flight.batch.last()), alone, again, objection)
     }
 
-    /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
-    /// What was rejected `alone` is held back; what is left of several, because the others have changed or gone meanwhile, was not.
-    fn divide(
+    /// A full state is not taken apart for what the client may hold in any version: it can neither be left out, nor listed as it was. If the
+    /// message names any of it, the client has taken the rest, as Envoy and gRPC do.
+    fn conclude(
         &mut self,
-        mut members: Vec<(Name, Version)>,
-        alone: bool,
+        members: &mut Vec<(Name, Version)>,
+        flight: &Flight,
         message: &str,
         again: bool,
         objection: &Arc<Objection>,
+    ) {
+        let words = named_in(message);
+        let blames = members.iter().any(|(name, _)| words.contains(name.as_str()));
+        let mut held_back = Vec::new();
+        members.retain(|(name, _)| {
+            let dispute = self.books.rejections().dispute(name);
+            let known = dispute.is_none_or(|dispute| dispute.may_be_listed());
+            if !known && blames && !words.contains(name.as_str()) {
+                let item = flight.batch.item(name);
+                item.into_iter()
+                    .for_each(|item| self.books.take_for_accepted(name, item.resource.clone()));
+            } else if !known {
+                held_back.push(name.clone());
+            }
+            known
+        });
+        if !held_back.is_empty() {
+            self.books.try_parts(Vec::new(), held_back, again, objection);
+        }
+    }
+
+    /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
+    /// Listeners that take addresses of others count as named. What was rejected `alone` is held back; what is left of several, because the
+    /// others have changed or gone meanwhile, was not.
+    fn divide(
+        &mut self,
+        mut members: Vec<Name>,
+        (message, takers): (&str, &[Name]),
+        alone: bool,
+        again: bool,
+        objection: &Arc<Objection>,
     ) -> usize {
-        members.retain(|(name, _)| self.is_wanted(name));
         if members.is_empty() {
             return 0;
         }
         // They have the order of the response, which is that of the names.
-        let place = |word: &str| members.binary_search_by(|(name, _)| name.as_str().cmp(word)).ok();
-        let named: BTreeSet<usize> = words_of(message).filter_map(place).collect();
+        let place = |word: &str| members.binary_search_by(|name| name.as_str().cmp(word)).ok();
+        let words: BTreeSet<usize> = words_of(message).filter_map(place).collect();
+        let takers = takers.iter().filter_map(|taker| place(taker.as_str()));
+        let mut named: Vec<usize> = takers.filter(|at| !words.contains(at)).collect();
+        named.extend(words);
         // B-18: secrets that it has never accepted cannot be left out, and nothing can be listed in their place.
-        let accepted = |(name, _): &(Name, Version)| self.books.marks().accepted(name).is_some();
+        let accepted = |name: &Name| {
+            let dispute = self.books.rejections().dispute(name);
+            dispute.is_some_and(|dispute| dispute.holds().content().is_some())
+        };
         let as_one = self.books.holds_back_as_one() && !members.iter().all(accepted);
         let mut groups = Vec::new();
         let mut held_back = Vec::new();
         if !named.is_empty() && named.len() < members.len() {
-            let mut others = Vec::new();
-            for (at, member) in members.into_iter().enumerate() {
-                if named.contains(&at) {
-                    groups.push(vec![member]);
-                } else {
-                    others.push(member);
-                }
-            }
-            groups.insert(0, others);
+            let one = |at: usize| members.get(at).cloned();
+            groups.push(
+                (0..members.len())
+                    .filter(|at| !named.contains(at))
+                    .filter_map(one)
+                    .collect(),
+            );
+            groups.extend(named.into_iter().map(|at| one(at).into_iter().collect()));
         } else if alone || as_one {
             held_back = members;
         } else {
@@ -173,5 +233,13 @@ impl Subscription {
             groups.extend([members, half]);
         }
         self.books.try_parts(groups, held_back, again, objection)
+    }
+
+    /// A group would be tried in a full state that was rejected before, for this reason: that counts as its try.
+    pub(super) fn repeat(&mut self, group: Group, objection: &Arc<Objection>) {
+        let alone = group.names.len() == 1;
+        group.names.iter().for_each(|name| self.books.doubt(name));
+        let again = group.again;
+        self.divide(group.names, ("", &[]), alone, again, objection);
     }
 }

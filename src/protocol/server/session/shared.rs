@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::draft::{Content, Draft};
 use super::{Attempt, Step, Subscription};
+use crate::server::flights::Before;
 use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Spots, State, full_state};
 
 impl Subscription {
@@ -46,6 +47,7 @@ impl Subscription {
             (false, true) => Portion::Removals,
             (false, false) => Portion::Additions,
         };
+        let shared = self.books.ledger().base().cloned();
         let part = difference.part(portion, || self.compose(&difference, state, portion, attempt));
         self.advance(part, state);
         self.note_waiting_removals(removes, adds, attempt);
@@ -59,6 +61,7 @@ impl Subscription {
             since: part.since,
             more,
             endpoints: part.endpoints.clone(),
+            before: Before { shared, rows: None },
         };
         self.send(content, None, attempt)
     }
@@ -165,8 +168,13 @@ impl Subscription {
         }
         self.want.set_hello(false);
         let base = self.books.ledger().base().filter(|_| self.reader.full_state());
+        let shared = base.cloned();
         let batch = base.map(|base| attempt.answers.full(base));
         let batch = batch.unwrap_or_else(|| Arc::new(Batch::new(Vec::new(), Vec::new())));
-        self.send(batch.into(), None, attempt)
+        let content = Content {
+            before: Before { shared, rows: None },
+            ..batch.into()
+        };
+        self.send(content, None, attempt)
     }
 }

@@ -5,7 +5,6 @@
 use std::time::{Duration, Instant};
 
 use super::Subscription;
-use crate::server::notes::Again;
 use xds::TypeSight;
 
 impl Subscription {
@@ -37,17 +36,17 @@ impl Subscription {
 
     /// Returns when the client has waited for this long, or a full state is tried once more.
     pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
-        let again = match self.notes.again() {
-            Some(Again::At(at, _)) => Some(*at),
-            Some(Again::Due(_) | Again::Tried(_)) | None => None,
-        };
+        let again = self.notes.again();
         let held = self.notes.endpoints_wait_until();
         self.asked.ends(bound).into_iter().chain(again).chain(held).min()
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
-        self.ripen_second_try(now);
+        if self.notes.again().is_some_and(|at| at <= now) {
+            self.notes.note_again(None);
+            self.books.try_again(false);
+        }
         if self.notes.endpoints_wait_until().is_some_and(|until| until <= now) {
             self.notes.note_endpoints(None);
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::draft::{Content, Draft};
 use super::lens::Say;
 use super::{Attempt, Step, Subscription};
+use crate::rejections::Group;
 use crate::server::flights::Flight;
-use crate::server::rejections::Group;
 use crate::server::response::Response;
 use xds::{Answers, Dialect, Form, Item, Kind, Name, Resource, TypeSight};
 
@@ -23,6 +23,10 @@ impl Subscription {
     ) -> bool {
         match say {
             Say::Put(resource) => self.write_resource(name, resource, draft, attempt),
+            Say::Older => {
+                let older = self.books.rejections().older(name).cloned();
+                older.is_none_or(|older| self.write_resource(name, &older, draft, attempt))
+            }
             Say::Other(resource) => {
                 let own = resource.name();
                 let written = draft.brings(own) || self.write_resource(own, resource, draft, attempt);
@@ -61,6 +65,9 @@ impl Subscription {
         slot: TypeSight<'_>,
     ) -> bool {
         let fits = draft.remove(name, missing, must);
+        if fits && self.reader.full_state() && !missing {
+            draft.note_held(name, self.books.ledger().get(name));
+        }
         if fits {
             self.books.gone(name);
             self.write_error(name, draft, slot);
@@ -78,6 +85,10 @@ impl Subscription {
         let row = self.books.ledger().get(name);
         if !draft.count(self.reader.traits().kind, resource, row.sent()) {
             return false;
+        }
+        // K-37: nobody goes on using older endpoints.
+        if row.perhaps() && !self.reader.traits().kind.is_endpoints() {
+            draft.note_held(name, row);
         }
         draft.put(name, self.reader.item(name, resource, attempt.slot, attempt.now));
         let before = draft.follow(name, !self.books.ledger().asks(name));
@@ -141,8 +152,9 @@ impl Subscription {
             since,
             more,
             mut endpoints,
+            before,
         } = content;
-        if self.notes.refused().is_some() {
+        if self.reader.full_state() && !self.books.rejections().is_empty() {
             let all = batch.items().iter().filter_map(|item| item.resource.endpoints());
             endpoints = all.cloned().collect();
         }
@@ -153,6 +165,7 @@ impl Subscription {
         let flight = Flight {
             nonce,
             batch: batch.clone(),
+            before,
             since,
             news,
             sent: attempt.now,

@@ -14,17 +14,20 @@ use std::time::{Duration, Instant};
 use identity::Identity;
 
 use crate::end::{Code, End};
+use crate::holds::references;
 use crate::server::caller::Caller;
 use crate::server::gates::Gate;
 use crate::server::name_faults::NameFaults;
 use crate::server::nonce::Nonces;
-use crate::server::response::Receipt;
+use crate::server::response::{Receipt, ReceiptKind, Told};
 use crate::server::session::{Portrait, Subscription};
 use crate::settings::StreamSettings;
 use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
-use xds::{Access, Answers, Cut, Dialect, Dirty, Name, Owners, Sight, Status, TypeSight, TypeUrl, Version, Want};
+use xds::{
+    Access, Answers, Cut, Dialect, Dirty, Kind, Known, Name, Owners, Resource, Sight, Status, TypeSight, TypeUrl, Want,
+};
 
 /// One client stream.
 ///
@@ -180,11 +183,45 @@ impl Server {
         self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
     }
 
-    /// Whether the client was sent this content and needs no other in its place: it has not rejected it, or holds what it had before.
-    #[must_use]
-    pub fn keeps(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
-        let mut types = self.types.iter().filter(|one| one.type_url() == type_url);
-        types.any(|one| one.keeps(name, version))
+    /// Returns the next thing that the views must be told of what the client rejects.
+    pub fn poll_stance(&mut self) -> Option<Told> {
+        self.types.iter_mut().find_map(Subscription::poll_stance)
+    }
+
+    /// Older contents are there that may be sent in the place of what the client rejects of a name, the first one first. Those that lead to
+    /// what is not there are left out.
+    pub fn handle_older(&mut self, type_url: &TypeUrl, name: &Name, mut contents: Vec<Arc<Resource>>, sight: &Sight) {
+        self.rest = Rest::Waits;
+        let lacks = |word: &str, name: &Name| {
+            let of = TypeUrl::called(word);
+            of.is_some_and(|of| matches!(sight.type_sight(&of).known(name), Some(Known::Absent(_))))
+        };
+        contents.retain(|content| {
+            let named = references(type_url.kind(), content);
+            named.is_none_or(|named| {
+                let mut missing = named.clusters.iter().filter(|name| lacks("cds", name));
+                let mut unknown = named.routes.iter().filter(|name| lacks("rds", name));
+                missing.next().is_none() && unknown.next().is_none()
+            })
+        });
+        if let Ok(at) = self.position(type_url)
+            && let Some(one) = self.types.get_mut(at)
+        {
+            one.offer_older(name, &contents);
+        }
+    }
+
+    /// What the client uses of names that it rejects belongs to another class of clients: nobody else is told.
+    pub fn forget_older(&mut self) {
+        self.types.iter_mut().for_each(Subscription::forget_older);
+    }
+
+    /// The client has accepted clusters: listeners and routes may have been rejected because they lead there (K-37).
+    pub(super) fn retry(&mut self, kind: Kind) {
+        if kind == Kind::Cds {
+            let gated = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
+            gated.for_each(Subscription::try_rejected);
+        }
     }
 
     fn wants_if<'a>(
@@ -257,8 +294,12 @@ impl Server {
             .iter_mut()
             .find(|one| one.type_url().url().as_bytes() == type_url)?;
         let kind = one.acknowledge(number)?;
+        let type_url = one.type_url().clone();
+        if matches!(kind, ReceiptKind::Ack(Some(_))) {
+            self.retry(type_url.kind());
+        }
         Some(Receipt {
-            type_url: one.type_url().clone(),
+            type_url,
             kind,
             faults: NameFaults::default(),
         })

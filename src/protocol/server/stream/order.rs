@@ -132,7 +132,9 @@ impl Server {
                 }
             }
             let removals = self.frees(at, sight, answers, now);
-            match self.step(at, sight, answers, removals, now) {
+            let step = self.step(at, sight, answers, removals, now);
+            open &= !(kind == Kind::Cds && self.tries_clusters(at));
+            match step {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
                     return Some(*response);
@@ -147,6 +149,13 @@ impl Server {
             self.additions.clear();
         }
         None
+    }
+
+    /// K-37: whether a client that has just begun is still tried with clusters that it has rejected: Envoy goes on with its listeners,
+    /// and rejects those that lead to none.
+    fn tries_clusters(&self, at: usize) -> bool {
+        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.is_answered());
+        self.types.get(at).is_some_and(Subscription::is_trying) && self.types.iter().all(is_new)
     }
 
     /// D-01: removals in the reverse order, clusters and endpoints last. These may have to pause.

@@ -52,8 +52,12 @@ impl Server {
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, entries) = subscription.begin(request, answers, nonces, now);
+        let type_url = subscription.type_url().clone();
+        if matches!(kind, ReceiptKind::Ack(Some(_))) {
+            self.retry(type_url.kind());
+        }
         Ok(Progress {
-            type_url: subscription.type_url().clone(),
+            type_url,
             kind,
             faults,
             bound,

@@ -27,12 +27,17 @@ pub(in crate::server::session) enum Say<'a> {
     Missing,
     /// Only an error (B-31).
     Error,
+    /// Older content: the client has rejected the current one, and holds nothing (K-37).
+    Older,
 }
 
 impl Say<'_> {
     /// Whether it adds, changes or answers anything.
     pub(in crate::server::session) const fn adds(self) -> bool {
-        matches!(self, Self::Put(_) | Self::Other(_) | Self::Missing | Self::Error)
+        matches!(
+            self,
+            Self::Put(_) | Self::Other(_) | Self::Older | Self::Missing | Self::Error
+        )
     }
 }
 
@@ -91,13 +96,16 @@ impl<'a> Lens<'_, 'a> {
                 let held = self.books.ledger().get(found.name());
                 match self.look(found.name(), &held) {
                     Look::Put(own) if row.waits() || row.perhaps() => Verdict::Due(Say::Other(own)),
-                    Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => {
+                    Look::Put(own) if !held.is(own.version()) && !self.refuses(found.name(), own) => {
                         Verdict::Due(Say::Other(own))
                     }
                     Look::Put(_) | Look::Gone | Look::Unknown => Verdict::QUIET,
                 }
             }
-            Look::Put(found) if row.refuses(found.version()) => Verdict::QUIET,
+            Look::Put(found) if self.refuses(name, found) => match self.books.rejections().older(name) {
+                Some(older) if !row.is(older.version()) => Verdict::Due(Say::Older),
+                Some(_) | None => Verdict::QUIET,
+            },
             Look::Put(found) if !row.is(found.version()) => Verdict::Due(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
             Look::Put(found) if self.books.marks().error(name).is_some() && self.error(name).is_none() => {
@@ -114,12 +122,17 @@ impl<'a> Lens<'_, 'a> {
                 }
                 Row::Asked => Verdict::Due(Say::Missing),
                 // B-18: it may be listed as it was accepted.
-                Row::Refused(..) if self.reader.lists_all() => Verdict::of_row(Row::Perhaps),
-                Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
-                    self.judge_gone(name)
+                Row::Perhaps if self.reader.lists_all() && self.books.rejections().is_held_back(name) => {
+                    Verdict::of_row(Row::Perhaps)
                 }
+                Row::Perhaps | Row::Brought(_) | Row::Again(_) | Row::Sent(_) => self.judge_gone(name),
             },
         }
+    }
+
+    /// B-22: whether this content is held back.
+    fn refuses(&self, name: &Name, found: &Resource) -> bool {
+        self.books.rejections().refuses(name, found.version())
     }
 
     /// B-18: that a resource is gone cannot be said in a partial answer in SotW: the client may keep it, and if it comes back, it is

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::support::messages::{Got, Subscriber};
-use crate::support::{ADS, Relay, spawn};
+use crate::support::{ADS, CDS, Relay, spawn};
 
 /// A client in a task of its own. It leaves when it is dropped.
 pub(super) struct Agent {
@@ -31,10 +31,12 @@ pub(super) struct Agent {
 pub(super) struct Held {
     pub(super) got: Vec<String>,
     pub(super) accepted: BTreeMap<String, String>,
-    /// What it has rejected last.
-    pub(super) rejected: BTreeMap<String, String>,
-    /// All that it ever rejected.
-    pub(super) all_rejected: BTreeSet<String>,
+    /// What it was sent that the control plane did not say any more when it came, without having rejected anything of that name.
+    pub(super) uncalled: Vec<String>,
+    /// The names of which it has rejected something.
+    rejected: BTreeSet<String>,
+    /// What the control plane had said before it came, and has replaced.
+    before: BTreeSet<String>,
     /// The names of which it has rejected something and accepted nothing since: it may be thought to hold nothing of them (C-25).
     open: BTreeSet<String>,
     /// What it was sent although it held just that.
@@ -51,6 +53,13 @@ pub(super) struct Software {
     pub(super) blames: bool,
 }
 
+impl Software {
+    /// Whether each response lists everything.
+    pub(super) fn is_whole(self) -> bool {
+        self.dialect == Dialect::Sotw && self.type_url == CDS
+    }
+}
+
 /// The name in a content.
 pub(super) fn name(content: &str) -> &str {
     content.split(' ').next().unwrap_or_default()
@@ -63,7 +72,13 @@ pub(super) fn is_bad(content: &str, version: &str) -> bool {
 
 impl Agent {
     /// A client comes and asks for these names.
-    pub(super) async fn come(relay: &Relay, software: Software, id: &str, names: &[&str]) -> Self {
+    pub(super) async fn come(
+        relay: &Relay,
+        software: Software,
+        id: &str,
+        names: &[&str],
+        before: BTreeSet<String>,
+    ) -> Self {
         let verb = match software.dialect {
             Dialect::Sotw => "StreamAggregatedResources",
             Dialect::Delta => "DeltaAggregatedResources",
@@ -78,7 +93,10 @@ impl Agent {
         };
         let mut client = Subscriber::of(call, software.dialect, software.type_url, node);
         client.subscribe(names);
-        let held = Arc::new(Mutex::new(Held::default()));
+        let held = Arc::new(Mutex::new(Held {
+            before,
+            ..Held::default()
+        }));
         let (waits, told) = watch::channel(false);
         Self {
             id: id.to_owned(),
@@ -140,6 +158,9 @@ impl Held {
             if dialect == Dialect::Delta && holds {
                 self.repeated.push(content.clone());
             }
+            if self.before.contains(content) && !self.rejected.contains(name(content)) {
+                self.uncalled.push(content.clone());
+            }
             self.got.push(content.clone());
         }
     }
@@ -156,13 +177,17 @@ impl Held {
             got.bodies
                 .iter()
                 .for_each(|content| _ = self.open.remove(name(content)));
+            // A full state lists all.
+            if software.is_whole() {
+                self.accepted.clear();
+            }
             self.accepted.extend(contents);
             return None;
         }
         self.open
             .extend(got.bodies.iter().map(|content| name(content).to_owned()));
-        self.rejected.extend(contents);
-        self.all_rejected.extend(got.bodies.iter().cloned());
+        self.rejected
+            .extend(got.bodies.iter().map(|content| name(content).to_owned()));
         Some(match software.blames {
             true => format!("{}: no", bad.join(": no, ")),
             false => "no".to_owned(),

@@ -1,0 +1,384 @@
+//! What clients of a view reject, and what they use meanwhile: the one table of that.
+//!
+//! Owns where each of them stands, what the server was told of it (E-24), and the older contents (K-37). Nothing is kept of clients that
+//! reject nothing. Asks nobody: sessions say it as it happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::ViewSettings;
+use super::older::Stock;
+use super::tally::Tally;
+use classes::{Class, Node};
+use inquiry::StreamNumber;
+use xds::{Cut, Holds, Kind, Known, Name, Older, Rejection, Resource, Slot, Stance, TypeUrl, Version};
+
+/// What clients of a view reject.
+pub struct Rejected {
+    table: Mutex<Table>,
+    /// How many bytes of older content may be kept that nobody uses.
+    history_bytes: AtomicUsize,
+}
+
+struct Table {
+    /// By type and name; without a name: what relays say of their own clients. Then by seat.
+    rejecters: BTreeMap<(TypeUrl, Option<Name>), BTreeMap<u32, Rejecter>>,
+    older: Stock,
+    /// The types of which clients have rejected something since the writer was told.
+    noted: BTreeSet<TypeUrl>,
+    /// When the server was last told of each content.
+    reported: BTreeMap<TypeUrl, Contents>,
+    linger: Duration,
+}
+
+type Contents = BTreeMap<(Name, Version), Instant>;
+
+/// A client, and where it stands with a name.
+#[derive(Clone, Debug)]
+pub struct Rejecter {
+    /// Who it says it is.
+    pub node: Arc<Node>,
+    /// Its stream.
+    pub stream: StreamNumber,
+    /// Where it stands.
+    pub stance: Stance,
+}
+
+/// Older content that clients use.
+#[derive(Clone, Debug)]
+pub struct Used {
+    /// Its type.
+    pub type_url: TypeUrl,
+    /// Its name.
+    pub name: Name,
+    /// Its version.
+    pub version: Version,
+    /// How many clients use it, those included that went a moment ago.
+    pub clients: usize,
+    /// The node ids of some of them.
+    pub nodes: Vec<Arc<str>>,
+    /// Since when.
+    pub since: Instant,
+    /// Whether what it names is kept.
+    pub refers: bool,
+}
+
+/// So many clients are named of an older content.
+const NAMED_MAX: usize = 10;
+/// Of this many contents of a type, it is remembered that the server was told.
+const REPORTED_MAX: usize = 1024;
+/// So much older content of a name is offered.
+const OFFERED_MAX: usize = 8;
+
+/// What follows from what a session has said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Follows {
+    /// The server may have to be told.
+    pub(super) report: bool,
+    /// Other older contents are used.
+    pub(super) older: bool,
+}
+
+impl Rejected {
+    pub(super) fn new(settings: ViewSettings) -> Self {
+        let table = Table {
+            rejecters: BTreeMap::new(),
+            older: Stock::default(),
+            noted: BTreeSet::new(),
+            reported: BTreeMap::new(),
+            linger: settings.linger,
+        };
+        Self {
+            table: Mutex::new(table),
+            history_bytes: AtomicUsize::new(settings.history_bytes),
+        }
+    }
+
+    pub(super) fn set(&self, settings: ViewSettings) {
+        self.table.lock().linger = settings.linger;
+        self.history_bytes.store(settings.history_bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes of older content may be kept that nobody uses.
+    pub(super) fn history_bytes(&self) -> usize {
+        self.history_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The client at this seat says where it stands; `None`: it rejects nothing of the name any more. `replaced` returns what the view still
+    /// has of the name with this version.
+    pub(super) fn tell(
+        &self,
+        seat: u32,
+        (type_url, name): (&TypeUrl, Option<&Name>),
+        rejecter: Option<Rejecter>,
+        replaced: impl Fn(&Name, xds::Brief) -> Option<Arc<Resource>>,
+        now: Instant,
+    ) -> Follows {
+        let mut table = self.table.lock();
+        if let Some(name) = name.filter(|_| may_be_older(type_url)) {
+            table.use_older(seat, (type_url.clone(), name.clone()), rejecter.as_ref(), replaced, now);
+        }
+        let rejects = rejecter.as_ref().is_some_and(|one| one.stance.rejects.is_some());
+        let key = (type_url.clone(), name.cloned());
+        match rejecter {
+            Some(rejecter) => _ = table.rejecters.entry(key).or_default().insert(seat, rejecter),
+            None => table.remove(&key, seat),
+        }
+        Follows {
+            report: rejects && table.noted.insert(type_url.clone()),
+            older: table.older.has_changed(),
+        }
+    }
+
+    /// The client at this seat has gone, or reads another view.
+    pub(super) fn leave(&self, seat: u32) {
+        let mut table = self.table.lock();
+        let keys = table.rejecters.iter().filter(|(_, seats)| seats.contains_key(&seat));
+        for key in keys.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            let node = table
+                .rejecters
+                .get(&key)
+                .and_then(|seats| Some(seats.get(&seat)?.node.clone()));
+            if let (Some(node), (type_url, Some(name))) = (node, &key) {
+                let id = Arc::from(&*node.id);
+                table.older.go(&(type_url.clone(), name.clone()), seat, &id);
+            }
+            table.remove(&key, seat);
+        }
+    }
+
+    /// Returns the older contents that may be sent to a client in the place of what it rejects: first what clients with its software use or
+    /// accepted, each group with the newest first. `accepted` is what the view still has of the name that clients have accepted.
+    pub(super) fn older(
+        &self,
+        key: &(TypeUrl, Name),
+        software: u64,
+        accepted: Vec<Arc<Resource>>,
+        is_current: impl Fn(Version) -> bool,
+    ) -> Vec<Arc<Resource>> {
+        if !may_be_older(&key.0) {
+            return Vec::new();
+        }
+        let mut all: Vec<Arc<Resource>> = self.table.lock().older.of_name(key).cloned().collect();
+        let known =
+            |one: &Arc<Resource>, all: &[Arc<Resource>]| all.iter().any(|other| other.version() == one.version());
+        for one in accepted {
+            if !known(&one, &all) {
+                all.push(one);
+            }
+        }
+        all.retain(|one| !is_current(one.version()));
+        all.sort_by_key(|one| (one.accepted() & software != 0, one.received()));
+        all.reverse();
+        all.truncate(OFFERED_MAX);
+        all
+    }
+
+    /// How many clients use this content although it is not what the control plane says.
+    #[must_use]
+    pub fn users(&self, type_url: &TypeUrl, name: &Name, version: Version) -> usize {
+        let key = (type_url.clone(), name.clone());
+        self.table.lock().older.users(&key, version)
+    }
+
+    /// A person wants a name to have no older content any more. Returns whether it had.
+    pub(super) fn release(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        self.table.lock().older.release(&(type_url.clone(), name.clone()))
+    }
+
+    /// Returns the older contents that refer to what they name, if these are others than at the last call.
+    pub(super) fn take_roots(&self) -> Option<Vec<Older>> {
+        self.table.lock().older.take_roots()
+    }
+
+    /// Returns all older contents, with the node ids of those who use them.
+    pub(super) fn all_older(&self) -> Vec<Older> {
+        let table = self.table.lock();
+        if table.older.is_empty() {
+            return Vec::new();
+        }
+        let ids = table.ids();
+        table.older.all(|seat| ids.get(&seat).cloned())
+    }
+
+    /// Returns the older contents that clients use.
+    #[must_use]
+    pub fn used(&self) -> Vec<Used> {
+        let table = self.table.lock();
+        if table.older.is_empty() {
+            return Vec::new();
+        }
+        let ids = table.ids();
+        let roots: Vec<bool> = table.older.refer().collect();
+        let all = table.older.all(|seat| ids.get(&seat).cloned()).into_iter().zip(roots);
+        let used = all.filter(|(one, _)| !one.keepers.is_empty()).map(|(one, refers)| {
+            let (name, version) = (one.name().clone(), one.content.version());
+            Used {
+                clients: one.keepers.len(),
+                nodes: one.keepers.iter().take(NAMED_MAX).cloned().collect(),
+                since: one.since,
+                type_url: one.type_url,
+                name,
+                version,
+                refers,
+            }
+        });
+        used.collect()
+    }
+
+    /// How many clients were sent older content in the place of what they reject.
+    #[must_use]
+    pub fn sent_older(&self) -> usize {
+        let table = self.table.lock();
+        let sent = table.rejecters.values().flat_map(BTreeMap::iter);
+        let sent = sent.filter(|(_, one)| one.stance.rejects.is_some() && one.stance.holds.is_older());
+        sent.map(|(seat, _)| *seat).collect::<BTreeSet<u32>>().len()
+    }
+
+    /// Takes over the older contents of an earlier run of the relay.
+    pub(super) fn restore(&self, older: &[Older]) {
+        self.table.lock().older.restore(older);
+    }
+
+    /// Time has passed. Returns the contents that do not refer to what they name any more, although clients use them.
+    pub(super) fn expire(&self, now: Instant) -> Vec<(TypeUrl, Arc<Resource>)> {
+        let mut table = self.table.lock();
+        if table.older.is_empty() {
+            return Vec::new();
+        }
+        let (linger, room) = (table.linger, self.history_bytes());
+        table.older.expire(linger, room, now)
+    }
+
+    /// Returns the types of which clients have rejected something since the last call.
+    #[must_use]
+    pub fn take(&self) -> BTreeSet<TypeUrl> {
+        std::mem::take(&mut self.table.lock().noted)
+    }
+
+    /// A client rejects something of this type. Returns whether the writer must be told.
+    pub(super) fn note(&self, type_url: &TypeUrl) -> bool {
+        self.table.lock().noted.insert(type_url.clone())
+    }
+
+    /// Returns the types and names of which clients reject something; without a name: what relays say of their clients.
+    #[must_use]
+    pub fn names(&self) -> Vec<(TypeUrl, Option<Name>)> {
+        self.table.lock().rejecters.keys().cloned().collect()
+    }
+
+    /// Returns the clients that reject something of one of these, each with when the server was last told of that.
+    #[must_use]
+    pub fn of(&self, key: &(TypeUrl, Option<Name>)) -> Vec<(Rejecter, Option<Instant>)> {
+        let table = self.table.lock();
+        let reported = table.reported.get(&key.0);
+        let rejecters = table.rejecters.get(key).into_iter().flat_map(BTreeMap::values);
+        let found = rejecters.filter_map(|one| {
+            let refusal = one.stance.rejects.as_ref()?;
+            let content = key.1.clone().zip(refusal.version);
+            let at = content.and_then(|content| reported?.get(&content).copied());
+            Some((one.clone(), at))
+        });
+        found.collect()
+    }
+
+    /// Returns what clients reject of a type while this is what the server says. `nodes` are those of all clients that ask for the type.
+    #[must_use]
+    pub(super) fn told(&self, class: &Class, cut: &Cut, type_url: &TypeUrl, nodes: &[Arc<Node>]) -> Vec<Rejection> {
+        let mut tally = Tally::of(class);
+        let table = self.table.lock();
+        let of_type = table.rejecters.range((type_url.clone(), None)..);
+        let of_type = of_type.take_while(|((of, _), _)| of == type_url);
+        for ((_, name), seats) in of_type {
+            for one in seats.values() {
+                let Some(refusal) = &one.stance.rejects else { continue };
+                let content = match (name, refusal.version) {
+                    (Some(name), Some(version)) if is_served(cut, type_url, name, version) => {
+                        Some((name.clone(), version))
+                    }
+                    (Some(_), _) => continue,
+                    (None, _) => None,
+                };
+                tally.add(&one.node, content, &refusal.objection);
+            }
+        }
+        drop(table);
+        nodes.iter().for_each(|node| tally.count(node));
+        tally.finish()
+    }
+
+    /// The server was told that clients reject these contents. Forgets those that are not in the cut any more.
+    pub fn note_reported(&self, cut: &Cut, type_url: &TypeUrl, contents: Vec<(Name, Version)>, at: Instant) {
+        let mut table = self.table.lock();
+        let reported = table.reported.entry(type_url.clone()).or_default();
+        reported.retain(|(name, version), _| is_served(cut, type_url, name, *version));
+        reported.extend(contents.into_iter().map(|content| (content, at)));
+        while reported.len() > REPORTED_MAX {
+            reported.pop_first();
+        }
+    }
+}
+
+impl Table {
+    /// Returns the node ids of those who reject something, by seat.
+    fn ids(&self) -> BTreeMap<u32, Arc<str>> {
+        let mut ids: BTreeMap<u32, Arc<str>> = BTreeMap::new();
+        for (seat, rejecter) in self.rejecters.values().flatten() {
+            ids.entry(*seat).or_insert_with(|| Arc::from(&*rejecter.node.id));
+        }
+        ids
+    }
+
+    fn remove(&mut self, key: &(TypeUrl, Option<Name>), seat: u32) {
+        if let Some(seats) = self.rejecters.get_mut(key) {
+            seats.remove(&seat);
+            if seats.is_empty() {
+                self.rejecters.remove(key);
+            }
+        }
+    }
+
+    /// Notes what the client at this seat uses.
+    fn use_older(
+        &mut self,
+        seat: u32,
+        key: (TypeUrl, Name),
+        rejecter: Option<&Rejecter>,
+        replaced: impl Fn(&Name, xds::Brief) -> Option<Arc<Resource>>,
+        now: Instant,
+    ) {
+        let used = rejecter
+            .filter(|one| !one.node.is_relay())
+            .and_then(|one| match &one.stance.holds {
+                Holds::Own(content) | Holds::Older(content) => Some((one, content.clone())),
+                Holds::Version(version) => {
+                    let known = self.older.find(&key, *version);
+                    Some((one, known.or_else(|| replaced(&key.1, *version))?))
+                }
+                Holds::Unknown => Some((one, self.older.left_by(&key, &one.node.id)?)),
+                Holds::Nothing => None,
+            });
+        let known = used.as_ref().map(|(_, content)| content.version());
+        self.older.leave_others(&key, seat, known, now);
+        if let Some((one, content)) = used {
+            content.note_accepted(1 << one.node.user_agent.number());
+            self.older.keep(&key.0, &content, seat, &one.node.id, now);
+        }
+    }
+}
+
+/// Whether older content of a type is ever used: an old key may be what must not be used, and older endpoints lead nowhere.
+fn may_be_older(type_url: &TypeUrl) -> bool {
+    let kind = type_url.kind();
+    !(kind == Kind::Sds || kind.is_endpoints())
+}
+
+fn is_served(cut: &Cut, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
+    let halves = cut.slot(type_url).into_iter().flat_map(Slot::halves);
+    let mut known = halves.filter_map(|state| state.entries().get(name).and_then(Known::resource));
+    known.any(|found| found.version() == version)
+}
