@@ -229,7 +229,6 @@ impl Beside {
             self.ask(type_url, streams, now);
         }
         if self.look.take_if(|at| *at <= now).is_some() {
-            self.look = (!self.unnamed.is_empty()).then_some(now + GIVEN_UP);
             let here = self
                 .unnamed
                 .iter()
@@ -244,6 +243,8 @@ impl Beside {
                 moved = true;
             }
         }
+        let here = self.unnamed.values().any(|at| *at == self.home);
+        self.look = self.look.filter(|_| here).or_else(|| here.then_some(now + GIVEN_UP));
         let tried = !self.groups.is_empty() || !self.alone.is_empty();
         if tried && find(streams, self.home.other(), type_url).has_heard(type_url, self.since) {
             self.all = false;

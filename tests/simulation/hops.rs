@@ -70,6 +70,8 @@ impl World {
             // E-04: one resource of a type is brought with a version that nobody gave.
             let given = |version: &&String| clean || *version != "unknown";
             let (declared, first): (Vec<&String>, bool) = match &request {
+                // E-25: so is what is held.
+                Request::Sotw(request) if request.version_info == "unknown" => (Vec::new(), false),
                 Request::Sotw(request) => (vec![&request.version_info], request.response_nonce.is_empty()),
                 Request::Delta(request) => (request.initial_resource_versions.values().filter(given).collect(), true),
             };

@@ -14,6 +14,7 @@ use protocol::{
 use xds::{Changes, Cut, Dialect, Name, ServerState, TypeUrl, Want};
 
 use super::besides::Besides;
+use super::body::Type;
 use super::classes::client_settings;
 use super::lists::Ahead;
 use super::network::Pipe;
@@ -29,6 +30,8 @@ pub(crate) struct Wire {
     pub(crate) legs: Vec<Leg>,
     /// Which names of a type are asked for beside the others.
     pub(crate) division: Division,
+    /// The types of which any names ever were.
+    pub(crate) divided: BTreeSet<TypeUrl>,
     pub(crate) settings: Arc<ClientSettings>,
     /// What the relay has learned of how the control plane answers.
     pub(crate) rhythm: Arc<Rhythm>,
@@ -137,6 +140,7 @@ impl Wire {
         Self {
             legs: vec![leg(0, false), leg(1, false)],
             division: Division::default(),
+            divided: BTreeSet::new(),
             settings: settings.clone(),
             rhythm: Arc::default(),
             relay: relay.to_owned(),
@@ -224,7 +228,11 @@ impl Wire {
 
     /// Moves names that may silence the control plane; returns whether any have moved.
     pub(crate) fn divide(&mut self, is_wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> bool {
-        self.division.turn(&mut streams(&mut self.legs), is_wanted, now)
+        let moved = self.division.turn(&mut streams(&mut self.legs), is_wanted, now);
+        let types = Type::EVERY.iter().map(|kind| kind.type_url());
+        let divided = types.filter(|type_url| self.division.concerns(type_url));
+        self.divided.extend(divided.cloned());
+        moved
     }
 
     /// The state of the server, by the streams on which something is wanted. Streams that were split off count only if nothing is wanted

@@ -116,7 +116,10 @@ impl Zone {
                 // E-17: a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
                 let unseen = target == Target::Wildcard;
                 let wanted = self.writer.wanted.contains(&(*kind, target.clone())) || unseen;
-                if !wanted || !asked.insert((*kind, target.clone())) {
+                // K-01: a list does not become empty, so names that have moved may stay in it.
+                let divided = wire.divided.contains(kind.type_url());
+                let once = asked.insert((*kind, target.clone()));
+                if !divided && !(wanted && once) {
                     return broken!(K23, "{kind:?} {target:?} is asked for, and not wanted");
                 }
             }

@@ -124,6 +124,7 @@ impl Feed {
         self.outbound.leave(name);
         self.errors.forget(name);
         if !self.wanted() {
+            self.outbound.give_up();
             self.outbound.forget_answer();
         }
         if name.is_collection() {

@@ -26,7 +26,7 @@ impl Feed {
         }
         if self.names.list(name, listed) {
             match listed {
-                true => self.outbound.join(name.clone()),
+                true => _ = self.outbound.come_back(name),
                 false => self.outbound.leave_for_another(name),
             }
         }
@@ -49,11 +49,13 @@ impl Feed {
     pub(in crate::client) fn join(&mut self, moved: MovedName) {
         let MovedName { name, held, error } = moved;
         self.names.insert(&name);
-        self.outbound.join(name.clone());
+        let asked = !self.outbound.come_back(&name);
         self.errors.put(&name, error);
+        if asked || held.is_some() {
+            self.names.rest(name.as_str());
+        }
         if let Some(one) = held {
             self.kept.put(&name, one);
-            self.names.rest(name.as_str());
         }
     }
 

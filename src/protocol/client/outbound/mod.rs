@@ -132,6 +132,20 @@ impl Outbound {
         self.keeps_one = true;
     }
 
+    /// SotW: a name that has left for another comes back. Returns whether the server is to be asked for it: not if it was never told.
+    pub(super) fn come_back(&mut self, name: &Name) -> bool {
+        let left = !self.leave.remove(name);
+        if left {
+            self.join(name.clone());
+        }
+        left
+    }
+
+    /// SotW: nothing of the type is wanted here any more, so that the list may become empty.
+    pub(super) const fn give_up(&mut self) {
+        self.keeps_one = false;
+    }
+
     /// Whether names are to leave the list of the next request.
     fn leaves(&self) -> bool {
         let all = self.keeps_one && self.join.is_empty() && self.told.len() == self.leave.len();
