@@ -49,7 +49,6 @@ pub struct View {
     head: Head,
     demand: Demand,
     mailbox: Mailbox,
-    loops: Arc<Loops>,
     verdicts: Verdicts,
     guarded: Guarded,
     neighbours: Neighbours,
@@ -93,8 +92,7 @@ impl View {
             server,
             head: Head::default(),
             demand: Demand::new(settings, vacancy),
-            mailbox: Mailbox::default(),
-            loops,
+            mailbox: Mailbox::new(loops),
             verdicts: Verdicts::new(docket),
             guarded: Guarded::default(),
             neighbours: Neighbours::new(wake_on_failure),
@@ -246,8 +244,7 @@ impl View {
     /// K-25: the server refuses what has come through this relay. The sessions that bring its mark end, and whoever has brought it is
     /// refused with it for a while.
     pub fn end_loop(&self, mark: &str, now: Instant) {
-        let (ended, senders) = self.mailbox.end_relay(mark);
-        self.loops.note(mark, senders.into_iter(), now);
+        let ended = self.mailbox.end_relay(mark, now);
         self.demand.dismiss(ended.into_iter());
     }
 
