@@ -22,6 +22,7 @@ mod identity;
 mod laggards;
 mod lifetimes;
 mod lockout;
+mod matrix;
 mod memory;
 mod neighbours;
 mod old_relay;
