@@ -12,7 +12,7 @@ use classes::Marks;
 
 /// Senders and the marks that they may not bring for a while.
 #[derive(Debug, Default)]
-pub(super) struct Loops(Mutex<Refused>);
+pub(crate) struct Loops(Mutex<Refused>);
 
 /// By sender and mark, until when.
 type Refused = BTreeMap<(Arc<str>, Box<str>), Instant>;

@@ -38,6 +38,7 @@ pub use handshakes::Handshakes;
 pub use overload::Action;
 pub use returns::Returns;
 pub use serve::serve;
+pub use services::methods;
 pub use settings::{AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers};
 pub use shared::Shared;
 pub use stream::{Rung, Seats};

@@ -159,6 +159,20 @@ pub(super) fn names(transport_v2: bool) -> impl Iterator<Item = &'static str> {
     SERVICES.iter().filter(served).map(|service| service.1)
 }
 
+/// Returns the paths of all methods of discovery, each with its type (none for aggregated ones), its dialect, and whether it is unary.
+pub fn methods() -> impl Iterator<Item = (String, Option<&'static str>, Dialect, bool)> {
+    SERVICES.iter().flat_map(|Service(_, name, full_name, sotw, delta)| {
+        let path = move |method: &str| format!("/{name}/{method}");
+        let fetched = sotw
+            .and_then(|method| method.strip_prefix("Stream"))
+            .filter(|_| full_name.is_some());
+        let fetch = fetched.map(|what| (path(&format!("Fetch{what}")), *full_name, Dialect::Sotw, true));
+        let streams = [(sotw, Dialect::Sotw), (delta, Dialect::Delta)].into_iter();
+        let streams = streams.filter_map(move |(method, dialect)| Some((path((*method)?), *full_name, dialect, false)));
+        streams.chain(fetch)
+    })
+}
+
 /// Cuts a client's text, so that it can be quoted in an answer.
 fn shown(text: &str) -> String {
     text.chars().take(100).collect()

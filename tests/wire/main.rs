@@ -23,6 +23,7 @@ mod jwks;
 mod laggards;
 mod lifetimes;
 mod lockout;
+mod matrix;
 mod memory;
 mod neighbours;
 mod old_relay;

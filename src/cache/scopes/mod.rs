@@ -3,6 +3,7 @@
 //! Owns that there is one view for each class and server, that there are never more views than allowed, and when a view ends.
 //! Does not know who writes into a view: whoever starts the writers waits for new views here.
 
+mod admitted;
 mod others;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use super::node_ids::NodeIds;
 use super::notices::Notices;
 use super::onlookers::Onlookers;
 use super::routes::Routes;
-use super::vacancy::{Room, VIEW_BYTES, Vacancy};
+use super::vacancy::{VIEW_BYTES, Vacancy};
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, KEY_BYTES_MAX, NoPlace};
 use classes::{Class, Classes, Node, Rule};
@@ -123,15 +124,6 @@ impl Scopes {
     /// limit.
     pub fn leave_room(&self, left: usize, memory: usize) {
         self.vacancy.set(left, memory);
-    }
-
-    /// B-34: takes room for versions that a client brings.
-    ///
-    /// # Errors
-    ///
-    /// There is none, under this limit of memory.
-    pub fn bring(&self, versions: usize) -> Result<Room, usize> {
-        self.vacancy.bring(versions)
     }
 
     /// Which servers are asked for the names of each owner.
@@ -250,16 +242,6 @@ impl Scopes {
         self.news.notify_one();
         self.onlookers.wake();
         Ok(seat)
-    }
-
-    /// K-25: whether a client may come through the relays whose marks it brings.
-    ///
-    /// # Errors
-    ///
-    /// A control plane has refused one of the marks as a loop when this sender brought it.
-    pub fn admit_marks(&self, node: &Node) -> Result<(), NoPlace> {
-        let refused = node.marks.as_ref().and_then(|marks| self.loops.refuses(marks));
-        refused.map_or(Ok(()), |mark| Err(NoPlace::Loop(mark)))
     }
 
     /// Returns the views that were created since the last call.

@@ -50,7 +50,6 @@ pub struct View {
     head: Head,
     demand: Demand,
     mailbox: Mailbox,
-    loops: Arc<Loops>,
     rejected: Rejected,
     guarded: Guarded,
     neighbours: Neighbours,
@@ -96,8 +95,7 @@ impl View {
             server,
             head: Head::default(),
             demand: Demand::new(settings, vacancy),
-            mailbox: Mailbox::default(),
-            loops,
+            mailbox: Mailbox::new(loops),
             rejected: Rejected::new(settings),
             guarded: Guarded::default(),
             neighbours: Neighbours::new(wake_on_failure),
@@ -247,8 +245,7 @@ impl View {
     /// K-25: the server refuses what has come through this relay. The sessions that bring its mark end, and whoever has brought it is
     /// refused with it for a while.
     pub fn end_loop(&self, mark: &str, now: Instant) {
-        let (ended, senders) = self.mailbox.end_relay(mark);
-        self.loops.note(mark, senders.into_iter(), now);
+        let ended = self.mailbox.end_relay(mark, now);
         self.demand.dismiss(ended.into_iter());
     }
 

@@ -19,24 +19,34 @@ const DASHES: &str = "-----";
 
 /// How an error of a constraint ends whose field follows: `TlsCertificateValidationError.PrivateKey`.
 const CONSTRAINT: &str = "ValidationError.";
+/// Envoy says what is wrong after the message, and its message of the innermost field like this.
+const DUMPED: &str = "}\n: ";
+const FIELD: &str = "field: \"";
+
 /// So many fields are named: an error may have causes.
 const FIELDS_MAX: usize = 8;
 
 /// Returns the words without what is sensitive in them. Of a rejected secret, only what is wrong and the field's path are left.
 pub(super) fn blanked(words: &str, secret: bool, sensitive: &Sensitive) -> String {
-    let clause = words
-        .split(|character: char| "\n\r\"'`{<|;".contains(character))
-        .next()
-        .unwrap_or_default();
     if secret {
+        let said = words.rsplit_once(DUMPED).map_or(words, |(_, said)| said);
+        let clause = clause(said);
         let clause = clause.split_once(": ").map_or(clause, |(first, _)| first);
-        return blank(clause, sensitive) + &fields(words.get(clause.len()..).unwrap_or_default());
+        let fields = fields(said.get(clause.len()..).unwrap_or_default());
+        return blank(&[clause, &fields].concat(), sensitive);
     }
+    let clause = clause(words);
     // Where not all values could be looked for, nothing is quoted.
     if !sensitive.is_complete() && clause.len() < words.len() {
         return blank(clause, sensitive) + REDACTED;
     }
     blank(words, sensitive)
+}
+
+/// Returns the beginning of a text up to what may be a quotation.
+fn clause(words: &str) -> &str {
+    let end = words.find(|character: char| "\n\r\"'`{<|;".contains(character));
+    words.get(..end.unwrap_or(words.len())).unwrap_or_default()
 }
 
 /// Returns the fields that constraints name.
@@ -49,8 +59,14 @@ fn fields(words: &str) -> String {
         let end = after.find(|character| !is_name(character)).unwrap_or(after.len());
         Some([start, after.get(..end)?.trim_end_matches('.')].concat())
     });
+    let innermost = words
+        .rsplit_once(FIELD)
+        .and_then(|(_, after)| after.split_once("\", reason: "));
+    let innermost = innermost.map(|(field, _)| field.to_owned());
+    let innermost = innermost.filter(|field| field.chars().all(|one| one.is_ascii_lowercase() || "_.".contains(one)));
+    let named = named.take(FIELDS_MAX).chain(innermost);
     let mut text = String::new();
-    for (at, field) in named.take(FIELDS_MAX).enumerate() {
+    for (at, field) in named.enumerate() {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}{field}", if at == 0 { ": " } else { ", " });
     }
@@ -68,23 +84,29 @@ fn blank(words: &str, sensitive: &Sensitive) -> String {
     };
     sensitive.find(words, &mut hide);
     for name in INLINE {
-        words
-            .match_indices(name)
-            .for_each(|(at, _)| hide(value_after(words, at + name.len())));
+        each(words, name, |at| {
+            let value = value_after(words, at + name.len());
+            let end = value.end;
+            hide(value);
+            end
+        });
     }
-    for (at, _) in words.match_indices(BEGIN) {
-        hide(at..block_end(words, at));
-    }
-    for (at, _) in words.match_indices(END) {
-        let before = words.get(..at).unwrap_or_default();
-        // One whose first line was cut off.
-        if before
-            .rfind(BEGIN)
-            .is_none_or(|begin| before.rfind(END).is_some_and(|end| begin < end))
-        {
-            hide(block_start(before)..block_end(words, at));
+    each(words, BEGIN, |at| {
+        let end = block_end(words, at);
+        hide(at..end);
+        end
+    });
+    // One of which the first line was cut off.
+    let mut last = 0;
+    each(words, END, |at| {
+        let before = words.get(last..at).unwrap_or_default();
+        let end = block_end(words, at);
+        if !before.contains(BEGIN) {
+            hide(last + block_start(before)..end);
         }
-    }
+        last = end;
+        end
+    });
     let mut text = String::with_capacity(words.len());
     let mut last = false;
     for (at, character) in words.char_indices() {
@@ -98,6 +120,14 @@ fn blank(words: &str, sensitive: &Sensitive) -> String {
         last = now;
     }
     text
+}
+
+/// Calls `found` with each place of a text, which returns where to go on.
+fn each(words: &str, text: &str, mut found: impl FnMut(usize) -> usize) {
+    let mut from = 0;
+    while let Some(at) = words.get(from..).and_then(|rest| rest.find(text)) {
+        from = found(from + at).max(from + at + 1);
+    }
 }
 
 /// Returns the place of the value of a field whose name ends here; up to the end of the words if its end was cut off.
@@ -176,18 +206,23 @@ mod tests {
     /// Of a secret only the first clause and the fields are left.
     #[test]
     fn of_a_secret() {
-        let words = "Proto constraint validation failed (SecretValidationError.TlsCertificate: embedded message failed validation | \
-                     caused by TlsCertificateValidationError.PrivateKey: bad): name: \"s\" key { inline_string: \"abc\" }";
+        // As Envoy 1.40 says it.
+        let words = "goo.gle/debugproto  \nname: \"keyed\"\ntls_certificate {\n  private_key {\n    inline_string: \"abc\"\n  }\n}\n: Proto \
+                     constraint validation failed (SecretValidationError.TlsCertificate: embedded message failed validation | caused by \
+                     TlsCertificateValidationError.CertificateChain: embedded message failed validation | caused by field: \
+                     \"specifier\", reason: is required)";
         assert_eq!(
             blanked(words, true, &Sensitive::default()),
-            "Proto constraint validation failed (SecretValidationError.TlsCertificate: TlsCertificateValidationError.PrivateKey"
+            "Proto constraint validation failed (SecretValidationError.TlsCertificate: TlsCertificateValidationError.CertificateChain, specifier"
         );
+        let older = "Failed to load private key from <inline>, Cause: abc";
         assert_eq!(
-            blanked(
-                "bad password hunter22hunter",
-                true,
-                &Sensitive::of(["hunter22hunter"], true)
-            ),
+            blanked(older, true, &Sensitive::default()),
+            "Failed to load private key from "
+        );
+        let password = Sensitive::of(["hunter22hunter"], true);
+        assert_eq!(
+            blanked("bad password hunter22hunter", true, &password),
             "bad password [redacted]"
         );
     }

@@ -2,7 +2,6 @@
 //!
 //! Owns where they, or parts of them, stand in words, whole or cut, escaped or not. Does not know which values are sensitive.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::view::View;
@@ -11,44 +10,64 @@ use super::view::View;
 #[derive(Debug)]
 pub struct Sensitive {
     /// All parts of [`PART`] bytes.
-    parts: HashSet<u64>,
+    parts: Numbers,
     /// The same of their letters and digits alone.
-    bare: HashSet<u64>,
+    bare: Numbers,
     /// Values that have no such part.
     short: Vec<Box<[u8]>>,
     /// How the others begin.
-    beginnings: HashSet<u64>,
+    beginnings: Numbers,
     complete: bool,
 }
+
+/// Many numbers, of which few are asked for.
+#[derive(Debug, Default)]
+struct Numbers {
+    sorted: Vec<u64>,
+    /// A bit for each of some hashes: most questions end here.
+    filter: Vec<u64>,
+}
+
+/// How many bits the filter has.
+const FILTER_BITS: usize = 1 << 16;
 
 /// So many bytes in a row are taken for a part of a value. Fewer are found only at the end of words that were cut.
 const PART: usize = size_of::<u64>();
 const BEGINNING_MIN: usize = 4;
+/// So many values without such a part are looked for.
+const SHORT_MAX: usize = 64;
 
 impl Sensitive {
     /// Of these values. `complete` says whether they are all that the content has.
     pub fn of(values: impl IntoIterator<Item = impl AsRef<[u8]>>, complete: bool) -> Self {
-        let mut all = Self {
-            complete,
-            ..Self::default()
-        };
+        let (mut all_parts, mut bare_parts, mut short, mut beginnings) =
+            (Vec::new(), Vec::new(), Vec::<Box<[u8]>>::new(), Vec::new());
         for value in values {
             let value = value.as_ref();
             if value.len() < PART {
-                all.short.extend((!value.is_empty()).then(|| value.into()));
+                short.extend((!value.is_empty()).then(|| value.into()));
                 continue;
             }
-            all.parts.extend(parts(value));
+            all_parts.extend(parts(value));
             let bare: Vec<u8> = value
                 .iter()
                 .filter(|byte| byte.is_ascii_alphanumeric())
                 .copied()
                 .collect();
-            all.bare.extend(parts(&bare));
-            all.beginnings
-                .extend((BEGINNING_MIN..PART).filter_map(|length| beginning(value.get(..length)?)));
+            bare_parts.extend(parts(&bare));
+            beginnings.extend((BEGINNING_MIN..PART).filter_map(|length| beginning(value.get(..length)?)));
         }
-        all
+        short.sort_unstable();
+        short.dedup();
+        let complete = complete && short.len() <= SHORT_MAX;
+        short.truncate(SHORT_MAX);
+        Self {
+            parts: Numbers::of(all_parts),
+            bare: Numbers::of(bare_parts),
+            short,
+            beginnings: Numbers::of(beginnings),
+            complete,
+        }
     }
 
     /// Whether these are all values of the content.
@@ -68,7 +87,7 @@ impl Sensitive {
         for view in [raw, once, twice] {
             for (known, view) in [(&self.bare, &view.bare()), (&self.parts, &view)] {
                 for (at, part) in parts(view.bytes()).enumerate() {
-                    if known.contains(&part) {
+                    if known.has(part) {
                         found(view.place(at..at + PART));
                     }
                 }
@@ -76,10 +95,7 @@ impl Sensitive {
             let bytes = view.bytes();
             for length in BEGINNING_MIN..PART {
                 let end = bytes.len().checked_sub(length).and_then(|at| bytes.get(at..));
-                if end
-                    .and_then(beginning)
-                    .is_some_and(|end| self.beginnings.contains(&end))
-                {
+                if end.and_then(beginning).is_some_and(|end| self.beginnings.has(end)) {
                     found(view.place(bytes.len() - length..bytes.len()));
                 }
             }
@@ -100,14 +116,36 @@ impl Sensitive {
 /// Of nothing: there is no sensitive value.
 impl Default for Sensitive {
     fn default() -> Self {
-        Self {
-            parts: HashSet::new(),
-            bare: HashSet::new(),
-            short: Vec::new(),
-            beginnings: HashSet::new(),
-            complete: true,
-        }
+        Self::of([""; 0], true)
     }
+}
+
+impl Numbers {
+    fn of(mut all: Vec<u64>) -> Self {
+        all.sort_unstable();
+        all.dedup();
+        let bits = if all.is_empty() { 0 } else { FILTER_BITS / 64 };
+        let mut filter = vec![0; bits];
+        for (at, bit) in all.iter().map(|number| place(*number)) {
+            filter.get_mut(at).into_iter().for_each(|bits| *bits |= bit);
+        }
+        Self { sorted: all, filter }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    fn has(&self, number: u64) -> bool {
+        let (at, bit) = place(number);
+        self.filter.get(at).is_some_and(|bits| bits & bit != 0) && self.sorted.binary_search(&number).is_ok()
+    }
+}
+
+/// Returns where a number has its bit in a filter.
+const fn place(number: u64) -> (usize, u64) {
+    let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    ((hash / 64) as usize, 1 << (hash % 64))
 }
 
 fn parts(bytes: &[u8]) -> impl Iterator<Item = u64> {

@@ -47,11 +47,11 @@ impl View {
             let place = self.place(at..at + length);
             let mut encoded = [0; 4];
             let found = match found {
-                Found::Byte(byte) => {
+                Meant::Byte(byte) => {
                     encoded[0] = byte;
                     &encoded[..1]
                 }
-                Found::Character(character) => character.encode_utf8(&mut encoded).as_bytes(),
+                Meant::Character(character) => character.encode_utf8(&mut encoded).as_bytes(),
             };
             bytes.extend_from_slice(found);
             places.extend(found.iter().map(|_| place.clone()));
@@ -62,29 +62,29 @@ impl View {
 }
 
 /// What an escape stands for.
-enum Found {
+enum Meant {
     Byte(u8),
     Character(char),
 }
 
 /// Returns what the bytes begin with, and how many of them that takes.
-fn unescape(bytes: &[u8]) -> (Found, usize) {
+fn unescape(bytes: &[u8]) -> (Meant, usize) {
     let number = |digits: &[u8], radix| u32::from_str_radix(str::from_utf8(digits).ok()?, radix).ok();
     match *bytes {
-        [b'\\', b'n', ..] => (Found::Byte(b'\n'), 2),
-        [b'\\', b'r', ..] => (Found::Byte(b'\r'), 2),
-        [b'\\', b't', ..] => (Found::Byte(b'\t'), 2),
-        [b'\\', quoted @ (b'\\' | b'"' | b'\'' | b'/'), ..] => (Found::Byte(quoted), 2),
+        [b'\\', b'n', ..] => (Meant::Byte(b'\n'), 2),
+        [b'\\', b'r', ..] => (Meant::Byte(b'\r'), 2),
+        [b'\\', b't', ..] => (Meant::Byte(b'\t'), 2),
+        [b'\\', quoted @ (b'\\' | b'"' | b'\'' | b'/'), ..] => (Meant::Byte(quoted), 2),
         [b'\\', b'x', ref digits @ ..] => {
             let byte = digits.get(..2).and_then(|two| number(two, 16));
-            byte.map_or((Found::Byte(b'\\'), 1), |byte| (Found::Byte(byte as u8), 4))
+            byte.map_or((Meant::Byte(b'\\'), 1), |byte| (Meant::Byte(byte as u8), 4))
         }
         [b'\\', b'u', ref digits @ ..] => {
             let found = digits
                 .get(..4)
                 .and_then(|four| number(four, 16))
                 .and_then(char::from_u32);
-            found.map_or((Found::Byte(b'\\'), 1), |found| (Found::Character(found), 6))
+            found.map_or((Meant::Byte(b'\\'), 1), |found| (Meant::Character(found), 6))
         }
         [b'\\', b'0'..=b'7', ..] => {
             let digits = bytes.iter().skip(1).take(3);
@@ -93,10 +93,10 @@ fn unescape(bytes: &[u8]) -> (Found, usize) {
                 .copied()
                 .collect();
             let byte = number(&digits, 8).unwrap_or_default();
-            (Found::Byte(byte as u8), 1 + digits.len())
+            (Meant::Byte(byte as u8), 1 + digits.len())
         }
-        [first, ..] => (Found::Byte(first), 1),
-        [] => (Found::Byte(0), 1),
+        [first, ..] => (Meant::Byte(first), 1),
+        [] => (Meant::Byte(0), 1),
     }
 }
 

@@ -5,7 +5,6 @@
 mod relay_chain;
 mod words;
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +17,14 @@ use relay_chain::RelayChain;
 use words::Words;
 pub use words::WordsQuestion;
 
+use crate::loops::Loops;
 use classes::Marks;
 use xds::{HoldOrder, Name, ServerWords, TypeUrl};
 
 /// What the writer of a view is told.
 #[derive(Default)]
 pub struct Mailbox {
+    loops: Arc<Loops>,
     turn: Notify,
     closed: AtomicBool,
     /// Whether another server has replaced this one since its last stream began.
@@ -40,6 +41,14 @@ type GivenOrder = (HoldOrder, oneshot::Sender<Infallible>);
 const ORDERS_MAX: usize = 64;
 
 impl Mailbox {
+    /// Nothing waits. Who has brought the mark of a loop is noted here.
+    pub(crate) fn new(loops: Arc<Loops>) -> Self {
+        Self {
+            loops,
+            ..Self::default()
+        }
+    }
+
     /// Waits until it is the writer's turn again. There may be nothing to do.
     pub async fn changed(&self) {
         self.turn.notified().await;
@@ -94,9 +103,12 @@ impl Mailbox {
         self.relays.due()
     }
 
-    /// The server refuses what has come through this relay. Returns the sessions that bring its mark, and all who have brought it.
-    pub(super) fn end_relay(&self, mark: &str) -> (Vec<u32>, BTreeSet<Arc<str>>) {
-        self.relays.end(mark)
+    /// The server refuses what has come through this relay: whoever has brought its mark is refused with it. Returns the sessions that
+    /// bring it.
+    pub(super) fn end_relay(&self, mark: &str, now: Instant) -> Vec<u32> {
+        let (ended, senders) = self.relays.end(mark);
+        self.loops.note(mark, senders.into_iter(), now);
+        ended
     }
 
     /// Returns the questions for the writer, from now on. A view whose writer does not call this answers none.

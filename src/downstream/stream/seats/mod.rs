@@ -121,22 +121,6 @@ impl Seats {
         seats.for_each(Seat::rest);
     }
 
-    /// K-25: records the relays through which the client comes; these may be others than in its first request.
-    ///
-    /// # Errors
-    ///
-    /// What has come through one of them would lead back to it.
-    pub fn meet(&mut self, scopes: &Scopes, node: &Arc<Node>) -> Result<(), NoPlace> {
-        if Arc::ptr_eq(&self.node, node) {
-            return Ok(());
-        }
-        scopes.admit_marks(node)?;
-        self.node = node.clone();
-        let seats = self.bindings.iter().flat_map(|binding| &binding.seats);
-        seats.for_each(|seat| seat.come_through(node.marks.as_ref()));
-        Ok(())
-    }
-
     /// Returns what has rung since the last call; the next ring wakes the task. `tell` gets the changes in the views that the
     /// session reads.
     pub fn poll_bells(&mut self, cx: &mut Context<'_>, mut tell: impl FnMut(&TypeUrl, Dirty)) -> Rung {

@@ -6,11 +6,27 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Binding, Seats};
-use crate::cache::{Rejecter, Seat};
-use crate::classes::Class;
+use crate::cache::{NoPlace, Rejecter, Scopes, Seat};
+use crate::classes::{Class, Node};
 use crate::xds::{Name, Resource, TypeUrl};
 
 impl Seats {
+    /// K-25: records the relays through which the client comes; these may be others than in its first request.
+    ///
+    /// # Errors
+    ///
+    /// What has come through one of them would lead back to it.
+    pub fn meet(&mut self, scopes: &Scopes, node: &Arc<Node>) -> Result<(), NoPlace> {
+        if Arc::ptr_eq(&self.node, node) {
+            return Ok(());
+        }
+        scopes.admit_marks(node)?;
+        self.node = node.clone();
+        let seats = self.bindings.iter().flat_map(|binding| &binding.seats);
+        seats.for_each(|seat| seat.come_through(node.marks.as_ref()));
+        Ok(())
+    }
+
     /// Whether questions about the whole session are answered here: it has one answer, though it may read several views.
     pub(super) fn answers_at(&self, binding: &Binding) -> bool {
         let first = self.bindings.iter().find(|binding| !binding.seats.is_empty());
