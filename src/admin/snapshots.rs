@@ -104,6 +104,10 @@ fn no_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Acc
 }
 
 /// Each snapshot stands behind its length, as eight bytes, the least first.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an answer is paced beside its connection, which may take nothing"
+)]
 async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Response {
     if shown.health.status() == Status::Starting {
         let why = "this relay is starting itself, and has no snapshot to give\n";

@@ -92,7 +92,10 @@ layered_runtime:
 pub(super) fn cluster(plan: &Plan) -> anyhow::Result<Value> {
     let tree = Tree::yaml(cluster_of(plan)?.as_bytes(), Bounds::FILE)?;
     let whole: Value = serde_json::from_str(&tree.to_json())?;
-    Ok(whole["static_resources"]["clusters"][0].clone())
+    Ok(whole
+        .pointer("/static_resources/clusters/0")
+        .cloned()
+        .unwrap_or_default())
 }
 
 fn cluster_of(plan: &Plan) -> anyhow::Result<String> {

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::given::{Given, camel, elements, member, member_mut};
+use super::given::{Given, camel, elements, member, member_mut, set, text};
 use super::{Plan, envoy};
 
 /// What of a cluster says where its endpoints are, and how to speak to them.
@@ -78,7 +78,7 @@ impl Source<'_> {
 /// Returns the cluster of this name.
 fn cluster<'a>(given: &'a Given, name: &str) -> anyhow::Result<&'a Value> {
     let resources = member(&given.value, "static_resources").unwrap_or(&Value::Null);
-    let found = elements(resources, "clusters").find(|cluster| cluster["name"] == *name);
+    let found = elements(resources, "clusters").find(|cluster| text(cluster, "name") == Some(name));
     found.ok_or_else(|| {
         given.fault(
             name,
@@ -105,7 +105,7 @@ fn asked(given: &Given) -> anyhow::Result<BTreeSet<String>> {
     }
 }
 
-pub(super) fn text(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow::Result<String> {
+pub(super) fn adopted(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow::Result<String> {
     let asked = asked(given)?;
     for source in sources(&given.value) {
         let services = elements(source.api, "grpc_services");
@@ -123,8 +123,7 @@ pub(super) fn text(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow
     let resources = member_mut(&mut whole, "static_resources");
     let clusters = resources.and_then(|resources| member_mut(resources, "clusters")?.as_array_mut());
     for cluster in clusters.into_iter().flatten() {
-        let Some(name) = cluster["name"]
-            .as_str()
+        let Some(name) = text(cluster, "name")
             .filter(|name| asked.contains(*name))
             .map(str::to_owned)
         else {
@@ -147,14 +146,19 @@ pub(super) fn text(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow
             }
         }
         for key in REPLACED {
-            members.extend(new.get(key).map(|value| (key.to_owned(), value.clone())));
+            let Some(mut value) = new.get(key).cloned() else {
+                continue;
+            };
+            if key == "load_assignment" {
+                set(&mut value, "cluster_name", json!(name));
+            }
+            members.insert(key.to_owned(), value);
         }
-        members["load_assignment"]["cluster_name"] = json!(name);
         let relays: Vec<_> = plan.relays.iter().map(ToString::to_string).collect();
         writeln!(notes, "cluster {name}: {} in place of {before}", relays.join(", "))?;
-        let tls = ["plaintext", "TLS"];
-        let tls = [tls[usize::from(plan.tls.is_some())], tls[usize::from(had_tls)]];
-        writeln!(notes, "cluster {name}: {} in place of {}", tls[0], tls[1])?;
+        let word = |tls: bool| if tls { "TLS" } else { "plaintext" };
+        let (now, before) = (word(plan.tls.is_some()), word(had_tls));
+        writeln!(notes, "cluster {name}: {now} in place of {before}")?;
     }
     others(&given.value, "", &asked, notes)?;
     writeln!(
@@ -208,11 +212,11 @@ fn endpoints(cluster: &Value) -> Vec<String> {
 }
 
 fn written(address: &Value) -> Option<String> {
-    if let Some(path) = member(address, "pipe").and_then(|pipe| pipe["path"].as_str()) {
+    if let Some(path) = member(address, "pipe").and_then(|pipe| text(pipe, "path")) {
         return Some(format!("unix:{path}"));
     }
     let socket = member(address, "socket_address")?;
-    let (host, port) = (socket["address"].as_str()?, member(socket, "port_value")?.as_u64()?);
+    let (host, port) = (text(socket, "address")?, member(socket, "port_value")?.as_u64()?);
     Some(if host.contains(':') {
         format!("[{host}]:{port}")
     } else {
@@ -223,18 +227,22 @@ fn written(address: &Value) -> Option<String> {
 /// Returns the file of a relay that asks in place of the Envoy.
 pub(super) fn relay_file(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow::Result<String> {
     asked(given)?;
-    let mut upstream = json!({"xds_servers": []});
+    let (mut top, mut authorities) = (Vec::new(), Map::new());
     for source in sources(&given.value) {
         let mut servers = Vec::new();
         for name in source.clusters(given)? {
             servers.extend(servers_of(given, name, notes)?);
         }
-        if source.authorities.is_empty() && upstream["xds_servers"] == json!([]) {
-            upstream["xds_servers"] = json!(servers);
+        for authority in &source.authorities {
+            authorities.insert((*authority).to_owned(), json!({"xds_servers": servers}));
         }
-        for authority in source.authorities {
-            upstream["authorities"][authority] = json!({"xds_servers": servers});
+        if source.authorities.is_empty() && top.is_empty() {
+            top = servers;
         }
+    }
+    let mut upstream = json!({"xds_servers": top});
+    if !authorities.is_empty() {
+        set(&mut upstream, "authorities", authorities.into());
     }
     given.relay_file(plan, &upstream)
 }
@@ -275,7 +283,7 @@ fn tls(context: &Value, name: &str, notes: &mut impl Write) -> anyhow::Result<Va
     let shown = elements(common, "tls_certificates").next().unwrap_or(&Value::Null);
     put("certificate_file", member(shown, "certificate_chain"));
     put("private_key_file", member(shown, "private_key"));
-    if let Some(sni) = context["sni"].as_str().filter(|sni| !sni.is_empty()) {
+    if let Some(sni) = text(context, "sni").filter(|sni| !sni.is_empty()) {
         config.insert("server_name".to_owned(), json!(sni));
     }
     let secrets = [

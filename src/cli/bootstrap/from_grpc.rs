@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::given::{Given, elements};
+use super::given::{Given, elements, set, text};
 use super::{Plan, grpc};
 use crate::config::{Bootstrap, Config, Flags};
 
@@ -28,7 +28,7 @@ fn checked(given: &Given) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn text(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow::Result<String> {
+pub(super) fn adopted(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow::Result<String> {
     checked(given)?;
     let mut whole = given.value.clone();
     if let Some(servers) = whole.get_mut("xds_servers") {
@@ -47,9 +47,7 @@ pub(super) fn text(plan: &Plan, given: &Given, notes: &mut impl Write) -> anyhow
             "node: stays; the control plane sees the relay's own node instead, unless `classes` of the relay say otherwise"
         )?;
     }
-    let mut text = serde_json::to_string_pretty(&whole)?;
-    text.push('\n');
-    Ok(text)
+    Ok(serde_json::to_string_pretty(&whole)? + "\n")
 }
 
 /// Returns the relays in place of these servers. What the entries say of the client itself goes along.
@@ -67,27 +65,28 @@ fn replaced(plan: &Plan, given: &Given, place: &str, servers: &Value, notes: &mu
         return Err(given.fault("call_creds", &what));
     }
     let uris = |servers: &[Value]| {
-        let uris: Vec<_> = servers
-            .iter()
-            .filter_map(|server| server["server_uri"].as_str())
-            .collect();
+        let uris: Vec<_> = servers.iter().filter_map(|server| text(server, "server_uri")).collect();
         uris.join(", ")
     };
     let mut new = Vec::new();
     for relay in grpc::servers(plan).as_array().into_iter().flatten() {
         let mut server = first.clone();
         for key in ["server_uri", "channel_creds"] {
-            server[key] = relay[key].clone();
+            set(&mut server, key, relay.get(key).cloned().unwrap_or_default());
         }
         if !features.is_empty() {
-            server["server_features"] = features.iter().map(|&feature| json!(feature)).collect();
+            let features = features.iter().map(|&feature| json!(feature)).collect();
+            set(&mut server, "server_features", features);
         }
         new.push(server);
     }
     writeln!(notes, "{place}: {} in place of {}", uris(&new), uris(old))?;
-    let creds = |server: &Value| server["channel_creds"][0]["type"].as_str().unwrap_or("none").to_owned();
-    let creds = [new.first().map(creds), old.first().map(creds)].map(Option::unwrap_or_default);
-    writeln!(notes, "{place}: channel_creds {} in place of {}", creds[0], creds[1])?;
+    let creds = |server: Option<&Value>| {
+        let first = server.and_then(|server| elements(server, "channel_creds").next());
+        first.and_then(|creds| text(creds, "type")).unwrap_or("none").to_owned()
+    };
+    let (now, before) = (creds(new.first()), creds(old.first()));
+    writeln!(notes, "{place}: channel_creds {now} in place of {before}")?;
     if first.get("call_creds").is_some() {
         writeln!(
             notes,
@@ -116,7 +115,7 @@ pub(super) fn relay_file(plan: &Plan, given: &Given) -> anyhow::Result<String> {
     let clean = |servers: &mut Value| {
         for server in servers.as_array_mut().into_iter().flatten() {
             *server = pick(server, &OF_SERVER);
-            let known = |creds: &Value| ["tls", "insecure"].contains(&creds["type"].as_str().unwrap_or_default());
+            let known = |creds: &Value| matches!(text(creds, "type"), Some("tls" | "insecure"));
             if let Some(creds) = server.get_mut("channel_creds").and_then(Value::as_array_mut) {
                 creds.retain(known);
             }

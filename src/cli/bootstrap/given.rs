@@ -93,6 +93,18 @@ pub(super) fn member_mut<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut
     value.get_mut(written)
 }
 
+/// Returns the text of a member.
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    member(value, name)?.as_str()
+}
+
+/// Sets a member of a mapping.
+pub(super) fn set(value: &mut Value, name: &str, to: Value) {
+    if let Some(members) = value.as_object_mut() {
+        members.insert(name.to_owned(), to);
+    }
+}
+
 /// Returns the elements of a list of this name.
 pub(super) fn elements<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     member(value, name).and_then(Value::as_array).into_iter().flatten()

@@ -112,7 +112,7 @@ impl Bootstrap {
             } => match common.given(true)? {
                 None => envoy::text(&common.plan()?, dialect, admin_port)?,
                 Some(given) if common.relay_config => from_envoy::relay_file(&common.plan()?, &given, notes)?,
-                Some(given) => from_envoy::text(&common.plan()?, &given, notes)?,
+                Some(given) => from_envoy::adopted(&common.plan()?, &given, notes)?,
             },
             Client::Grpc { common } => {
                 let (given, prints_relay, plan) = (common.given(false)?, common.relay_config, common.plan()?);
@@ -122,7 +122,7 @@ impl Bootstrap {
                 match given {
                     None => grpc::text(&plan)?,
                     Some(given) if prints_relay => from_grpc::relay_file(&plan, &given)?,
-                    Some(given) => from_grpc::text(&plan, &given, notes)?,
+                    Some(given) => from_grpc::adopted(&plan, &given, notes)?,
                 }
             }
         };
