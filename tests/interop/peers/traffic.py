@@ -53,15 +53,15 @@ class Record:
 class Http(Record):
     """HTTP requests through a proxy, one connection each, until stopped."""
 
-    def __init__(self, port, path="/", headers=None, name=None):
+    def __init__(self, port, path="/", headers=None, name=None, pace=PACE):
         super().__init__(name or f"http {path}")
-        self.port, self.path, self.headers = port, path, headers or {}
+        self.port, self.path, self.headers, self.pace = port, path, headers or {}, pace
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self.thread.start()
 
     def _run(self):
-        while not self.stopped.wait(PACE):
+        while not self.stopped.wait(self.pace):
             self.note(*ask(self.port, self.path, self.headers)[:2])
 
     def stop(self):

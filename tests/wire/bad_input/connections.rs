@@ -111,7 +111,7 @@ async fn a_client_that_says_nothing() {
         let mut silent = raw::socket(world.relay.port()).await;
         silent.write_all(begun).await.unwrap();
         let took = closed_after(&world, &mut silent, 3).await;
-        let ten = Duration::from_secs(9)..Duration::from_secs(11);
+        let ten = Duration::from_secs(9)..Duration::from_secs(20);
         assert!(ten.contains(&took), "{} bytes: {took:?}", begun.len());
         world.is_unharmed().await;
     }
