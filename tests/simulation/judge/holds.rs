@@ -122,7 +122,9 @@ fn groundless(zone: &Zone, beside: &[Zone], cut: &Cut, now: Instant) -> Option<S
             let late = removal.until.is_some_and(|until| until + SLACK < now);
             // What referred to it in an earlier run is looked for once the control plane has spoken of the type.
             let known = !zone.writer.remembers(&hold.type_url, name);
-            let endless = removal.until.is_none() && removal.by.is_none() && known;
+            // The clock of a judgement stands while the control plane is away or has not spoken.
+            let judged = hold.judgement.is_some();
+            let endless = removal.until.is_none() && removal.by.is_none() && known && !judged;
             if late || !has(&hold.type_url, name) || endless {
                 return Some(format!("{:?} {name} is held for no reason: {removal:?}", hold.type_url));
             }
