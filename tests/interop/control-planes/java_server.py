@@ -149,7 +149,7 @@ def play(world):
     world.server.wait_for("the direct Envoy rejects", lambda said: said["event"] == "rejected" and "blue-direct" in said["detail"], start)
     world.server.wait_for("the relay says that its Envoy rejects",
                           lambda said: said["event"] == "rejected" and "blue-direct" not in said["detail"], start, 30)
-    # Over delta, java-control-plane says nothing more of listeners to a client that has rejected some.
+    # Over delta, a direct Envoy is not told that a listener goes which it rejected, nor what has gone while the control plane was away.
     ways = ("relayed",) if world.dialect == "delta" else WAYS
     world.reach("it is repaired", group, "one", world.publish(group, "c", "one"), gone=["l-bad"], ways=ways)
     world.reach("the other group", "green", "one", time.monotonic())
@@ -161,24 +161,24 @@ def play(world):
     began = time.monotonic()
     world.start_server()
     for group in GROUPS:
-        world.reach("the control plane comes back with other names", group, "two", began, gone=names("c"))
-        world.reach("and goes on", group, "three", world.publish(group, "d", "three"))
+        world.reach("the control plane comes back with other names", group, "two", began, gone=names("c"), ways=ways)
+        world.reach("and goes on", group, "three", world.publish(group, "d", "three"), ways=ways)
     # It comes back with less: a cluster that was there before is gone.
     extra = [xds.cluster("c-more"), xds.endpoints("c-more", world.backends["two"])]
-    world.reach("a cluster comes", "blue", "one", world.publish("blue", "d", "one", extra=extra))
+    world.reach("a cluster comes", "blue", "one", world.publish("blue", "d", "one", extra=extra), ways=ways)
     world.server.stop()
     for way in ("direct", "relayed"):
         world.held[f"blue.{way}"] = world.content("d", "two", world.ports["blue", way])
     began = time.monotonic()
     world.start_server()
-    world.reach("the control plane comes back without it", "blue", "two", began, gone=["c-more"])
+    world.reach("the control plane comes back without it", "blue", "two", began, gone=["c-more"], ways=ways)
     # The relay comes back, and everything has other names.
     address = world.relay.address
     world.relay.stop()
     began = [world.publish(group, "e", "one") for group in GROUPS][0]
     world.start_relay(address)
     for group in GROUPS:
-        world.reach("the relay comes back to other names", group, "one", began, gone=names("d"))
+        world.reach("the relay comes back to other names", group, "one", began, gone=names("d"), ways=ways)
 
 
 def main():
