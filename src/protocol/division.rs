@@ -140,11 +140,12 @@ impl Division {
                 .into_iter()
                 .flat_map(|(which, types)| types.into_iter().map(move |of| (which, of)))
             {
+                let mixed = streams.iter().any(|(_, client)| client.asks_wildcard(&type_url));
                 let beside = self
                     .types
                     .entry(type_url.clone())
                     .or_insert_with(|| Beside::new(which, now));
-                if which == beside.home && !beside.is_away(name) {
+                if which == beside.home && !beside.is_away(name) && !mixed {
                     find(streams, which, &type_url).list(&type_url, [name], false);
                     beside.unnamed.insert(name.clone(), which);
                     beside.look.get_or_insert(now + GIVEN_UP);
@@ -234,8 +235,7 @@ impl Beside {
                 .iter()
                 .filter(|(name, at)| **at == self.home && is_wanted(type_url, name));
             let held: Vec<Name> = here.map(|(name, _)| name.clone()).collect();
-            let mixed = find(streams, self.home.other(), type_url).asks_wildcard(type_url);
-            if !held.is_empty() && !mixed {
+            if !held.is_empty() {
                 self.shift(type_url, &held, streams, self.home.other());
                 self.unnamed
                     .extend(held.into_iter().map(|name| (name, self.home.other())));
