@@ -64,7 +64,7 @@ fn who_has_nothing_is_sent_older_content() {
 fn each_older_content_once() {
     both(
         "
-        client finds rds a@1
+        client finds rds a@1 a@bad
         origin put rds a@bad
         client subscribe rds a
         client <- rds [a@bad], nack

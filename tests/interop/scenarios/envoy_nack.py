@@ -92,7 +92,7 @@ def newcomers(world, dialect):
     world.control_plane.apply(put=[{**listener, "traffic_direction": "INBOUND"}])
     eventually("the newcomer has the repaired listener", lambda: newcomer.stat("listener_manager.lds.update_success") > before)
     eventually("no client uses older content", lambda: not any(
-        view["older"] for view in json.loads(world.relay.page("/views?format=json"))["views"]))
+        view["older"] for view in json.loads(world.relay.page("/views"))["views"]))
     traffic.reaches("a")
 
 
