@@ -64,7 +64,7 @@ fn who_has_nothing_is_sent_older_content() {
 fn each_older_content_once() {
     both(
         "
-        client finds rds a@1
+        client finds rds a@1 a@bad
         origin put rds a@bad
         client subscribe rds a
         client <- rds [a@bad], nack
@@ -232,19 +232,20 @@ fn a_listener_that_was_rejected_for_a_missing_cluster() {
             "
             origin put cds b@1, put lds l@1
             client subscribe cds *
-            client <- cds [b@1], ack
+            client <- cds [b@1], nack
             client subscribe lds {asked}
             client <- lds sotw [l@1]{error} | delta [l@1]{absent}
             client nack
             nothing for 20s
-            origin put cds c@1
-            client <- cds sotw [b@1 c@1] | delta [c@1]
-            client ack
+            origin put cds b@2
+            client <- cds [b@2], ack
             client <- lds [l@1], nack
             origin put cds d@1
-            client <- cds sotw [b@1 c@1 d@1] | delta [d@1]
+            client <- cds sotw [b@2 d@1] | delta [d@1]
             client ack
-            client <- lds [l@1], ack
+            nothing for 20s
+            origin put lds l@2
+            client <- lds [l@2], ack
             client status lds Synced
             nothing for 20s
             "

@@ -55,7 +55,7 @@ pub(crate) struct Dispute {
     asked: bool,
     /// Older content that may be sent, the next one last.
     older: Vec<Arc<Resource>>,
-    /// What of it was sent on this stream.
+    /// What of it was sent on this stream and is not offered again.
     offered: Vec<Version>,
 }
 
@@ -283,6 +283,10 @@ impl Rejections {
             dispute.group = None;
             dispute.again |= again;
             dispute.refused = Some(objection);
+            // It must not come back as older content. One that holds something is offered none.
+            if matches!(dispute.holds, Holds::Nothing) && !dispute.offered.contains(&dispute.version) {
+                dispute.offered.push(dispute.version);
+            }
         }
     }
 

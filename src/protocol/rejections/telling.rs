@@ -68,7 +68,8 @@ impl Rejections {
         let Some(dispute) = trials.disputes.get_mut(name) else {
             return;
         };
-        let room = OFFERED_MAX.saturating_sub(dispute.offered.len());
+        // The first of them is what was rejected.
+        let room = (OFFERED_MAX + 1).saturating_sub(dispute.offered.len());
         let new = contents
             .into_iter()
             .filter(|one| !dispute.offered.contains(&one.version()));

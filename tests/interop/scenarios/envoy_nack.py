@@ -91,7 +91,8 @@ def newcomers(world, dialect):
     before = newcomer.stat("listener_manager.lds.update_success")
     world.control_plane.apply(put=[{**listener, "traffic_direction": "INBOUND"}])
     eventually("the newcomer has the repaired listener", lambda: newcomer.stat("listener_manager.lds.update_success") > before)
-    uses(world, "lds", 0)
+    eventually("no client uses older content", lambda: not any(
+        view["older"] for view in json.loads(world.relay.page("/views"))["views"]))
     traffic.reaches("a")
 
 
@@ -136,8 +137,6 @@ def mended_route(world, dialect):
     world.control_plane.apply(put=web)
     world.through_relay()
     envoys = [world.envoy(dialect, node=name).ready() for name in ("first", "second")]
-    traffic = world.traffic()
-    traffic.reaches("a")
     broken = {"match": {"safe_regex": {"regex": "("}}, "route": {"cluster": "x"}}
     world.control_plane.apply(put=[make.routes("main", broken)])
     rejected, taken = (f"http.interop.rds.main.update_{what}" for what in ("rejected", "success"))
@@ -145,7 +144,8 @@ def mended_route(world, dialect):
         eventually(f"{envoy.name} rejects it", lambda envoy=envoy: envoy.stat(rejected))
     uses(world, "rds", 2)
     newcomer = world.envoy(dialect, node="third").ready(5.0)
-    eventually("the newcomer has the listener", lambda: newcomer.stat("listener_manager.total_listeners_active"))
+    eventually("the newcomer has the older routes", lambda: newcomer.stat(taken))
+    traffic = world.traffic()
     traffic.reaches("a")
     times(1, newcomer, rejected)
     envoys.append(newcomer)

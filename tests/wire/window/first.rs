@@ -45,9 +45,10 @@ async fn a_rejection_beside_what_was_there_before() {
         edge.nack("bad");
         let newest = async || window.json("/nacks?name=a").await["rejections"][0].clone();
         while newest().await["content"]["connect_timeout"] != "3s" {}
+        // What the client uses.
         let found = newest().await;
         assert_eq!(
-            found["before"]["content"]["connect_timeout"], "2s",
+            found["before"]["content"]["connect_timeout"], "1s",
             "{dialect:?} {found}"
         );
         let (code, text) = window.get("/nacks?node=edge-1").await;

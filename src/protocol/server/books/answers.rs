@@ -26,7 +26,7 @@ impl Books {
     #[inline]
     pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
         let flight = self.flights.settle(nonce)?;
-        if accepts && self.rejections.len() > 0 {
+        if accepts && self.rejections.disputes().next().is_some() {
             for item in flight.fresh() {
                 self.rejections.accept(item.name(), item.resource.version());
             }

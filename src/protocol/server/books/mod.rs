@@ -229,9 +229,10 @@ impl Books {
         match settled {
             Settled::Quiet => self.agenda.pass(name),
             Settled::As(row) => {
-                match row {
-                    Row::Perhaps => self.free(name),
-                    _ => self.absolve(name),
+                if matches!(row, Row::Perhaps) {
+                    self.free(name);
+                } else {
+                    self.absolve(name);
                 }
                 self.ledger.put(name, row);
                 self.marks.note_beat(name, None);

@@ -82,7 +82,9 @@ impl Row {
             }
             Self::Brought(version) if *version != Brief::ANY => Holds::Version(*version),
             Self::Nothing | Self::Asked if !brings => Holds::Nothing,
-            _ => Holds::Unknown,
+            Self::Nothing | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Again(_) | Self::Sent(_) => {
+                Holds::Unknown
+            }
         }
     }
 

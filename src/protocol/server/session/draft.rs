@@ -17,7 +17,7 @@ pub(super) struct Draft {
     room: Room,
     items: BTreeMap<Name, Item>,
     /// What the client held of what is new or changed in it.
-    held: Option<Box<BTreeMap<Name, Row>>>,
+    held: Option<BTreeMap<Name, Row>>,
     /// What it takes away; `true`: the client held nothing of it.
     gone: BTreeMap<Name, bool>,
     errors: Errors,

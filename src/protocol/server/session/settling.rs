@@ -43,7 +43,7 @@ impl Subscription {
                 None | Some(_) => ReceiptKind::Stale,
             };
         };
-        let kind = match error {
+        match error {
             None => {
                 self.note_free_address(&flight, now);
                 ReceiptKind::Ack(self.accept(&flight))
@@ -57,8 +57,7 @@ impl Subscription {
                     objection,
                 }
             }
-        };
-        kind
+        }
     }
 
     /// Whether the client has accepted every response and rejects nothing.

@@ -216,7 +216,7 @@ impl Server {
         self.types.iter_mut().for_each(Subscription::forget_older);
     }
 
-    /// The client has accepted clusters: listeners and routes may have been rejected because they lead there (K-37).
+    /// The client has accepted clusters after it had rejected some: listeners and routes may have been rejected because they lead there (K-37).
     pub(super) fn retry(&mut self, kind: Kind) {
         if kind == Kind::Cds {
             let gated = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
@@ -293,9 +293,10 @@ impl Server {
             .types
             .iter_mut()
             .find(|one| one.type_url().url().as_bytes() == type_url)?;
+        let disputed = one.disputes();
         let kind = one.acknowledge(number)?;
         let type_url = one.type_url().clone();
-        if matches!(kind, ReceiptKind::Ack(Some(_))) {
+        if disputed && matches!(kind, ReceiptKind::Ack(Some(_))) {
             self.retry(type_url.kind());
         }
         Some(Receipt {
