@@ -280,12 +280,12 @@ fn note(view: &View, one: &Condemned, end: Option<VerdictEnd>) {
     let class = view.class();
     match end {
         None => tracing::warn!(
-            ?class, r#type = %one.type_url, name = %one.name(), kind = one.kind(), clients = one.clients, of = one.of,
+            %class, r#type = %one.type_url, name = %one.name(), kind = one.kind(), clients = one.clients, of = one.of,
             reason = one.objection.words(),
             "clients reject this content: newcomers of their kind are served what the kind accepted before"
         ),
         Some(end) => tracing::info!(
-            ?class, r#type = %one.type_url, name = %one.name(), kind = one.kind(), because = end.words(),
+            %class, r#type = %one.type_url, name = %one.name(), kind = one.kind(), because = end.words(),
             "this content is not condemned any more"
         ),
     }

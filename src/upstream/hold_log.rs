@@ -49,7 +49,7 @@ pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &HoldM
             server, class, r#type, %reason, resources = removals, one = %name, by = end.word(),
             "changed resources do not wait for another source any more"
         ),
-        (HoldChange::Ended(end @ HoldEnd::Clock), _) => tracing::warn!(
+        (HoldChange::Ended(end @ HoldEnd::Clock), HoldReason::Mass) => tracing::warn!(
             server, class, r#type, %reason, judgement, resources = removals, one = %name, by = end.word(),
             "the time of held removals is over; they are passed on unless something else holds them"
         ),

@@ -2,6 +2,7 @@
 //!
 //! Owns how much of them is kept, and which of them may be names. Understands nothing else of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::time::Instant;
@@ -24,6 +25,7 @@ impl Objection {
     /// at this time.
     #[must_use]
     pub fn new(code: i32, words: &str, sent: Instant) -> Self {
+        let words = steady(words);
         let end = words.char_indices().nth(CHARS_MAX).map_or(words.len(), |(at, _)| at);
         Self {
             words: printable(words.get(..end).unwrap_or_default()).into(),
@@ -49,6 +51,22 @@ impl Objection {
     pub const fn since(&self) -> Instant {
         self.since
     }
+}
+
+/// Protobuf writes one of these before a message that it prints for people, and as many spaces as it likes within it, so that nobody
+/// reads it by program. The same rejection would be another one from each client.
+const MARKS: [&str; 3] = ["goo.gle/debugonly", "goo.gle/debugproto", "goo.gle/debugstr"];
+
+/// Returns the words without what is random in them.
+fn steady(words: &str) -> Cow<'_, str> {
+    if !MARKS.iter().any(|mark| words.contains(mark)) {
+        return Cow::Borrowed(words);
+    }
+    let plain = MARKS
+        .iter()
+        .fold(words.to_owned(), |words, mark| words.replace(mark, ""));
+    let plain: Vec<&str> = plain.split_whitespace().collect();
+    Cow::Owned(plain.join(" "))
 }
 
 impl PartialEq for Objection {
@@ -106,6 +124,10 @@ mod tests {
         assert_eq!(words("no"), "no");
         assert_eq!(words(&"ä".repeat(2000)), "ä".repeat(CHARS_MAX));
         assert!(!words("a\u{1b}[31m\nb").contains(['\u{1b}', '\n']));
+        assert_eq!(
+            words("no such filter: goo.gle/debugstr  name:  \"x\""),
+            words("no such filter: goo.gle/debugproto name: \"x\"")
+        );
         let later = now + std::time::Duration::from_secs(1);
         assert_eq!(Objection::new(13, "no", now), Objection::new(3, "no", later));
     }

@@ -330,7 +330,7 @@ impl Scopes {
             view.settle();
             if view.relieve() {
                 tracing::warn!(
-                    class = ?view.class(),
+                    class = %view.class(),
                     "clients that do not read hold more outdated content than limits.pinned_bytes_per_view; the streams of the slowest end"
                 );
             }
