@@ -10,7 +10,7 @@ use crate::telemetry::MetricFamily;
 use crate::telemetry::model::Metric;
 
 /// The metrics that are added up, and what they are called.
-const COUNTS: [(&str, &str); 14] = [
+const COUNTS: [(&str, &str); 16] = [
     ("distributary_connections", "connections"),
     ("distributary_streams", "streams"),
     ("distributary_views", "views"),
@@ -25,6 +25,8 @@ const COUNTS: [(&str, &str); 14] = [
     ("grpc_xds_client_resource_updates_valid_total", "updates"),
     ("process_resident_memory_bytes", "memory"),
     ("process_start_time_seconds", "started"),
+    ("distributary_process_stalls_total", "stalls"),
+    ("distributary_process_stalled_seconds_total", "stalled_seconds"),
 ];
 
 /// Returns how much of each limited resource is in use, in percent, and what the relay does about it.

@@ -14,10 +14,11 @@ use axum::response::{IntoResponse, Response};
 use rustls_pki_types::CertificateDer;
 use tokio::net::UnixStream;
 
+use super::tenure::Shown;
 use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminHosts, AdminRules, Config};
 use crate::identity::{Identity, certified};
-use crate::token::{TokenFault, Tokens};
+use crate::token::Tokens;
 
 /// What decides about visitors.
 #[derive(Clone, Debug, Default)]
@@ -68,10 +69,14 @@ pub(super) async fn pass(
 ) -> Response {
     let reads = [Method::GET, Method::HEAD].contains(request.method()) || only_looks(request.uri().path());
     let path = request.uri().path();
-    if guard.rules.load().is_empty() || reads && is_probe(path) {
+    if reads && is_probe(path) {
         return next.run(request).await;
     }
     let action = if reads { AdminAction::Read } else { AdminAction::Change };
+    let shown = Shown::new(guard.clone(), visitor.clone(), request.headers(), action);
+    if guard.rules.load().is_empty() {
+        return shown.bound(next.run(request).await);
+    }
     let identity = match judge(&guard, &visitor, request.headers(), action) {
         Ok(identity) => identity,
         Err(refused) => return *refused,
@@ -79,7 +84,7 @@ pub(super) async fn pass(
     if action == AdminAction::Change {
         tracing::info!(%identity, path, "a visitor of the admin address gives an order");
     }
-    next.run(request).await
+    shown.bound(next.run(request).await)
 }
 
 /// Returns who a visitor is, if the rules let it do this.
@@ -89,11 +94,18 @@ pub(super) fn judge(
     headers: &HeaderMap,
     action: AdminAction,
 ) -> Result<Identity, Box<Response>> {
-    let identity = match guard.tokens.of(headers) {
+    let identity = match guard.tokens.of(headers, known) {
         None => known.clone(),
-        Some(Ok(texts)) => known.with(texts),
-        Some(Err(fault)) => return Err(Box::new(not_believed(&fault))),
+        Some(Ok(identity)) => identity,
+        Some(Err(fault)) => {
+            return Err(Box::new(not_believed(&format!(
+                "the token of the request is refused: {fault}"
+            ))));
+        }
     };
+    if let Err(gap) = identity.knows(&guard.tokens.named()) {
+        return Err(Box::new(not_believed(&gap.to_string())));
+    }
     let texts: Vec<&str> = identity.texts().collect();
     match guard.rules.load().decide(&texts, action) {
         Ok(_) => Ok(identity),
@@ -114,9 +126,9 @@ fn only_looks(path: &str) -> bool {
     status::only_looks(path) || reflection::only_looks(path)
 }
 
-fn not_believed(fault: &TokenFault) -> Response {
-    let why = format!("the token of the request is refused: {fault}\n");
-    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], why).into_response()
+fn not_believed(why: &str) -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, challenge, format!("{why}\n")).into_response()
 }
 
 fn refusal(identity: &Identity, action: AdminAction, denied: &AdminDenied) -> Response {
@@ -138,6 +150,11 @@ impl From<SocketAddr> for Visitor {
 }
 
 impl Visitor {
+    /// Returns who it is, as far as that was checked.
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.0
+    }
+
     /// A visitor over a Unix socket.
     pub(super) fn local(socket: &UnixStream) -> Self {
         let credentials = socket.peer_cred().ok();
@@ -148,9 +165,9 @@ impl Visitor {
     /// The same visitor, who has shown this chain of certificates.
     pub(super) fn certified(&self, chain: Option<&[CertificateDer<'_>]>) -> Self {
         let certificate = chain.and_then(<[_]>::first);
-        Self(
-            self.0
-                .with(certificate.map(|shown| certified(shown).texts).unwrap_or_default()),
-        )
+        Self(match certificate {
+            Some(shown) => self.0.certified(&certified(shown)),
+            None => self.0.clone(),
+        })
     }
 }

@@ -87,7 +87,7 @@ fn away(shown: &Shown) -> usize {
 }
 
 pub(super) async fn answer(State(shown): State<Shown>) -> Response {
-    forms::json(&shown.history.0.lock().json(clock::now(), WallClock::read()))
+    forms::json(&shown.history.0.lock().json(WallClock::read()))
 }
 
 impl Ring {
@@ -130,12 +130,9 @@ impl Ring {
     }
 
     /// Returns the points, the oldest first, each list by itself.
-    fn json(&self, now: Instant, clock: WallClock) -> Value {
+    fn json(&self, clock: WallClock) -> Value {
         let list = |of: fn(&Point) -> Value| self.points.iter().map(of).collect::<Vec<Value>>();
-        let ages = self
-            .points
-            .iter()
-            .map(|point| now.saturating_duration_since(point.at).as_secs());
+        let ages = self.points.iter().map(|point| clock.age(point.at).as_secs());
         json!({
             "since": clock.time(self.began),
             "every_seconds": PACE.as_secs(),
@@ -212,7 +209,8 @@ mod tests {
 
     #[test]
     fn the_ring_is_an_hour() {
-        let began = clock::now();
+        let clock = WallClock::read();
+        let began = clock.now;
         let mut ring = Ring::new(began);
         let number = |at: u32| u64::from(at);
         for at in 0..400_u32 {
@@ -220,7 +218,10 @@ mod tests {
             ring.note(began + PACE * at, counts, 1, 2);
         }
         assert_eq!(ring.points.len(), KEPT);
-        let json = ring.json(began + PACE * 400, WallClock::read());
+        let json = ring.json(WallClock {
+            now: began + PACE * 400,
+            ..clock
+        });
         assert_eq!(
             (&json["seconds_ago"][0], &json["seconds_ago"][359]),
             (&3600.into(), &10.into())

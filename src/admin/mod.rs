@@ -31,6 +31,8 @@ mod resources;
 mod snapshots;
 mod stats;
 mod status;
+mod tenure;
+mod turns;
 mod views;
 mod visits;
 mod written;
@@ -41,7 +43,7 @@ pub use history::History;
 pub use logging::Logging;
 pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder};
-pub use snapshots::{Encode, Snapshots};
+pub use snapshots::{Give, Snapshots};
 
 use std::io;
 use std::net::SocketAddr;

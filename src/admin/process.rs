@@ -60,7 +60,7 @@ pub(super) fn router() -> Router<Shown> {
 }
 
 async fn server_info(State(shown): State<Shown>) -> Response {
-    let uptime = clock::now().saturating_duration_since(shown.process.started);
+    let uptime = WallClock::read().age(shown.process.started);
     forms::json(&shown.process.info(shown.health.status(), shown.status.node(), uptime))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Owns the form of the answer, and who gets keys and certificates. Does not know what is in a snapshot.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +13,13 @@ use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use futures_util::stream::{self, StreamExt as _};
+use futures_util::stream;
 use serde::Deserialize;
-use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::guard::{self, Visitor};
 use super::orders::Access;
+use super::turns::Turns;
 use super::{Shown, forms};
 use crate::clock;
 use crate::config::AdminAction;
@@ -25,10 +27,10 @@ use crate::telemetry::Status;
 
 /// The snapshots of all views.
 #[derive(Clone)]
-pub struct Snapshots(Arc<dyn Fn(bool) -> Vec<Encode> + Send + Sync>);
+pub struct Snapshots(Arc<dyn Fn(bool) -> Vec<Give> + Send + Sync>);
 
-/// Encodes the snapshot of one view.
-pub type Encode = Box<dyn FnOnce() -> Vec<u8> + Send>;
+/// Writes the snapshot of one view behind its length.
+pub type Give = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,15 +39,26 @@ struct Wanted {
     secrets: bool,
 }
 
-/// How many are answered at a time: while one is taken, a snapshot of a view is in memory once more.
-static TAKING: Semaphore = Semaphore::const_new(2);
-/// How long the others wait for their turn. They are patient for twice as long.
+static TURNS: Turns = Turns::new();
+/// How long others wait for their turn. They are patient for twice as long.
 const TURN: Duration = Duration::from_secs(1);
+/// How much is written before the other relay has to take some of it.
+const PART_BYTES: usize = 64 << 10;
+/// How many bytes another relay must take in each second that it keeps this one waiting...
+const PACE: u64 = 256 << 10;
+/// ... once it has done so for this long.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The part of an answer that is being written. `None` is its end: an answer without one was cut off.
+struct Parts {
+    part: Vec<u8>,
+    out: Sender<Option<Bytes>>,
+}
 
 impl Snapshots {
     /// Creates what `list` returns, with keys and certificates or without.
     #[must_use]
-    pub fn new(list: impl Fn(bool) -> Vec<Encode> + Send + Sync + 'static) -> Self {
+    pub fn new(list: impl Fn(bool) -> Vec<Give> + Send + Sync + 'static) -> Self {
         Self(Arc::new(list))
     }
 }
@@ -75,7 +88,7 @@ pub(super) fn router(access: Access) -> Router<Shown> {
         if secrets && let Some(refused) = no_secrets(&shown, &visitor, &headers, access) {
             return refused;
         }
-        answer(&shown, secrets).await
+        answer(&shown, secrets, &visitor).await
     };
     Router::new().route("/snapshots", get(taken))
 }
@@ -91,32 +104,85 @@ fn no_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Acc
 }
 
 /// Each snapshot stands behind its length, as eight bytes, the least first.
-async fn answer(shown: &Shown, secrets: bool) -> Response {
+async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Response {
     if shown.health.status() == Status::Starting {
         let why = "this relay is starting itself, and has no snapshot to give\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
-    let Some(Ok(turn)) = clock::timeout(TURN, TAKING.acquire()).await else {
-        let why = "two others take snapshots; ask again in a few seconds\n";
+    let Some(turn) = clock::timeout(TURN, TURNS.take(visitor.identity())).await else {
+        let why = "others take snapshots, or you do so already; ask again in a few seconds\n";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], why).into_response();
     };
     let snapshots = (shown.snapshots.0)(secrets);
-    tracing::info!(views = snapshots.len(), secrets, "another relay takes snapshots");
-    let parts = stream::iter(snapshots).then(async |encode| {
-        let encoded = tokio::task::spawn_blocking(encode)
-            .await
-            .map_err(std::io::Error::other)?;
-        let length = Bytes::copy_from_slice(&(encoded.len() as u64).to_le_bytes());
-        Ok::<_, std::io::Error>([length, Bytes::from(encoded)])
-    });
-    let parts = parts.flat_map(move |part| {
-        // The turn lasts as long as the body.
-        let _ = &turn;
-        stream::iter(match part {
-            Ok(both) => both.into_iter().map(Ok).collect::<Vec<_>>(),
-            Err(error) => vec![Err(error)],
-        })
+    let who = visitor.identity().to_string();
+    tracing::info!(who, views = snapshots.len(), secrets, "another relay takes snapshots");
+    let (written, parts) = mpsc::channel(1);
+    let (paced, body) = mpsc::channel(1);
+    let writing = tokio::task::spawn_blocking(move || write(snapshots, written));
+    // It ends with the answer, or when that is taken too slowly.
+    drop(tokio::spawn(async move {
+        if let Err(waited) = pace(parts, paced).await {
+            tracing::warn!(
+                who,
+                ?waited,
+                "another relay takes snapshots at less than 256 KiB/s; its turn is over"
+            );
+        }
+        drop(writing.await);
+        drop(turn);
+    }));
+    let body = stream::unfold(body, async |mut parts| match parts.recv().await {
+        Some(part) => Some((Ok(part?), parts)),
+        None => Some((Err(io::Error::from(io::ErrorKind::TimedOut)), parts)),
     });
     let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
-    (kind, Body::from_stream(parts)).into_response()
+    (kind, Body::from_stream(body)).into_response()
+}
+
+/// Writes all snapshots, for as long as somebody takes them.
+fn write(snapshots: Vec<Give>, out: Sender<Option<Bytes>>) {
+    let part = Vec::with_capacity(PART_BYTES);
+    let mut into = Parts { part, out };
+    let all = |give: Give| give(&mut into);
+    // It fails only if nobody takes them any more.
+    if snapshots.into_iter().try_for_each(all).is_ok() && into.flush().is_ok() {
+        drop(into.out.blocking_send(None));
+    }
+}
+
+/// Passes the parts on. The other relay is too slow once it has kept this one waiting for longer than it may; returns for how long.
+async fn pace(mut from: Receiver<Option<Bytes>>, to: Sender<Option<Bytes>>) -> Result<(), Duration> {
+    let (mut taken, mut waited) = (0, Duration::ZERO);
+    while let Some(part) = from.recv().await {
+        let bytes = part.as_ref().map_or(0, Bytes::len) as u64;
+        let may = (GRACE + Duration::from_millis(taken * 1000 / PACE)).saturating_sub(waited);
+        let began = clock::now();
+        match clock::timeout(may, to.send(part)).await {
+            Some(Ok(())) => {}
+            // It has hung up.
+            Some(Err(_)) => return Ok(()),
+            None => return Err(waited + may),
+        }
+        waited += clock::now().saturating_duration_since(began);
+        taken += bytes;
+    }
+    Ok(())
+}
+
+impl Write for Parts {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = PART_BYTES - self.part.len();
+        let taken = bytes.get(..room).unwrap_or(bytes);
+        self.part.extend_from_slice(taken);
+        if self.part.len() == PART_BYTES {
+            self.flush()?;
+        }
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let part = std::mem::replace(&mut self.part, Vec::with_capacity(PART_BYTES));
+        let sent = self.out.blocking_send(Some(part.into()));
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
 }

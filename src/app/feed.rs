@@ -74,7 +74,7 @@ pub(super) async fn feed(
                 Fed::Files(files) => {
                     let config = live.config();
                     let writer = FileWriter::new(view, files, plan::quiet_alone(&config));
-                    let writer = writer.beside(find.clone(), config.timers.order_gate);
+                    let writer = writer.beside(find.clone());
                     drop(spawn(writer.run()));
                 }
             }

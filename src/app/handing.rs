@@ -2,14 +2,17 @@
 //!
 //! Owns by what a snapshot is found, and what nobody is given who may not have secrets. Does not know who asks.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::Write;
 use std::sync::Arc;
 
 use super::fleet::Fleet;
 use super::plan;
-use crate::admin::{Encode, Snapshots};
+use crate::admin::{Give, Snapshots};
 use crate::cache::{Scopes, View};
 use crate::json::Schemas;
-use crate::snapshot::{Choice, Identity, encoded};
+use crate::snapshot::{Choice, Identity, give};
 use crate::xds::{Resource, TypeUrl};
 
 /// What stands in place of a secret.
@@ -20,16 +23,25 @@ pub(super) fn snapshots(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, schemas: &Sche
     let (fleet, scopes, schemas) = (fleet.clone(), scopes.clone(), schemas.clone());
     Snapshots::new(move |secrets| {
         let views = scopes.all().into_iter();
-        let encode = |view: Arc<View>| -> Option<Encode> {
+        let one = |view: Arc<View>| -> Option<Give> {
             let of = identity(&fleet, &scopes, &view)?;
             let (kept, schemas) = (view.head().knowledge(), schemas.clone());
-            let encode = move || {
-                let may = |type_url: &TypeUrl, one: &Resource| secrets || !hides(&schemas, type_url, one);
-                encoded(&of, &kept.whole(), Choice { secrets, may: &may })
+            let write = move |into: &mut dyn Write| {
+                // Each resource is looked at once, although it is asked for more often.
+                let known = RefCell::new(HashMap::new());
+                let may = |type_url: &TypeUrl, one: &Resource| {
+                    let of = std::ptr::from_ref(one);
+                    secrets
+                        || !*known
+                            .borrow_mut()
+                            .entry(of)
+                            .or_insert_with(|| hides(&schemas, type_url, one))
+                };
+                give(&mut &mut *into, &of, &kept.whole(), Choice { secrets, may: &may })
             };
-            (!view.head().knowledge().is_empty()).then(|| Box::new(encode) as Encode)
+            (!view.head().knowledge().is_empty()).then(|| Box::new(write) as Give)
         };
-        views.filter_map(encode).collect()
+        views.filter_map(one).collect()
     })
 }
 

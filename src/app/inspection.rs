@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::plan::{dictionary, file_bytes};
 use crate::clock;
-use crate::config::{Config, Credentials, Reach, Server, Tls};
+use crate::config::{Config, Credentials, KeySource, Reach, Server, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::small_file;
 use crate::tls::{self, ServerTls};
@@ -126,6 +126,18 @@ impl Inspection {
                     }
                 }
                 Err(error) => self.problem(&format!("jwt[{at}]: {error}")),
+            }
+            let KeySource::Uri(from) = &issuer.keys else {
+                continue;
+            };
+            // They are fetched when the relay runs; what is needed for that is here.
+            if let Credentials::Tls(settings) = &from.credentials {
+                self.credentials(settings, &format!("jwt[{at}]: "));
+            }
+            let token = from.token_file.iter();
+            let token = token.filter_map(|path| Some((path, small_file::read(path, small_file::BYTES_MAX).err()?)));
+            for (path, error) in token.collect::<Vec<_>>() {
+                self.problem(&format!("jwt[{at}]: {}: cannot be read: {error}", path.display()));
             }
         }
     }

@@ -89,6 +89,7 @@ impl Listening {
     pub(super) fn set(&self, config: &Config) {
         for (bound, listener) in self.listeners.iter().zip(&config.listeners) {
             bound.entrance.set_proxies(&listener.proxies);
+            bound.entrance.require_identity(listener.requires_identity);
             if let (Some(handshakes), Some(tls)) = (bound.entrance.tls(), &listener.tls) {
                 handshakes.tls().set(tls);
                 handshakes.set_most(plan::unbounded(config.limits.handshakes));
@@ -143,6 +144,7 @@ fn bind(listener: &config::Listener, handshakes_max: usize) -> Result<(Listener,
         tls,
         file,
         proxies,
+        requires_identity,
     } = listener;
     let tls = tls
         .as_ref()
@@ -161,6 +163,7 @@ fn bind(listener: &config::Listener, handshakes_max: usize) -> Result<(Listener,
     tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
     let handshakes = tls.map(|tls| Handshakes::new(tls, handshakes_max));
     let entrance = Arc::new(Entrance::new(handshakes, proxies.clone()));
+    entrance.require_identity(*requires_identity);
     let bound = Bound {
         shown,
         address,

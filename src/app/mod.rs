@@ -16,6 +16,7 @@ mod plan;
 mod received;
 mod reload;
 mod schemas;
+mod taking;
 mod view_log;
 mod warm;
 
@@ -133,12 +134,14 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let shared = share(&config, &mark, scopes.clone(), &metrics, &health, status, &guard.tokens);
     let warm = Warm::new(&config, &fleet, &scopes, &metrics);
     let (trigger, drain) = shutdown::drain();
+    // Clients come as soon as they can, and bring tokens along.
+    let mut keys = KeyRenewal::new(&shared.tokens, &metrics);
+    keys.begin().await;
     let (listening, servers) = Listening::begin(&config, admin_tls, &shared, &drain)?;
     // Nobody else sets it.
     let _ = process.listeners.set(listening.addresses());
     supervisor.ready();
     let renewal = Renewal::new(listening.secured(), servers, &in_use, &metrics);
-    let keys = KeyRenewal::new(&shared.tokens, &metrics);
     let hangups = || Hangups::listen().map_err(AppError::Signals);
     let (mut of_certificates, mut of_keys) = (hangups()?, hangups()?);
 
@@ -166,7 +169,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     tokio::select! {
         () = leave(leaving, &trigger, warm.as_ref()) => {}
         () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
-        () = clock::keep() => {}
+        () = clock::keep(|stalls| shared.metrics.overload.stalled(stalls.count, stalls.stood)) => {}
         () = Bench::new(&shared.scopes, shared.status.census().clone(), shared.metrics.verdicts.clone()).run() => {}
         () = renewal.run(async || of_certificates.next().await) => {}
         () = keys.run(async || of_keys.next().await) => {}
@@ -249,7 +252,7 @@ fn share(
 ) -> Arc<Shared> {
     Arc::new(Shared {
         scopes,
-        library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
+        library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk).reading(status.schemas().clone())),
         settings: ArcSwap::from_pointee(plan::downstream(config, mark)),
         admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
         tokens: tokens.clone(),
@@ -267,6 +270,7 @@ fn share(
 /// Returns what decides about visitors of the admin address. The keys of those who issue tokens are read for it.
 fn guard(config: &Config) -> Result<Guard, AppError> {
     let tokens = Tokens::read(&config.issuers)?;
+    tokens.name(config.named());
     for warning in tokens.warnings() {
         tracing::warn!("jwt: {warning}");
     }

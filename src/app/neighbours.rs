@@ -1,13 +1,12 @@
 //! Other relays, which are asked once for their snapshots.
 //!
-//! Owns how many are asked, for how long, and how much is taken from them. Does not know which views want which snapshot.
+//! Owns how many are asked, and for how long. Does not know how their answers are read, nor which views want which snapshot.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
 use http::header::{HOST, USER_AGENT};
@@ -16,11 +15,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
+use tokio::sync::mpsc;
+
 use super::received::Received;
-use super::{plan, spawn};
+use super::spawn;
+use super::taking::{Room, Taking, Unfit};
 use crate::clock;
-use crate::config::{self, Credentials, Endpoint, Neighbour};
-use crate::snapshot::{self, Snapshot};
+use crate::config::{Config, Credentials, Endpoint, MemoryLimit, Neighbour};
 use crate::telemetry::Metrics;
 use crate::tls::HTTP1;
 use crate::upstream::{Failure, connect, host};
@@ -31,6 +32,7 @@ pub(super) struct Neighbours {
     from: Vec<Neighbour>,
     secrets: bool,
     types: Types,
+    memory: MemoryLimit,
     metrics: Arc<Metrics>,
 }
 
@@ -51,12 +53,8 @@ enum Refusal {
     Status { status: u16, said: String },
     #[error("it did not begin to answer within {HEAD:?}")]
     Silent,
-    #[error("it sends more than {} MiB", BYTES_MAX >> 20)]
-    Endless,
-    #[error("its answer ends within a snapshot")]
-    Torn,
-    #[error("it sends what is no snapshot for this relay: {0}")]
-    Unfit(#[from] snapshot::Fault),
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     #[error("the thread that reads a snapshot ended")]
     Lost,
 }
@@ -65,38 +63,39 @@ enum Refusal {
 const HEAD: Duration = Duration::from_secs(2);
 /// ... and all of them until they have answered: clients may wait for that, and are sent away after ten seconds without an answer.
 const ALL: Duration = Duration::from_secs(5);
-/// How many bytes are taken from all of them together.
-const BYTES_MAX: u64 = 512 << 20;
 /// From how many snapshots are taken: they know much the same, but each has clients that no other has.
 const TAKEN: usize = 3;
 /// How many addresses are tried.
 const TRIED: usize = 16;
 /// How much of a refusal is told.
 const SAID_BYTES: usize = 300;
-const LENGTH_BYTES: usize = size_of::<u64>();
+/// How many parts of an answer wait to be read.
+const PARTS: usize = 4;
 const AGENT: &str = concat!("distributary/", env!("CARGO_PKG_VERSION"));
 
 impl Neighbours {
-    pub(super) fn new(snapshot: &config::Snapshot, types: Types, metrics: &Arc<Metrics>) -> Self {
+    pub(super) fn new(config: &Config, types: Types, metrics: &Arc<Metrics>) -> Self {
+        let snapshot = config.snapshot.as_ref();
         Self {
-            from: snapshot.from.clone(),
-            secrets: snapshot.include_secrets,
+            from: snapshot.map(|snapshot| snapshot.from.clone()).unwrap_or_default(),
+            secrets: snapshot.is_some_and(|snapshot| snapshot.include_secrets),
             types,
+            memory: config.limits.memory,
             metrics: metrics.clone(),
         }
     }
 
     /// Asks them, some at a time, until enough have answered or the time is over.
-    pub(super) async fn ask(&self, received: &Received) {
+    pub(super) async fn ask(&self, received: &Arc<Received>) {
         if self.from.is_empty() {
             return;
         }
-        let left = &AtomicU64::new(BYTES_MAX);
+        let room = &Arc::new(Room::new(self.memory));
         let asked = async {
             let doors = self.doors().await;
             let mut answers: Vec<BoxFuture<'_, _>> = Vec::new();
             for door in &doors {
-                answers.push(Box::pin(async move { (door, self.take(door, left, received).await) }));
+                answers.push(Box::pin(async move { (door, self.take(door, room, received).await) }));
             }
             let mut answers = stream::iter(answers).buffer_unordered(TAKEN);
             let mut taken = 0;
@@ -150,32 +149,34 @@ impl Neighbours {
         doors
     }
 
-    /// Takes all snapshots of one neighbour, each when it is complete. Returns how many there are.
-    async fn take(&self, door: &Door<'_>, left: &AtomicU64, received: &Received) -> Result<usize, Refusal> {
-        let body = clock::timeout(HEAD, self.begun(door))
+    /// Takes all snapshots of one neighbour, each when it is complete. Returns how many there are. They are read as they come, on a
+    /// thread where that may take long.
+    async fn take(&self, door: &Door<'_>, room: &Arc<Room>, received: &Arc<Received>) -> Result<usize, Refusal> {
+        let mut body = clock::timeout(HEAD, self.begun(door))
             .await
             .unwrap_or(Err(Refusal::Silent))?;
-        let (mut body, mut buffer, mut found) = (body, BytesMut::new(), 0);
+        let taking = Taking::new(room, &self.types, self.secrets);
+        let (parts, mut of) = mpsc::channel::<Bytes>(PARTS);
+        let (received, metrics) = (received.clone(), self.metrics.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let mut taking = taking;
+            while let Some(part) = of.blocking_recv() {
+                taking.read(&part, &mut |snapshot| {
+                    let new = received.add(snapshot);
+                    metrics.snapshots.received.inc_by(u64::from(new));
+                    new
+                })?;
+            }
+            taking.finish()
+        });
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else { continue };
-            let size = data.len() as u64;
-            let less = |left: u64| left.checked_sub(size);
-            if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
-                return Err(Refusal::Endless);
-            }
-            buffer.extend_from_slice(&data);
-            while let Some(whole) = next(&mut buffer)? {
-                found += 1;
-                let Snapshot { of, cut } = self.read(whole).await?;
-                if received.add(of, cut) {
-                    self.metrics.snapshots.received.inc();
-                }
+            if parts.send(data).await.is_err() {
+                break;
             }
         }
-        match buffer.is_empty() {
-            true => Ok(found),
-            false => Err(Refusal::Torn),
-        }
+        drop(parts);
+        Ok(read.await.map_err(|_| Refusal::Lost)??)
     }
 
     /// Asks, and returns the answer if it is one. A neighbour whose rules give no secrets is asked for the rest.
@@ -190,13 +191,6 @@ impl Neighbours {
             }
         }
         door.get("/snapshots").await
-    }
-
-    /// Reads a snapshot, on a thread where that may take long.
-    async fn read(&self, bytes: Bytes) -> Result<Snapshot, Refusal> {
-        let (types, secrets) = (self.types.clone(), self.secrets);
-        let read = tokio::task::spawn_blocking(move || snapshot::decode(&bytes, &types, plan::now(), secrets));
-        Ok(read.await.map_err(|_| Refusal::Lost)??)
     }
 }
 
@@ -232,21 +226,4 @@ impl Door<'_> {
             said: String::from_utf8_lossy(&said).trim().escape_debug().to_string(),
         })
     }
-}
-
-/// Takes the next snapshot, which stands behind its length.
-fn next(buffer: &mut BytesMut) -> Result<Option<Bytes>, Refusal> {
-    let Some(length) = buffer.first_chunk::<LENGTH_BYTES>() else {
-        return Ok(None);
-    };
-    let length = u64::from_le_bytes(*length);
-    if length > BYTES_MAX {
-        return Err(Refusal::Endless);
-    }
-    let length = usize::try_from(length).map_err(|_| Refusal::Endless)?;
-    if buffer.len() - LENGTH_BYTES < length {
-        return Ok(None);
-    }
-    buffer.advance(LENGTH_BYTES);
-    Ok(Some(buffer.split_to(length).freeze()))
 }

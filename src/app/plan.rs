@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{Scopes, ViewSettings};
-use crate::classes::{Class, CredentialFiles, Unfit};
+use crate::classes::{self, Class, CredentialFiles, Unfit};
 use crate::config::{Config, Credentials, Identity, Limits, Reach, Tls};
 use crate::json::{Schemas, Unknown};
-use crate::protocol::{ClientSettings, Guard};
+use crate::protocol::{ClientSettings, Holds};
 use crate::upstream::{ClassFiles, Dictionary};
 use crate::xds::{GuardSettings, ServerFeatures, Types, VerdictSettings};
 use crate::{downstream, protocol, upstream};
@@ -26,9 +26,6 @@ pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
 /// The shortest interval of HTTP/2 pings to control planes: those of Envoy's world allow one every 30 seconds, and the network makes some
 /// of them come a little early.
 const PING_LEAST: Duration = Duration::from_secs(35);
-/// The same for a server that has complained: unless they are told otherwise, gRPC servers disconnect clients that ping more often than
-/// every five minutes.
-const CALM_PING_LEAST: Duration = Duration::from_secs(5 * 60 + 10);
 
 /// Returns the settings for reading files of resources.
 pub(super) fn dictionary(config: &Config, schemas: Schemas) -> Dictionary {
@@ -48,9 +45,9 @@ pub(super) const fn reading_bytes(config: &Config) -> usize {
     unbounded(config.limits.request).saturating_mul(4)
 }
 
-/// Returns the guard of a new view of files: an operator who removes something from a file means it.
-pub(super) fn quiet_alone(config: &Config) -> Guard {
-    Guard::new(
+/// Returns what waits in a new view of files: an operator who removes something from a file means it.
+pub(super) fn quiet_alone(config: &Config) -> Holds {
+    Holds::new(
         config.timers.removal_quiet,
         config.timers.order_gate,
         GuardSettings::OFF,
@@ -146,7 +143,6 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
         upstream_message: unbounded(config.limits.upstream_message),
         keepalive: config.timers.keepalive,
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
-        calm_ping: config.timers.keepalive.max(CALM_PING_LEAST),
         idle: config.timers.linger,
         reconnect_max: config.timers.reconnect_max,
         removal_quiet: config.timers.removal_quiet,
@@ -224,7 +220,7 @@ pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, sch
 /// K-25: returns the mark by which the relay recognizes itself in a chain. Its node id is not enough, because two tiers may have
 /// the same configuration.
 pub(super) fn mark(config: &Config) -> String {
-    format!("{}/{:08x}", config.node.id, rand::random::<u32>())
+    classes::mark(&config.node.id, rand::random::<u32>())
 }
 
 pub(super) const fn views(config: &Config) -> ViewSettings {

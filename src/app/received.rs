@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::snapshot::Identity;
+use crate::snapshot::{Identity, Snapshot};
 use crate::xds::Cut;
 
 /// The snapshots of neighbours.
@@ -29,7 +29,7 @@ const KEPT: Duration = Duration::from_secs(3600);
 
 impl Received {
     /// Takes a snapshot. Of two for one view the first counts; returns whether it is that.
-    pub(super) fn add(&self, of: Identity, cut: Cut) -> bool {
+    pub(super) fn add(&self, Snapshot { of, cut }: Snapshot) -> bool {
         self.0.send_if_modified(|state| {
             state.servers.insert(of.server.clone());
             let new = !state.snapshots.contains_key(&of);

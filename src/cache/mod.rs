@@ -10,6 +10,7 @@ mod beside;
 mod claims;
 mod docket;
 mod interest;
+mod loops;
 mod node_ids;
 mod notices;
 mod onlookers;
@@ -76,6 +77,9 @@ pub enum NoPlace {
     /// Its class has no credentials.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// K-25: it brings the mark of this relay, from which what is asked for it would come again.
+    #[error("{}", classes::loop_at(.0, "what the relay asks for it leads there again"))]
+    Loop(Box<str>),
     /// What divides clients into classes is longer in its node than it may be.
     #[error("the `key` of its class has values of {0} bytes, of which there may be {KEY_BYTES_MAX}")]
     Key(usize),

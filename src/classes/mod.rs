@@ -6,6 +6,7 @@
 mod class;
 mod client_kind;
 mod credentials;
+mod marks;
 mod node;
 mod passes;
 mod path;
@@ -17,6 +18,7 @@ mod selector;
 pub use class::Class;
 pub use client_kind::ClientKind;
 pub use credentials::{CredentialFiles, Credentials, Unfit};
+pub use marks::{Marks, loop_at, loop_of, mark};
 pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, UserAgent};
 pub use passes::{Member, Members, Parts, Passes, Taken};
 pub use path::{Path, member_path};

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::passes::{Taken, put};
-use super::{Class, Path};
+use super::{Class, Marks, Path};
 use proto::envoy::config::core::v3 as core;
 use proto::envoy::config::core::v3::node::UserAgentVersionType;
 use proto::google::protobuf::{Struct, Value, value::Kind};
@@ -25,8 +25,8 @@ pub struct Node {
     pub metadata: BTreeMap<String, String>,
     /// What it can read.
     pub features: Features,
-    /// Ids of the relays that the stream has come through (K-25).
-    pub relays: Box<[String]>,
+    /// The relays that the stream has come through, if any (K-25).
+    pub marks: Option<Arc<Marks>>,
     /// The software, as it names itself.
     pub user_agent: Arc<UserAgent>,
     /// K-02: which clients it shares views with. It stays with a stream even if the rules change.
@@ -140,8 +140,14 @@ impl Node {
 
     /// Whether it is a relay of this kind.
     #[must_use]
-    pub fn is_relay(&self) -> bool {
-        !self.relays.is_empty()
+    pub const fn is_relay(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// K-25: the marks of the relays that the stream has come through, as far as they are kept.
+    #[must_use]
+    pub fn relays(&self) -> &[String] {
+        self.marks.as_ref().map_or(&[], |marks| marks.relays())
     }
 }
 

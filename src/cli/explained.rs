@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 
-use crate::classes::{Class, Node};
+use crate::classes::{Class, Node, Path};
 use crate::config::{AdminAction, Config};
 use crate::xds::{BUCKETS, Caller, Name, Question, TypeUrl, Way, bucket};
 
@@ -20,6 +20,9 @@ pub(super) struct Explain {
     /// The client's node id, and its cluster after a comma
     #[arg(long, value_name = "ID[,CLUSTER]", requires = "explain", group = "asked")]
     node: Option<String>,
+    /// A member of the node's metadata, such as LABELS.team=blue; repeat for more
+    #[arg(long, value_name = "KEY=VALUE", requires = "node", value_parser = member)]
+    metadata: Vec<(Path, String)>,
     /// What somebody with this identity does at the admin address: read, change or secrets
     #[arg(long, value_name = "ACTION", requires = "explain", group = "asked", value_parser = AdminAction::parse)]
     admin: Option<AdminAction>,
@@ -37,6 +40,11 @@ pub(super) struct Explain {
 fn way(text: &str) -> Result<Way, String> {
     let found = Way::ALL.into_iter().find(|way| way.word() == text);
     found.ok_or_else(|| "write sotw, delta or rest".to_owned())
+}
+
+fn member(text: &str) -> Result<(Path, String), String> {
+    let (path, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    Ok((Path::read(path)?, value.to_owned()))
 }
 
 /// Returns the class of a client in words.
@@ -138,6 +146,11 @@ impl Explain {
         let node = Node {
             id: id.into(),
             cluster: cluster.into(),
+            metadata: self
+                .metadata
+                .iter()
+                .map(|(path, value)| (path.as_str().to_owned(), value.clone()))
+                .collect(),
             ..Node::default()
         };
         let name = self.name.as_deref().zip(self.type_url.as_ref());

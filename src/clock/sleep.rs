@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hyper::rt::Timer;
 
-use super::{due, lost, now};
+use super::{OWN, now};
 
 /// A wait until a moment of the relay's own time.
 #[derive(Debug)]
@@ -25,13 +25,23 @@ pub struct OwnTimer;
 /// Waits until then.
 #[must_use]
 pub fn sleep_until(at: Instant) -> Sleep {
-    Sleep::new(tokio::time::sleep_until(due(at)))
+    let (due, lost) = OWN.until(at);
+    Sleep::new(tokio::time::sleep_until(due.into()), lost)
 }
 
 /// Waits for so long.
 #[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock of the runtime's timers, which a test may stop"
+)]
 pub fn sleep(time: Duration) -> Sleep {
-    Sleep::new(tokio::time::sleep(time))
+    let (due, lost) = OWN.after(tokio::time::Instant::now().into_std(), time);
+    match due {
+        Some(due) => Sleep::new(tokio::time::sleep_until(due.into()), lost),
+        // For ever, as far as that matters.
+        None => Sleep::new(tokio::time::sleep(time), lost),
+    }
 }
 
 /// Waits for `work`, but no longer than `time`: then the result is `None`.
@@ -44,10 +54,10 @@ pub async fn timeout<T>(time: Duration, work: impl Future<Output = T>) -> Option
 }
 
 impl Sleep {
-    fn new(inner: tokio::time::Sleep) -> Self {
+    fn new(inner: tokio::time::Sleep, lost: Duration) -> Self {
         Self {
             inner: Box::pin(inner),
-            lost: lost(),
+            lost,
         }
     }
 }
@@ -60,7 +70,7 @@ impl Future for Sleep {
             ready!(self.inner.as_mut().poll(cx));
             // This call notices whether the process was suspended.
             let _ = now();
-            let lost = lost();
+            let lost = OWN.lost();
             let more = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
             if more.is_zero() {
                 return Poll::Ready(());

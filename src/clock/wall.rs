@@ -1,6 +1,7 @@
 //! Times in a readable form.
 //!
-//! Owns the wall clock, which is only shown. Measures nothing by it.
+//! Owns the wall clock, which is only shown, and that a moment of the relay's time is shown as when it was, however long the process was
+//! suspended since. Measures nothing by the wall clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 /// The same moment by both clocks, to convert others from one clock to the other.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
-    /// By the monotonic clock.
+    /// By the machine's monotonic clock.
     pub now: Instant,
     /// By the wall clock.
     pub wall: SystemTime,
@@ -18,7 +19,8 @@ pub struct WallClock {
 /// The pair by which times are converted. Two pairs are read a few hundred nanoseconds apart from each other, so a moment would be
 /// shown as another time in each answer.
 static KEPT: Mutex<Option<WallClock>> = Mutex::new(None);
-/// How far the clocks may drift apart before times are converted by a new pair: the wall clock was set, or the process stood still.
+/// How far the clocks may drift apart before times are converted by a new pair: the wall clock was set, or the machine was
+/// suspended.
 const DRIFT: Duration = Duration::from_secs(1);
 
 impl WallClock {
@@ -27,7 +29,7 @@ impl WallClock {
     #[expect(clippy::disallowed_methods, reason = "times are shown to people")]
     pub fn read() -> Self {
         let read = Self {
-            now: super::now(),
+            now: super::real(),
             wall: SystemTime::now(),
         };
         let mut kept = KEPT.lock();
@@ -38,7 +40,7 @@ impl WallClock {
 
     /// Returns the later pair `read`, with the wall clock as it follows from this one, unless it was set meanwhile.
     fn steady(self, read: Self) -> Self {
-        let (said, follows) = (read.unix(read.now), self.unix(read.now));
+        let (said, follows) = (read.shown(read.now), self.shown(read.now));
         if said.abs_diff(follows) >= DRIFT {
             return read;
         }
@@ -65,13 +67,13 @@ impl WallClock {
     /// Returns how many whole days are left until a time in seconds since 1970; 0 if it is over.
     #[must_use]
     pub fn days_until(self, seconds: u64) -> u64 {
-        seconds.saturating_sub(self.unix(self.now).as_secs()) / 86_400
+        seconds.saturating_sub(self.shown(self.now).as_secs()) / 86_400
     }
 
     /// Returns the time of day, with the date if it is not today.
     #[must_use]
     pub fn short(self, at: Instant) -> String {
-        let (then, now) = (self.unix(at).as_secs(), self.unix(self.now).as_secs());
+        let (then, now) = (self.unix(at).as_secs(), self.shown(self.now).as_secs());
         if then / 86_400 == now / 86_400 {
             of_day(then % 86_400)
         } else {
@@ -85,9 +87,20 @@ impl WallClock {
         UNIX_EPOCH + self.unix(at)
     }
 
+    /// Returns how long ago that was, with the time in which the process was suspended.
+    #[must_use]
+    pub fn age(self, at: Instant) -> Duration {
+        self.now.saturating_duration_since(super::OWN.real(at))
+    }
+
     /// Returns the time since 1970.
     #[must_use]
     pub fn unix(self, at: Instant) -> Duration {
+        self.shown(super::OWN.real(at))
+    }
+
+    /// Returns the time since 1970 of a moment of the machine's clock.
+    fn shown(self, at: Instant) -> Duration {
         let wall = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         match at.checked_duration_since(self.now) {
             Some(ahead) => wall.saturating_add(ahead),

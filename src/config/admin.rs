@@ -86,6 +86,11 @@ impl AdminRules {
         Self(rules)
     }
 
+    /// Returns the patterns of who is named.
+    pub(super) fn identities(&self) -> impl Iterator<Item = &Pattern> {
+        self.0.iter().flat_map(|rule| &rule.identities)
+    }
+
     /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -19,6 +19,8 @@ pub struct Listener {
     pub file: SocketFile,
     /// The balancers, whose connections begin with a PROXY header. Nobody else may send one.
     pub proxies: Vec<IpNet>,
+    /// Whether a call needs a certificate, a token or the user of a process.
+    pub requires_identity: bool,
 }
 
 /// A listener's certificate, and which clients it accepts.
@@ -87,6 +89,15 @@ impl Address {
         }
     }
 
+    /// Whether only users of this machine reach it.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        match self {
+            Self::Unix(_) => true,
+            Self::Socket(address) => address.ip().to_canonical().is_loopback(),
+        }
+    }
+
     /// Whether nobody else can listen on the other address while somebody listens on this one: all addresses of the machine
     /// (`0.0.0.0`, `[::]`) have the port of each. With port 0, each listener gets a free port of its own.
     #[must_use]
@@ -123,6 +134,13 @@ impl Listener {
             tls: None,
             file: SocketFile::default(),
             proxies: Vec::new(),
+            requires_identity: false,
         }
+    }
+
+    /// Whether all of its clients show that they are more than an address.
+    #[must_use]
+    pub fn demands_identity(&self) -> bool {
+        self.requires_identity || self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
     }
 }

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 pub use admin::{AdminAction, AdminDenied, AdminHosts, AdminRule, AdminRules};
 pub use defaults::{Limits, MemoryLimit, Timers};
-pub use issuer::Issuer;
+pub use issuer::{Issuer, JwksUri, KeySource};
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use log_filter::LogFilter;
 pub(crate) use quantity::duration;
@@ -46,7 +46,8 @@ pub use written::{Written, hide_secrets};
 
 use document::Document;
 
-use crate::classes::Classes;
+use crate::classes::{Classes, Selector};
+use crate::identity::Named;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::{Access, Guards, Traits};
 
@@ -119,7 +120,42 @@ impl Config {
     pub fn admin_is_open(&self) -> bool {
         let guarded =
             self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()) || !self.admin_rules.is_empty();
-        matches!(&self.admin, Address::Socket(address) if !address.ip().is_loopback()) && !guarded
+        !self.admin.is_local() && !guarded
+    }
+
+    /// S-11: what of identities is named.
+    #[must_use]
+    pub fn named(&self) -> Named {
+        let mut named = Named::default();
+        self.identities().for_each(|fixed| named.add(&fixed));
+        named
+    }
+
+    /// Returns how the texts of identities begin that rules, classes and rules of the admin address name. A pattern for any text names
+    /// none.
+    fn identities(&self) -> impl Iterator<Item = String> {
+        let rules = self.access.rules().iter().flat_map(|rule| &rule.identities);
+        let patterns = rules.chain(self.admin_rules.identities());
+        let patterns = patterns.filter(|pattern| !pattern.is_any());
+        let patterns = patterns.map(|pattern| pattern.fixed().0.to_owned());
+        let rules = self.classes.rules().iter();
+        let classes = rules.flat_map(|rule| {
+            let matches = rule.matches.iter().map(|(field, pattern)| (field, pattern.fixed().0));
+            matches.chain(rule.key.iter().map(|field| (field, "")))
+        });
+        patterns.chain(classes.filter_map(|(field, fixed)| match field {
+            // A claim is matched without its word.
+            Selector::Identity(word @ "claim:") => Some(format!("{word}{fixed}")),
+            Selector::Identity(word) => Some((*word).to_owned()),
+            Selector::Id
+            | Selector::Cluster
+            | Selector::Region
+            | Selector::Zone
+            | Selector::SubZone
+            | Selector::UserAgent
+            | Selector::Metadata(_)
+            | Selector::Field(_) => None,
+        }))
     }
 
     /// Reads `file` as far as possible: bad values are replaced by their defaults. Also returns all problems, one per line.

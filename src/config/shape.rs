@@ -43,6 +43,8 @@ mapping!(Listener {
     "owner" => owner: Option<Scalar>,
     "group" => group: Option<Scalar>,
     "proxy_protocol" => proxy_protocol: Option<Spanned<ProxyProtocol>>,
+    "require" => require: Option<Scalar>,
+    "insecure_secrets" => insecure_secrets: Option<bool>,
 });
 
 mapping!(ProxyProtocol {
@@ -72,7 +74,10 @@ mapping!(CertificatePair {
 mapping!(Issuer {
     "issuer" needs => issuer: Option<Scalar>,
     "audiences" needs => audiences: Option<Spanned<Vec<Scalar>>>,
-    "jwks_file" needs => jwks_file: Option<Scalar>,
+    "jwks_file" => jwks_file: Option<Scalar>,
+    "jwks_uri" => jwks_uri: Option<Scalar>,
+    "ca_certificate_file" => ca_certificate_file: Option<Scalar>,
+    "token_file" => token_file: Option<Scalar>,
     "clock_skew" => clock_skew: Option<Scalar>,
 });
 
@@ -126,11 +131,13 @@ mapping!(AccessRule {
     "names" => names: Option<Texts>,
     "authorities" => authorities: Option<Texts>,
     "action" => action: Option<Scalar>,
+    "relay" => relay: Option<Spanned<bool>>,
 });
 
 mapping!(RuleNodes {
     "id" => id: Option<Texts>,
     "cluster" => cluster: Option<Texts>,
+    "metadata" => metadata: BTreeMap<String, Texts>,
 });
 
 mapping!(AdminRule {

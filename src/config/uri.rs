@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use http::uri::PathAndQuery;
+
 use super::{Endpoint, unix};
 
 /// A parsed URI.
@@ -55,6 +57,22 @@ impl Located {
             None => grpc(uri, uri, None),
         }
     }
+}
+
+/// Reads `https://host:port/path?query`: the server, and what to ask it for.
+pub(super) fn https(uri: &str) -> Result<(Endpoint, PathAndQuery), String> {
+    let bad =
+        || format!("`{uri}` is not an address of HTTPS; write such as https://kubernetes.default.svc/openid/v1/jwks");
+    let rest = uri.strip_prefix("https://").ok_or_else(bad)?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let (host, port) = host_and_port(authority, Some(443)).ok_or_else(bad)?;
+    let path = match path {
+        "" => PathAndQuery::from_static("/"),
+        // A fragment is never sent.
+        path if path.contains('#') => return Err(bad()),
+        path => path.parse().map_err(|_| bad())?,
+    };
+    Ok((Endpoint::Tcp { host, port }, path))
 }
 
 /// Whether this is a path without a scheme: it has a slash before any colon, or the extension of a file of resources.

@@ -1,38 +1,87 @@
-//! The token that a call brings along.
+//! Who makes a call: what its connection says, and the token that it brings along.
 //!
-//! Owns the count of tokens, the log lines about those that are refused, and that a connection whose tokens are refused must wait. Knows
-//! nothing of what makes a token good.
+//! Owns the counts of those that are refused for that, the log lines about them, and that a connection whose tokens are refused must
+//! wait. Knows nothing of what makes a token good.
 
 use http::HeaderMap;
+use tonic::Status;
 
 use super::portion::Portion;
 use super::shared::Shared;
 use crate::clock;
-use crate::identity::Identity;
+use crate::identity::{Gap, Identity};
 use crate::telemetry::LinePaces;
 use crate::token::TokenFault;
 use crate::wire::Peer;
 
-/// The log lines about refused tokens: by kind, and by the issuer, if it is a known one.
+/// The log lines about refused tokens and identities: by kind, and by the issuer, if it is a known one.
 #[derive(Debug, Default)]
 pub struct TokenLog(LinePaces);
 
-/// A token that is refused.
-pub(super) struct RefusedToken {
+/// A call that is refused because of who makes it.
+pub(super) struct Unidentified {
     /// What the client is told.
     why: String,
-    line: Option<RefusedLine>,
+    line: Option<Box<RefusedLine>>,
 }
 
-/// The line about a token that is refused, but for who the client says it is.
+/// The line about such a call, but for who the client says it is.
 struct RefusedLine {
     peer: Peer,
     issuer: Option<String>,
-    fault: TokenFault,
+    fault: Fault,
     suppressed: u64,
 }
 
-impl RefusedToken {
+/// Why it is not known who makes a call.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error("the token of the call is refused: {0}")]
+    Token(TokenFault),
+    #[error("the client of the call is refused: {0}")]
+    Gap(Gap),
+    #[error(
+        "the listener requires an identity (`require: identity`), and an address alone is none: show a certificate, or send a \
+         token (`authorization: Bearer TOKEN`)"
+    )]
+    Missing,
+}
+
+impl Fault {
+    /// Returns the fault as one word, for the metric.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Token(fault) => fault.reason(),
+            Self::Gap(gap) => gap.reason(),
+            Self::Missing => "missing",
+        }
+    }
+
+    /// Counts it, and returns the refusal of the call.
+    fn refusal(self, shared: &Shared, connection: &Portion, issuer: Option<String>) -> Unidentified {
+        let reason = self.reason();
+        match self {
+            Self::Token(_) => shared.metrics.arrivals.token(reason),
+            Self::Gap(_) | Self::Missing => shared.metrics.arrivals.identity(reason),
+        }
+        let why = self.to_string();
+        let suppressed = shared
+            .token_log
+            .0
+            .admit(&[reason, issuer.as_deref().unwrap_or_default()], clock::now());
+        let line = suppressed.map(|suppressed| {
+            Box::new(RefusedLine {
+                peer: *connection.guest.peer(),
+                issuer,
+                fault: self,
+                suppressed,
+            })
+        });
+        Unidentified { why, line }
+    }
+}
+
+impl Unidentified {
     /// Whether the log gets a line about it. Then it is worth looking who the client says it is.
     pub(super) const fn is_logged(&self) -> bool {
         self.line.is_some()
@@ -44,7 +93,14 @@ impl RefusedToken {
             let (node, peer) = (node.unwrap_or_default(), line.peer);
             let issuer = line.issuer.as_deref().unwrap_or("unknown");
             let (reason, suppressed, fault) = (line.fault.reason(), line.suppressed, line.fault);
-            tracing::warn!(node, %peer, issuer, reason, suppressed, "a client is refused because of its token: {fault}");
+            match fault {
+                Fault::Token(fault) => {
+                    tracing::warn!(node, %peer, issuer, reason, suppressed, "a client is refused because of its token: {fault}");
+                }
+                Fault::Gap(_) | Fault::Missing => {
+                    tracing::warn!(node, %peer, reason, suppressed, "a client is refused: {fault}");
+                }
+            }
         }
         self.why
     }
@@ -54,8 +110,8 @@ impl RefusedToken {
 /// the connection's identity.
 ///
 /// # Errors
-/// Says what is wrong with the token, or how long no token of the connection is looked at.
-pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &HeaderMap) -> Result<Identity, RefusedToken> {
+/// Says what is wrong with the token or the identity, or how long no token of the connection is looked at.
+pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &HeaderMap) -> Result<Identity, Unidentified> {
     let arrivals = &shared.metrics.arrivals;
     if let Some(left) = connection
         .lockout
@@ -67,32 +123,41 @@ pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &Header
         let why = format!(
             "the token of the call is not looked at: others of this connection were refused; try again in {again} ms"
         );
-        return Err(RefusedToken { why, line: None });
+        return Err(Unidentified { why, line: None });
     }
-    match shared.tokens.of(headers) {
-        None => Ok(connection.identity.clone()),
-        Some(Ok(texts)) => {
+    let identity = match shared.tokens.of(headers, &connection.identity) {
+        None => connection.identity.clone(),
+        Some(Ok(identity)) => {
             arrivals.token("good");
             connection.lockout.note_good(clock::now());
-            Ok(connection.identity.with(texts))
+            identity
         }
         Some(Err(fault)) => {
-            let now = clock::now();
-            arrivals.token(fault.reason());
-            connection.lockout.note_refused(now);
+            connection.lockout.note_refused(clock::now());
             let issuer = shared.tokens.known_issuer(headers);
-            let why = format!("the token of the call is refused: {fault}");
-            let suppressed = shared
-                .token_log
-                .0
-                .admit(&[fault.reason(), issuer.as_deref().unwrap_or_default()], now);
-            let line = suppressed.map(|suppressed| RefusedLine {
-                peer: *connection.guest.peer(),
-                issuer,
-                fault,
-                suppressed,
-            });
-            Err(RefusedToken { why, line })
+            return Err(Fault::Token(fault).refusal(shared, connection, issuer));
         }
+    };
+    let refused = |fault: Fault| fault.refusal(shared, connection, None);
+    identity
+        .knows(&shared.tokens.named())
+        .map_err(|gap| refused(Fault::Gap(gap)))?;
+    if connection.entrance.requires_identity() && !identity.is_proven() {
+        return Err(refused(Fault::Missing));
     }
+    Ok(identity)
+}
+
+/// S-11: whether a client is still known as far as the configuration names it.
+///
+/// # Errors
+/// It is not; its stream must end.
+pub(super) fn known(shared: &Shared, identity: &Identity) -> Result<(), Status> {
+    identity.knows(&shared.tokens.named()).map_err(|gap| {
+        shared.metrics.arrivals.identity(gap.reason());
+        match gap {
+            Gap::Lost(_) => Status::unauthenticated(gap.to_string()),
+            Gap::Unread => Status::unavailable(gap.to_string()),
+        }
+    })
 }

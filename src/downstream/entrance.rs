@@ -1,8 +1,9 @@
 //! How the connections of a listener begin.
 //!
-//! Owns which peers are balancers. Knows nothing of single connections.
+//! Owns which peers are balancers, and whether clients must have an identity. Knows nothing of single connections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
@@ -17,6 +18,8 @@ pub struct Entrance {
     tls: Option<Handshakes>,
     /// The balancers, whose connections begin with a PROXY header.
     proxies: ArcSwap<Vec<IpNet>>,
+    /// Whether a call needs more of an identity than an address.
+    requires_identity: AtomicBool,
 }
 
 impl Entrance {
@@ -26,7 +29,18 @@ impl Entrance {
         Self {
             tls,
             proxies: ArcSwap::from_pointee(proxies),
+            requires_identity: AtomicBool::new(false),
         }
+    }
+
+    /// Sets whether a call needs more of an identity than an address, for calls that begin from now on.
+    pub fn require_identity(&self, required: bool) {
+        self.requires_identity.store(required, Ordering::Relaxed);
+    }
+
+    /// Whether a call needs more of an identity than an address.
+    pub(super) fn requires_identity(&self) -> bool {
+        self.requires_identity.load(Ordering::Relaxed)
     }
 
     /// The TLS handshakes, if it has TLS.

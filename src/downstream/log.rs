@@ -44,6 +44,8 @@ pub(super) struct Log {
     denials: Lines,
     /// The nodes that were refused, and why.
     denied: Once,
+    /// Whether clients say that they are relays, of which no rule speaks.
+    unnamed_relays: Once,
 }
 
 /// Lines of one kind: at most [`LINES_MAX`] in a second.
@@ -64,10 +66,6 @@ struct Once(Mutex<BTreeSet<u64>>);
 
 /// How many lines of one kind are remembered as written; after that, none is written.
 const ONCE_MAX: usize = 16_384;
-/// This much of a long error message of a client is kept of its beginning, and as much of its end: Envoy lists all resources
-/// before it says what is wrong.
-const REASON_CHARS_MAX: usize = 500;
-
 /// A response that a client rejected.
 pub(super) struct Rejected<'a> {
     pub(super) type_url: &'a TypeUrl,
@@ -84,7 +82,7 @@ impl Log {
             return;
         };
         let nonce: String = rejected.nonce.chars().take(40).collect();
-        let (response, reason) = (rejected.response.to_string(), abridged(rejected.reason));
+        let (response, reason) = (rejected.response.to_string(), rejected.reason);
         tracing::warn!(
             node = %node.id, %peer, r#type = %rejected.type_url, nonce, response, reason, suppressed,
             "a client rejected a response"
@@ -111,6 +109,17 @@ impl Log {
                 suppressed,
                 "the client reports its health (istio.v1.HealthInformation); the relay does not pass these reports on to the \
                  control plane"
+            );
+        }
+    }
+
+    /// K-25: logs once that clients say that they are relays, and no rule says which of them are.
+    pub(super) fn unnamed_relay(&self, node: &Node, identity: &Identity) {
+        if self.unnamed_relays.is_news(&[]) {
+            tracing::warn!(
+                node = %node.id, %identity,
+                "a client says that it is a relay, and no rule has `relay`, so the control plane is told what any client says; write \
+                 `relay: true` in the rule of the relays below this one"
             );
         }
     }
@@ -189,14 +198,14 @@ impl Log {
     /// Logs that a stream is ended because its client does not read this many bytes.
     pub(super) fn stalled(&self, node: &str, peer: &Peer, bytes: u64, now: Instant) {
         if let Some(suppressed) = self.ends.admit(now) {
-            tracing::info!(node, %peer, bytes, suppressed, "a client does not read; its stream is ended");
+            tracing::warn!(node, %peer, bytes, suppressed, "a client does not read; its stream is ended");
         }
     }
 
     /// Logs that a stream is ended because its client does not answer pings.
     pub(super) fn silent(&self, node: &str, peer: &Peer, now: Instant) {
         if let Some(suppressed) = self.ends.admit(now) {
-            tracing::info!(node, %peer, suppressed, "a client does not answer pings: it hangs, or is gone; its stream is ended");
+            tracing::warn!(node, %peer, suppressed, "a client does not answer pings: it hangs, or is gone; its stream is ended");
         }
     }
 
@@ -263,35 +272,12 @@ fn host(peer: &Peer) -> String {
     }
 }
 
-/// Returns the beginning and the end of a text that is too long for a line.
-fn abridged(text: &str) -> String {
-    let count = text.chars().count();
-    let Some(left_out @ 1..) = count.checked_sub(2 * REASON_CHARS_MAX) else {
-        return text.to_owned();
-    };
-    let head: String = text.chars().take(REASON_CHARS_MAX).collect();
-    let tail: String = text.chars().skip(count - REASON_CHARS_MAX).collect();
-    format!("{head} [{left_out} characters left out] {tail}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_long_reason_is_kept() {
-        assert_eq!(abridged("short"), "short");
-        let long = format!("begins{}the reason", "ä".repeat(5000));
-        let kept = abridged(&long);
-        assert!(kept.starts_with("begins") && kept.ends_with("the reason"), "{kept}");
-        assert!(
-            kept.contains("[4016 characters left out]") && kept.chars().count() < 1100,
-            "{kept}"
-        );
-    }
-
     /// A client that tries again and again is another one with each attempt, by its port alone.
-    #[test]
     fn attempts_are_of_one_address() {
         let peer = |text: &str| host(&Peer::Tcp(text.parse().unwrap()));
         assert_eq!(peer("10.0.0.7:1000"), peer("10.0.0.7:1001"));

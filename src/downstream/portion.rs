@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::admission::Guest;
+use super::entrance::Entrance;
 use super::lockout::Lockout;
 use super::shared::Shared;
 use crate::cache::Claims;
@@ -21,18 +22,26 @@ pub(super) struct Portion {
     pub(super) guest: Arc<Guest>,
     /// Who the client is, as far as the connection says.
     pub(super) identity: Identity,
+    /// The listener's entrance, which may require an identity.
+    pub(super) entrance: Arc<Entrance>,
     /// What its refused tokens cost it.
     pub(super) lockout: Lockout,
 }
 
 impl Portion {
     /// Returns the portion of a new connection.
-    pub(super) fn of_a_connection(shared: &Shared, guest: Arc<Guest>, identity: Identity) -> Arc<Self> {
+    pub(super) fn of_a_connection(
+        shared: &Shared,
+        entrance: Arc<Entrance>,
+        guest: Arc<Guest>,
+        identity: Identity,
+    ) -> Arc<Self> {
         Arc::new(Self {
             share: shared.budget.share(),
             claims: shared.scopes.claims(),
             guest,
             identity,
+            entrance,
             lockout: Lockout::default(),
         })
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tonic::Status;
 
+use super::bearer::known;
 use super::shared::Shared;
 use crate::census::Allowed;
 use crate::classes::Node;
@@ -20,6 +21,7 @@ const NO_RULES: &str =
 pub(super) fn allowed(shared: &Arc<Shared>, identity: &Identity) -> Allowed {
     let (shared, identity) = (shared.clone(), identity.clone());
     Arc::new(move || {
+        known(&shared, &identity)?;
         let texts: Vec<&str> = identity.texts().collect();
         let caller = Caller {
             identity: &texts,

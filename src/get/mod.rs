@@ -192,7 +192,6 @@ impl Question {
             upstream_message: MESSAGE,
             keepalive: usual.keepalive,
             ping: Duration::ZERO,
-            calm_ping: Duration::ZERO,
             idle: usual.keepalive,
             reconnect_max: usual.reconnect_max,
             removal_quiet: Duration::ZERO,

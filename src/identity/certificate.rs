@@ -6,7 +6,7 @@
 use rustls_pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
-use super::{TEXT_BYTES_MAX, subject};
+use super::{TEXT_BYTES_MAX, is_text, names, subject};
 
 /// What a certificate says.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,34 @@ pub struct Certified {
     pub texts: Vec<String>,
     /// Why a SPIFFE name in the certificate is not one of them.
     pub fault: Option<SvidFault>,
+    /// Of which kinds it has names that are not among the texts.
+    pub lost: Lost,
+}
+
+/// Kinds of names of which a certificate has some that cannot be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost([bool; KINDS.len()]);
+
+/// The kinds of names of a certificate.
+const KINDS: [&str; 4] = ["spiffe:", "uri:", "dns:", "subject:"];
+
+impl From<[bool; KINDS.len()]> for Lost {
+    fn from(lost: [bool; KINDS.len()]) -> Self {
+        Self(lost)
+    }
+}
+
+impl Lost {
+    /// Everything: the certificate cannot be read.
+    const ALL: Self = Self([true; KINDS.len()]);
+
+    /// Returns the words of the kinds.
+    pub(super) fn kinds(self) -> impl Iterator<Item = &'static str> {
+        KINDS
+            .into_iter()
+            .zip(self.0)
+            .filter_map(|(kind, lost)| lost.then_some(kind))
+    }
 }
 
 /// Why a certificate with a SPIFFE name is no valid SVID.
@@ -34,24 +62,54 @@ const TRUST_DOMAIN_BYTES_MAX: usize = 255;
 /// Returns what this certificate says: `spiffe://` names, other `uri:` names, `dns:` names, and the `subject:`.
 #[must_use]
 pub fn certified(certificate: &CertificateDer<'_>) -> Certified {
-    let Ok(certificate) = EndEntityCert::try_from(certificate) else {
-        return Certified::default();
+    let der = certificate;
+    let Ok(certificate) = EndEntityCert::try_from(der) else {
+        return Certified {
+            lost: Lost::ALL,
+            ..Certified::default()
+        };
     };
     let (spiffe, others): (Vec<&str>, Vec<&str>) = certificate.valid_uri_names().partition(|uri| is_spiffe(uri));
+    let spiffe_names = spiffe.len();
     let (spiffe, fault) = match *spiffe {
         [] => (None, None),
         [one] if others.is_empty() && is_valid(one) => (Some(one.to_owned()), None),
         [_] if others.is_empty() => (None, Some(SvidFault::Malformed)),
         [_, ..] => (None, Some(SvidFault::Several(spiffe.len() + others.len() - 1))),
     };
+    let (uris, names) = (others.len() + spiffe_names, certificate.valid_dns_names().count());
+    // The library passes over names that are not valid.
+    let there = names::of(der).unwrap_or(names::Count::UNKNOWN);
     let subject = subject::text(certificate.subject());
-    let uris = others.into_iter().map(|uri| format!("uri:{uri}"));
-    let names = certificate.valid_dns_names();
-    let names = names.map(|name| format!("dns:{}", name.to_ascii_lowercase()));
-    let subject = subject.map(|subject| format!("subject:{subject}"));
+    let no_subject = subject.is_none() && !certificate.subject().is_empty();
+    let all = [
+        (spiffe.into_iter().collect(), fault.is_some() || there.uris != uris),
+        (
+            others.into_iter().map(|uri| format!("uri:{uri}")).collect(),
+            there.uris != uris,
+        ),
+        (
+            certificate
+                .valid_dns_names()
+                .map(|name| format!("dns:{}", name.to_ascii_lowercase()))
+                .collect(),
+            there.dns != names,
+        ),
+        (
+            subject
+                .into_iter()
+                .map(|subject| format!("subject:{subject}"))
+                .collect(),
+            no_subject,
+        ),
+    ];
+    let lost = all
+        .each_ref()
+        .map(|(texts, lost): &(Vec<String>, bool)| *lost || !texts.iter().all(|text| is_text(text)));
     Certified {
-        texts: spiffe.into_iter().chain(uris).chain(names).chain(subject).collect(),
+        texts: all.into_iter().flat_map(|(texts, _)| texts).collect(),
         fault,
+        lost: Lost(lost),
     }
 }
 
@@ -118,10 +176,27 @@ mod tests {
             ["uri:ip:10.0.0.1", subject],
             "no URI is another source's text"
         );
-        assert_eq!(
-            certified(&CertificateDer::from(&b"no certificate"[..])),
-            Certified::default()
-        );
+        let none = certified(&CertificateDer::from(&b"no certificate"[..]));
+        assert_eq!((none.texts.len(), none.lost), (0, Lost::ALL));
+    }
+
+    /// S-11: what cannot be kept is not passed over in silence.
+    #[test]
+    fn names_that_cannot_be_kept() {
+        let long = format!("https://{}", "a".repeat(TEXT_BYTES_MAX));
+        for (names, lost) in [
+            (&["spiffe://td/a", "Edge.example.com"][..], &[][..]),
+            (&["https://a", "https://b", "a.b", "*.b.c"], &[]),
+            (&["spiffe://td/a", "spiffe://td/b"], &["spiffe:"]),
+            (&["a.b", "a b"], &["dns:"]),
+            (&["a.b", "a\u{1}.b"], &["dns:"]),
+            (&["https://a\u{1}"], &["uri:"]),
+            (&[&*long], &["uri:"]),
+            (&["spiffe://td/a\u{1}", "a_b", "-"], &["spiffe:", "dns:"]),
+        ] {
+            let found = of(names);
+            assert_eq!(found.lost.kinds().collect::<Vec<_>>(), lost, "{names:?}");
+        }
     }
 
     #[test]

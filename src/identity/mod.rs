@@ -3,13 +3,16 @@
 //! Owns the texts of what the relay has checked about a client. Knows nothing of how it was checked, nor of what a client may do.
 
 mod certificate;
+mod named;
+mod names;
 mod subject;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-pub use certificate::{Certified, SvidFault, certified};
+pub use certificate::{Certified, Lost, SvidFault, certified};
+pub use named::Named;
 
 /// What the relay has checked about a client, as texts. Clones share the texts.
 ///
@@ -21,18 +24,46 @@ pub use certificate::{Certified, SvidFault, certified};
 /// | `jwt:ISSUER#SUBJECT`, `claim:ISSUER#NAME=VALUE` | the token of a call |
 /// | `uri:URI`, `dns:NAME`, `subject:CN=...` | other names of its certificate |
 ///
-/// The word before the first colon says where a text comes from, so no source can state the texts of another. Invariant: no text is
-/// empty, longer than [`TEXT_BYTES_MAX`], or has a control character.
+/// The word before the first colon says where a text comes from, so no source can state the texts of another. Invariant: each text is
+/// one for [`is_text`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity(
+pub struct Identity {
     /// The texts, each with a [`END`]: one allocation, because every connection has an identity.
-    Arc<str>,
-);
+    texts: Arc<str>,
+    /// What its certificate says and no text does.
+    lost: Lost,
+    /// What of its token was read, if there is one.
+    read: Option<Arc<Named>>,
+}
+
+/// Why an identity is not known as far as the configuration names it (S-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Gap {
+    /// The certificate has names of this kind that cannot be kept.
+    #[error(
+        "the configuration names identities that begin with `{0}`, and the certificate of the client has one that cannot be \
+         read whole"
+    )]
+    Lost(&'static str),
+    /// The token was read when less of it was named.
+    #[error("the configuration names more of tokens than when the token of the client was read; come again with it")]
+    Unread,
+}
 
 /// The most bytes of a text; the limit of SPIFFE for its names.
 pub const TEXT_BYTES_MAX: usize = 2048;
 const END: char = '\n';
 const ADDRESS: &str = "ip:";
+/// The word for claims, without the colon.
+const CLAIM: &str = "claim";
+/// How many texts are shown: a token may have thousands.
+const SHOWN_MAX: usize = 16;
+
+/// Whether a text can be kept as it is: another form of it could be taken for another identity.
+#[must_use]
+pub fn is_text(text: &str) -> bool {
+    !text.is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains(char::is_control)
+}
 
 impl Identity {
     /// Returns the identity of a client of which only the address is known, or nothing, as over a Unix socket.
@@ -46,7 +77,7 @@ impl Identity {
 
     /// Returns the texts, in the order in which they were added.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.0.split_terminator(END)
+        self.texts.split_terminator(END)
     }
 
     /// Returns the address of the client: behind a balancer, the one that the balancer has stated.
@@ -55,25 +86,88 @@ impl Identity {
         self.texts().find_map(|text| text.strip_prefix(ADDRESS)?.parse().ok())
     }
 
+    /// Returns the one text that stands for the client: what was checked beyond its address, else the address.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let checked = self.texts().find(|text| !text.starts_with(ADDRESS));
+        checked.or_else(|| self.texts().next()).unwrap_or_default()
+    }
+
     /// Returns this identity with more texts.
     #[must_use]
     pub fn with<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Self {
-        let mut all = self.0.to_string();
+        let mut all = self.texts.to_string();
         for text in texts {
             let text = text.as_ref();
-            // A text that cannot be kept as it is could be taken for another one.
-            if !text.is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains(char::is_control) {
+            if is_text(text) {
                 all.push_str(text);
                 all.push(END);
             }
         }
-        Self(all.into())
+        Self {
+            texts: all.into(),
+            lost: self.lost,
+            read: self.read.clone(),
+        }
+    }
+
+    /// Returns this identity with what a certificate says.
+    #[must_use]
+    pub fn certified(&self, said: &Certified) -> Self {
+        Self {
+            lost: said.lost,
+            ..self.with(&said.texts)
+        }
+    }
+
+    /// Returns this identity with texts of a token, which was read for what was named then.
+    #[must_use]
+    pub fn with_token(&self, texts: &[String], read: Arc<Named>) -> Self {
+        Self {
+            read: Some(read),
+            ..self.with(texts)
+        }
+    }
+
+    /// Whether there is more than an address: a certificate, a token or the user of a process.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.texts().any(|text| !text.starts_with(ADDRESS))
+    }
+
+    /// S-11: whether it is known as far as it is named.
+    ///
+    /// # Errors
+    /// Says what is not known. Whoever decides by it could not see what a rule is about.
+    pub fn knows(&self, named: &Named) -> Result<(), Gap> {
+        if let Some(kind) = self.lost.kinds().find(|kind| named.has_kind(kind)) {
+            return Err(Gap::Lost(kind));
+        }
+        match &self.read {
+            Some(read) if !read.includes(named) => Err(Gap::Unread),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl Gap {
+    /// Returns it as one word, for the metric.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Lost(kind) => kind.trim_end_matches(':'),
+            Self::Unread => "unread",
+        }
     }
 }
 
 impl Default for Identity {
     fn default() -> Self {
-        Self(Arc::from(""))
+        Self {
+            texts: Arc::from(""),
+            lost: Lost::default(),
+            read: None,
+        }
     }
 }
 
@@ -83,14 +177,17 @@ impl<T: AsRef<str>> FromIterator<T> for Identity {
     }
 }
 
-/// The texts in a row, for a log line.
+/// The first texts in a row, for a log line.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, text) in self.texts().enumerate() {
+        for (at, text) in self.texts().take(SHOWN_MAX).enumerate() {
             let comma = if at == 0 { "" } else { ", " };
             write!(f, "{comma}{text}")?;
         }
-        Ok(())
+        match self.texts().skip(SHOWN_MAX).count() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
     }
 }
 
@@ -108,5 +205,37 @@ mod tests {
         assert_eq!(identity.to_string(), "ip:10.0.0.7, uid:1000");
         let unknown = Identity::of_address(None);
         assert_eq!((unknown.texts().count(), unknown.address()), (0, None));
+        assert!(identity.is_proven() && !Identity::of_address(address).is_proven() && !unknown.is_proven());
+        let many = unknown.with((0..1000).map(|n| format!("dns:{n}"))).to_string();
+        assert!(many.ends_with("dns:15 and 984 more"), "{many}");
+    }
+
+    /// S-11: what is named must be known.
+    #[test]
+    fn what_is_named_is_known_or_said() {
+        let named = |text: &str| {
+            let mut named = Named::default();
+            named.add(text);
+            named
+        };
+        let certificate = Certified {
+            lost: [true, false, true, false].into(),
+            ..Certified::default()
+        };
+        let identity = Identity::default().certified(&certificate).with(["dns:a"]);
+        for (text, gap) in [
+            ("spiffe://td/", Some(Gap::Lost("spiffe:"))),
+            ("uri:", None),
+            ("dns:b", Some(Gap::Lost("dns:"))),
+            ("subject:", None),
+            ("ip:10.", None),
+            ("", Some(Gap::Lost("spiffe:"))),
+        ] {
+            assert_eq!(identity.knows(&named(text)).err(), gap, "{text}");
+        }
+        let read = Identity::default().with_token(&[], Arc::new(named("claim:i#a=")));
+        assert_eq!(read.knows(&named("claim:i#a=b")), Ok(()));
+        assert_eq!(read.knows(&named("claim:i#b=b")), Err(Gap::Unread));
+        assert_eq!(Identity::default().knows(&named("claim:i#b=b")), Ok(()));
     }
 }

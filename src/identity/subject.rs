@@ -26,9 +26,9 @@ const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 
 /// One value of DER.
-struct Element<'a> {
-    tag: u8,
-    content: &'a [u8],
+pub(super) struct Element<'a> {
+    pub(super) tag: u8,
+    pub(super) content: &'a [u8],
     /// With tag and length.
     whole: &'a [u8],
 }
@@ -106,7 +106,7 @@ fn dotted(content: &[u8]) -> Option<String> {
 }
 
 /// Returns all elements of the content. None if it is not DER.
-fn elements(mut content: &[u8]) -> Option<Vec<Element<'_>>> {
+pub(super) fn elements(mut content: &[u8]) -> Option<Vec<Element<'_>>> {
     let mut found = Vec::new();
     while let [tag, length, rest @ ..] = content {
         let (length, header) = match *length {

@@ -4,7 +4,6 @@
 
 mod backoff;
 mod client;
-mod crossings;
 mod demand;
 mod dialects;
 mod doubts;
@@ -12,7 +11,7 @@ mod end;
 mod ending;
 mod fallback;
 mod gate;
-mod guard;
+mod holds;
 mod node;
 mod poll;
 mod server;
@@ -27,7 +26,6 @@ pub use client::{
     Client, ClientSettings, Cutter, DeltaResponse, FIELD_BYTES_MIN, Parted, PassedOver, Received, Reported, Request,
     Rhythm, SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
 };
-pub use crossings::Crossings;
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use doubts::Doubts;
@@ -35,7 +33,7 @@ pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};
 pub use gate::{Gate, Ticket};
-pub use guard::Guard;
+pub use holds::Holds;
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{

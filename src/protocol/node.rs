@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::user_agent;
-use classes::{Features, Locality, Node, RELAYS, member_path};
+use classes::{Features, Locality, Marks, Node, RELAYS, member_path};
 use prost::Message as _;
 use proto::envoy::config::core::v3 as core;
 use proto::google::protobuf::{Struct, Value, value::Kind};
@@ -27,10 +27,10 @@ pub fn read_node(node: &core::Node) -> Node {
         let mut room = members.encoded_len().saturating_mul(EXPANSION_MAX);
         flatten("", members, 0, &mut room, &mut metadata);
     }
-    let relays = relays(node);
+    let marks = Marks::of(&relays(node)).map(Arc::new);
     let mut features = Features::read(node.client_features.iter().map(String::as_str), &node.user_agent_name);
     // A relay may pass on the user agent of its clients. It is no Envoy: it names the features that it has.
-    features.envoy &= relays.is_empty();
+    features.envoy &= marks.is_none();
     Node {
         id: node.id.as_str().into(),
         cluster: node.cluster.as_str().into(),
@@ -41,7 +41,7 @@ pub fn read_node(node: &core::Node) -> Node {
         },
         metadata,
         features,
-        relays: relays.into(),
+        marks,
         user_agent: Arc::new(user_agent::read(node)),
         class: Arc::default(),
         passed: None,

@@ -1,16 +1,17 @@
-//! Reads a snapshot file.
+//! Reads a snapshot as its bytes come.
 //!
-//! Owns that a file which is not complete is refused as a whole. Does not repair one.
+//! Owns that one which is not complete is refused as a whole. Does not repair one, and keeps no more of its bytes than one item needs.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::Xxh3;
 
+use super::cursor::{Cursor, Fault, Halt};
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::classes::{ClientKind, UserAgent};
 use crate::clock::WallClock;
@@ -21,6 +22,8 @@ use crate::xds::{
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
 const LARGEST: u64 = 16 << 30;
+/// How much of a file is read at a time.
+const READ_BYTES: usize = 256 << 10;
 
 /// Reads a snapshot. What is in it counts as received at `now`.
 ///
@@ -32,172 +35,243 @@ pub fn read(path: &Path, types: &Types, now: Instant) -> Result<Snapshot, Snapsh
         path: path.to_owned(),
         source,
     };
-    let metadata = fs::metadata(path).map_err(cannot)?;
+    let broken = |Fault { offset, what }| SnapshotError::Broken {
+        path: path.to_owned(),
+        offset,
+        what,
+    };
+    let mut file = File::open(path).map_err(cannot)?;
+    let metadata = file.metadata().map_err(cannot)?;
     if !metadata.is_file() || metadata.len() > LARGEST {
         return Err(cannot(io::Error::other(
             "it is not a regular file, or is larger than 16 GiB",
         )));
     }
-    let bytes = fs::read(path).map_err(cannot)?;
-    decode(&bytes, types, now, true).map_err(|Fault { offset, what }| SnapshotError::Broken {
-        path: path.to_owned(),
-        offset,
-        what,
-    })
-}
-
-/// What is wrong with a snapshot.
-#[derive(Debug, thiserror::Error)]
-#[error("byte {offset}: {what}")]
-pub struct Fault {
-    offset: usize,
-    what: String,
-}
-
-impl Fault {
-    fn at(offset: usize, what: impl Into<String>) -> Self {
-        let what = what.into();
-        Self { offset, what }
-    }
-}
-
-/// Reads a snapshot from its bytes, with keys and certificates or without. What is in it counts as received at `now`.
-///
-/// # Errors
-///
-/// It is not a complete snapshot.
-pub fn decode(bytes: &[u8], types: &Types, now: Instant, secrets: bool) -> Result<Snapshot, Fault> {
-    let mut cursor = Cursor { bytes, at: 0 };
-    if cursor.take(MAGIC.len()).ok() != Some(MAGIC) {
-        return Err(Fault::at(0, "this is not a snapshot of a relay"));
-    }
-    let at = cursor.at;
-    let format = cursor.number()?;
-    if format != FORMAT as usize {
-        return Err(Fault::at(
-            at,
-            format!("its format is {format}, but this relay reads only format {FORMAT}"),
-        ));
-    }
-    // Nothing else is read before the checksum has shown that the whole file is what was written.
-    let end = bytes.len().saturating_sub(CHECKSUM);
-    let (content, sum) = bytes.split_at_checked(end).unwrap_or_default();
-    if sum != xxh3_128(content).to_le_bytes() {
-        return Err(Fault::at(
-            end,
-            "the checksum is wrong: the file is incomplete or was changed",
-        ));
-    }
-    cursor.bytes = content;
-    let server = cursor.text()?.to_owned();
-    let class = cursor.text()?.to_owned();
-    let mut cut = Cut::default();
-    while let Some(changes) = half(&mut cursor, types, now)? {
-        if secrets || changes.type_url.kind() != Kind::Sds {
-            cut = cut.with(&changes).0;
-        }
-    }
-    let cut = cut.with_holds(holds(&mut cursor, types, now)?);
-    let cut = cut.with_condemned(condemned(&mut cursor, types, now)?);
-    cursor.byte()?;
-    if cursor.at != content.len() {
-        return Err(Fault::at(cursor.at, "the content should end here, but more follows"));
-    }
-    let of = Identity { server, class };
-    Ok(Snapshot { of, cut })
-}
-
-/// Reads the next half of a type, if there is one.
-fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<Changes>, Fault> {
-    let at = cursor.at;
-    let (wildcard, complete) = match cursor.byte()? {
-        tag::END | tag::HELD | tag::CONDEMNED => {
-            cursor.at = at;
-            return Ok(None);
-        }
-        tag::NAMED => (false, None),
-        tag::PART => (true, Some(false)),
-        tag::WHOLE => (true, Some(true)),
-        other => return Err(Fault::at(at, format!("{other} is not a known tag"))),
-    };
-    let type_url = types.resolve(cursor.text()?);
-    let mut updates = Vec::new();
+    let mut decoder = Decoder::new(types, now, true);
+    let mut bytes = vec![0; READ_BYTES];
     loop {
-        match cursor.peek() {
-            Some(tag::RESOURCE) => {
-                let resource = resource(cursor, &type_url, now)?;
-                updates.extend(resource.map(|resource| Update::Put(resource, None)));
-            }
-            Some(tag::ABSENT) => {
-                cursor.byte()?;
-                updates.push(Update::Absent(Name::from(cursor.text()?), Reason::Said));
-            }
-            Some(_) | None => break,
-        }
-    }
-    Ok(Some(Changes {
-        type_url,
-        wildcard,
-        updates,
-        complete,
-        answered: None,
-        phase: Phase::Steady,
-    }))
-}
-
-/// Returns how times are read. An instant before the system began is now: what it ends is over, and what began then begins anew.
-fn times(now: Instant) -> impl Fn(u64) -> Instant {
-    let today = WallClock::read().unix(now);
-    move |millis| {
-        let at = Duration::from_millis(millis);
-        match at.checked_sub(today) {
-            Some(ahead) => now.checked_add(ahead).unwrap_or(now),
-            None => now.checked_sub(today - at).unwrap_or(now),
+        let read = file.read(&mut bytes).map_err(cannot)?;
+        match bytes.get(..read) {
+            Some(read @ [_, ..]) => decoder.feed(read).map_err(broken)?,
+            Some([]) | None => return decoder.finish().map_err(broken),
         }
     }
 }
 
-/// Reads what kinds of clients reject. The class of a kind is that of the view.
-fn condemned(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Arc<Condemned>>, Fault> {
-    let (time, mut all) = (times(now), Vec::new());
-    while cursor.peek() == Some(tag::CONDEMNED) {
-        cursor.byte()?;
-        let type_url = types.resolve(cursor.text()?);
-        let at = cursor.at;
-        let version = Version::parse(cursor.text()?).ok_or_else(|| Fault::at(at, "this is not a version"))?;
-        let name = cursor.text()?.into();
-        let user_agent = UserAgent {
-            name,
-            version: cursor.text()?.into(),
+/// A snapshot of which more may come.
+pub struct Decoder {
+    types: Types,
+    now: Instant,
+    secrets: bool,
+    next: Next,
+    /// What has come and is not read yet: less than one item.
+    rest: Vec<u8>,
+    /// Where it begins in the snapshot.
+    at: usize,
+    /// From how many bytes of it on reading goes on.
+    least: usize,
+    sum: Xxh3,
+    of: Identity,
+    cut: Cut,
+    /// The half of a type that is being read.
+    half: Option<Changes>,
+    holds: Holds,
+    condemned: Vec<Arc<Condemned>>,
+}
+
+type Holds = BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>>;
+
+/// What follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Head,
+    Content,
+    Checksum,
+    Nothing,
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl Decoder {
+    /// Begins a snapshot, with keys and certificates or without. What is in it counts as received at `now`.
+    #[must_use]
+    pub fn new(types: &Types, now: Instant, secrets: bool) -> Self {
+        Self {
+            types: types.clone(),
+            now,
+            secrets,
+            next: Next::Head,
+            rest: Vec::new(),
+            at: 0,
+            least: 1,
+            sum: Xxh3::new(),
+            of: Identity {
+                server: String::new(),
+                class: String::new(),
+            },
+            cut: Cut::default(),
+            half: None,
+            holds: BTreeMap::new(),
+            condemned: Vec::new(),
+        }
+    }
+
+    /// Reads the next bytes.
+    ///
+    /// # Errors
+    ///
+    /// This is no snapshot, or there is no memory for it.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let mut rest = std::mem::take(&mut self.rest);
+        if rest.try_reserve(bytes.len()).is_err() {
+            return Err(Fault::at(self.at, "there is no memory for what follows"));
+        }
+        rest.extend_from_slice(bytes);
+        let mut read = 0;
+        while let Some(left @ [_, ..]) = rest.get(read..).filter(|left| left.len() >= self.least) {
+            let mut cursor = Cursor::new(left, self.at);
+            match self.item(&mut cursor) {
+                Ok(()) => {
+                    self.least = 1;
+                    self.at += cursor.read();
+                    if self.next != Next::Nothing {
+                        self.sum.update(left.get(..cursor.read()).unwrap_or_default());
+                    }
+                    read += cursor.read();
+                }
+                Err(Halt::More(least)) => self.least = least,
+                Err(Halt::Wrong(fault)) => return Err(fault),
+            }
+        }
+        drop(rest.drain(..read));
+        self.rest = rest;
+        Ok(())
+    }
+
+    /// Nothing follows.
+    ///
+    /// # Errors
+    ///
+    /// The snapshot is not complete.
+    pub fn finish(self) -> Result<Snapshot, Fault> {
+        let Self { next, of, cut, .. } = self;
+        match next {
+            Next::Nothing => Ok(Snapshot { of, cut }),
+            Next::Head if self.at + self.rest.len() < MAGIC.len() => Err(foreign()),
+            Next::Head | Next::Content | Next::Checksum => {
+                let more = self.least.saturating_sub(self.rest.len());
+                let what =
+                    format!("{more} bytes should follow, but it ends before that: it is incomplete or was changed");
+                Err(Fault::at(self.at, what))
+            }
+        }
+    }
+
+    /// Reads one item.
+    fn item(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
+        match self.next {
+            Next::Head => self.head(cursor),
+            Next::Content => self.content(cursor),
+            Next::Checksum => {
+                let at = cursor.at();
+                if cursor.take(CHECKSUM)? != self.sum.digest128().to_le_bytes() {
+                    let what = "the checksum is wrong: it is incomplete or was changed";
+                    return Err(Fault::at(at, what).into());
+                }
+                self.next = Next::Nothing;
+                Ok(())
+            }
+            Next::Nothing => Err(Fault::at(cursor.at(), "the content should end here, but more follows").into()),
+        }
+    }
+
+    fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
+        if cursor.take(MAGIC.len())? != MAGIC {
+            return Err(foreign().into());
+        }
+        let at = cursor.at();
+        let format = cursor.number()?;
+        if format != FORMAT as usize {
+            let what = format!("its format is {format}, but this relay reads only format {FORMAT}");
+            return Err(Fault::at(at, what).into());
+        }
+        self.of = Identity {
+            server: cursor.text()?.to_owned(),
+            class: cursor.text()?.to_owned(),
         };
-        let since = time(cursor.long()?).min(now);
-        let (clients, of) = (cursor.number()?, cursor.number()?);
-        let objection = Arc::new(Objection::new(0, cursor.text()?, since));
-        let Some(stands_in) = resource(cursor, &type_url, now)? else {
-            continue;
+        self.next = Next::Content;
+        Ok(())
+    }
+
+    fn content(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
+        let at = cursor.at();
+        let (wildcard, complete) = match cursor.byte()? {
+            tag::RESOURCE if self.half.is_some() => return self.resource(cursor),
+            tag::ABSENT if self.half.is_some() => {
+                let absent = Update::Absent(Name::from(cursor.text()?), Reason::Said);
+                self.put(absent);
+                return Ok(());
+            }
+            tag::HELD => return self.held(cursor),
+            tag::CONDEMNED => return self.condemn(cursor),
+            tag::END => {
+                self.end_half();
+                self.cut = self.cut.with_holds(said(std::mem::take(&mut self.holds)));
+                self.cut = self.cut.with_condemned(std::mem::take(&mut self.condemned));
+                self.next = Next::Checksum;
+                return Ok(());
+            }
+            tag::NAMED => (false, None),
+            tag::PART => (true, Some(false)),
+            tag::WHOLE => (true, Some(true)),
+            other => return Err(Fault::at(at, format!("{other} is not a tag that may stand here")).into()),
         };
-        all.push(Arc::new(Condemned {
+        let type_url = self.types.resolve(cursor.text()?);
+        self.end_half();
+        self.half = Some(Changes {
             type_url,
-            version,
-            kind: Some(ClientKind::new(Arc::default(), Arc::new(user_agent))),
-            stands_in,
-            since,
-            clients,
-            of,
-            objection,
-        }));
+            wildcard,
+            updates: Vec::new(),
+            complete,
+            answered: None,
+            phase: Phase::Steady,
+        });
+        Ok(())
     }
-    Ok(all)
-}
 
-/// Reads the removals that were not passed on.
-fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hold>, Fault> {
-    let time = times(now);
-    let mut holds: BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>> = BTreeMap::new();
-    while cursor.peek() == Some(tag::HELD) {
-        cursor.byte()?;
-        let type_url = types.resolve(cursor.text()?);
-        let at = cursor.at;
+    fn put(&mut self, update: Update) {
+        if let Some(half) = &mut self.half
+            && (self.secrets || half.type_url.kind() != Kind::Sds)
+        {
+            half.updates.push(update);
+        }
+    }
+
+    fn end_half(&mut self) {
+        if let Some(half) = self.half.take()
+            && (self.secrets || half.type_url.kind() != Kind::Sds)
+        {
+            self.cut = self.cut.with(&half).0;
+        }
+    }
+
+    fn resource(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
+        let Some(half) = &self.half else { return Ok(()) };
+        if let Some(resource) = resource(cursor, &half.type_url, self.now)? {
+            self.put(Update::Put(resource, None));
+        }
+        Ok(())
+    }
+
+    /// Reads a removal that was not passed on.
+    fn held(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
+        let (now, time) = (self.now, times(self.now));
+        let type_url = self.types.resolve(cursor.text()?);
+        let at = cursor.at();
         let word = cursor.text()?;
         // Behind the reason is the number of the judgement. Earlier versions wrote none.
         let (word, number) = word.split_once('-').unwrap_or((word, "1"));
@@ -216,9 +290,64 @@ fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hol
             wildcard,
             extended: extended.map(Arc::from),
         };
-        let hold = holds.entry((type_url, reason, judgement)).or_default();
+        self.end_half();
+        let hold = self.holds.entry((type_url, reason, judgement)).or_default();
         hold.insert(name, removal);
+        Ok(())
     }
+
+    /// Reads what a kind of clients rejects. The class of the kind is that of the view.
+    fn condemn(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
+        let time = times(self.now);
+        let type_url = self.types.resolve(cursor.text()?);
+        let at = cursor.at();
+        let version = Version::parse(cursor.text()?).ok_or_else(|| Fault::at(at, "this is not a version"))?;
+        let name = cursor.text()?.into();
+        let user_agent = UserAgent {
+            name,
+            version: cursor.text()?.into(),
+        };
+        let since = time(cursor.long()?).min(self.now);
+        let (clients, of) = (cursor.number()?, cursor.number()?);
+        let objection = Arc::new(Objection::new(0, cursor.text()?, since));
+        cursor.byte()?;
+        let stands_in = resource(cursor, &type_url, self.now)?;
+        self.end_half();
+        self.condemned.extend(stands_in.map(|stands_in| {
+            Arc::new(Condemned {
+                type_url,
+                version,
+                kind: Some(ClientKind::new(Arc::default(), Arc::new(user_agent))),
+                stands_in,
+                since,
+                clients,
+                of,
+                objection,
+            })
+        }));
+        Ok(())
+    }
+}
+
+/// This is something else.
+fn foreign() -> Fault {
+    Fault::at(0, "this is not a snapshot of a relay")
+}
+
+/// Returns how times are read. An instant before the system began is now: what it ends is over, and what began then begins anew.
+fn times(now: Instant) -> impl Fn(u64) -> Instant {
+    let today = WallClock::read().unix(now);
+    move |millis| {
+        let at = Duration::from_millis(millis);
+        match at.checked_sub(today) {
+            Some(ahead) => now.checked_add(ahead).unwrap_or(now),
+            None => now.checked_sub(today - at).unwrap_or(now),
+        }
+    }
+}
+
+/// Returns the removals that were not passed on.
+fn said(holds: Holds) -> Vec<Hold> {
     let holds = holds.into_iter();
     let holds = holds.map(|((type_url, reason, judgement), removals)| Hold {
         type_url,
@@ -226,12 +355,11 @@ fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hol
         judgement,
         removals: removals.into(),
     });
-    Ok(holds.collect())
+    holds.collect()
 }
 
 /// Reads a resource. `None`: an earlier version wrote it for some clients only (F-16).
-fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result<Option<Arc<Resource>>, Fault> {
-    cursor.byte()?;
+fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result<Option<Arc<Resource>>, Halt> {
     let name = Name::from(cursor.text()?);
     let for_all = cursor.sized()?.is_empty();
     let mut aliases = Vec::new();
@@ -249,52 +377,4 @@ fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result
         received: now,
     };
     Ok(for_all.then(|| Arc::new(Resource::new(parts, 0))))
-}
-
-/// What is left to read.
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
-        let end = self.at.checked_add(len);
-        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
-            return Err(Fault::at(
-                self.at,
-                format!("{len} bytes should follow, but the content ends before that"),
-            ));
-        };
-        self.at += len;
-        Ok(taken)
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    fn byte(&mut self) -> Result<u8, Fault> {
-        Ok(self.take(1)?.first().copied().unwrap_or_default())
-    }
-
-    fn number(&mut self) -> Result<usize, Fault> {
-        let bytes = self.take(4)?.try_into().unwrap_or_default();
-        Ok(u32::from_le_bytes(bytes) as usize)
-    }
-
-    fn long(&mut self) -> Result<u64, Fault> {
-        Ok(u64::from_le_bytes(self.take(8)?.try_into().unwrap_or_default()))
-    }
-
-    fn sized(&mut self) -> Result<&'a [u8], Fault> {
-        let len = self.number()?;
-        self.take(len)
-    }
-
-    fn text(&mut self) -> Result<&'a str, Fault> {
-        let at = self.at;
-        let bytes = self.sized()?;
-        std::str::from_utf8(bytes).map_err(|_| Fault::at(at, "a text is not UTF-8"))
-    }
 }

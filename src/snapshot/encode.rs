@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
+use super::{CHECKSUM, FORMAT, Identity, MAGIC, SnapshotError, tag};
 use crate::classes::ClientKind;
 use crate::clock::WallClock;
 use crate::xds::{Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Reason, Resource, State, TypeUrl};
@@ -35,18 +35,16 @@ impl Choice<'_> {
     }
 }
 
-/// Returns what [`write()`] would write, for another relay.
-#[must_use]
-pub fn encoded(of: &Identity, cut: &Cut, choice: Choice<'_>) -> Vec<u8> {
-    let mut into = Summed {
-        into: Vec::new(),
-        sum: Xxh3::new(),
-    };
-    // Writing to memory cannot fail.
-    let _ = encode(&mut into, of, cut, choice);
-    let sum = into.sum.digest128();
-    into.into.extend_from_slice(&sum.to_le_bytes());
-    into.into
+/// Writes what [`write()`] would write, for another relay, behind its length: eight bytes, the least first. Nothing is in memory as a whole.
+///
+/// # Errors
+///
+/// The other relay does not take it.
+pub fn give(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
+    let mut length = Length(0);
+    content(&mut length, of, cut, choice)?;
+    into.write_all(&(length.0 + CHECKSUM as u64).to_le_bytes())?;
+    encode(into, of, cut, choice)
 }
 
 /// Writes what is known. Leaves out what must not outlive the relay: resources with a time to live, resources that must not be
@@ -77,20 +75,21 @@ fn write_whole(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> io::Resu
         Err(_) | Ok(()) => {}
     }
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    let mut into = Summed {
-        into: BufWriter::with_capacity(1 << 18, file),
-        sum: Xxh3::new(),
-    };
+    let mut into = BufWriter::with_capacity(1 << 18, file);
     encode(&mut into, of, cut, Choice::all(secrets))?;
-    let sum = into.sum.digest128();
-    into.into.write_all(&sum.to_le_bytes())?;
-    into.into
-        .into_inner()
-        .map_err(io::IntoInnerError::into_error)?
-        .sync_all()
+    into.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
 }
 
+/// Writes the content and its checksum.
 fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
+    let sum = Xxh3::new();
+    let mut summed = Summed { into, sum };
+    content(&mut summed, of, cut, choice)?;
+    let sum = summed.sum.digest128();
+    summed.into.write_all(&sum.to_le_bytes())
+}
+
+fn content(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
     into.write_all(MAGIC)?;
     into.write_all(&FORMAT.to_le_bytes())?;
     text(into, &of.server)?;
@@ -203,6 +202,20 @@ fn bytes(into: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 fn number(into: &mut impl Write, number: usize) -> io::Result<()> {
     let number = u32::try_from(number).map_err(|_| io::Error::other("a field of more than 4 GiB"))?;
     into.write_all(&number.to_le_bytes())
+}
+
+/// Counts what is written.
+struct Length(u64);
+
+impl Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Computes the checksum of what is written through it.

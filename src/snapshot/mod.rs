@@ -2,14 +2,16 @@
 //!
 //! Owns the files: their format, and that one is complete or refused. Does not know views and when to write.
 
+mod cursor;
 mod decode;
 mod encode;
 mod folder;
 
 use std::path::PathBuf;
 
-pub use decode::{Fault, decode, read};
-pub use encode::{Choice, encoded, write};
+pub use cursor::Fault;
+pub use decode::{Decoder, read};
+pub use encode::{Choice, give, write};
 pub use folder::Folder;
 
 use crate::xds::Cut;

@@ -2,9 +2,16 @@
 //!
 //! Owns their names and what they mean. Decides nothing.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::labels::WordCounters;
+use super::labels::{Labels, WordCounters, register};
+use super::upstream::seconds_since_1970;
 
 const PROXY_HEADERS: [&str; 7] = [
     "good",
@@ -15,26 +22,35 @@ const PROXY_HEADERS: [&str; 7] = [
     "closed",
     "stranger",
 ];
-const TOKENS: [&str; 11] = [
+const TOKENS: [&str; 14] = [
     "good",
     "malformed",
     "several",
     "issuer",
     "key",
+    "no_keys",
     "signature",
     "expired",
     "early",
     "audience",
     "claim",
+    "unreadable",
+    "ambiguous",
     "unchecked",
 ];
+/// Kinds of names in certificates, and what else an identity may lack.
+const IDENTITIES: [&str; 6] = ["spiffe", "uri", "dns", "subject", "unread", "missing"];
 
 /// The counters of what clients show before they are served.
 #[derive(Clone, Debug)]
 pub struct ArrivalMetrics {
     proxy_headers: WordCounters,
     tokens: WordCounters,
+    refused_identities: WordCounters,
     key_reloads: WordCounters,
+    fetched: Family<Labels<1>, Gauge>,
+    /// Whose keys are fetched.
+    issuers: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl ArrivalMetrics {
@@ -43,7 +59,10 @@ impl ArrivalMetrics {
         Self {
             proxy_headers: WordCounters::new("result", &PROXY_HEADERS).register(own, "proxy_headers", "Connections that began with a PROXY header, and those with a fault in it"),
             tokens: WordCounters::new("result", &TOKENS).register(own, "tokens", "Calls with a token, and those that were refused for it"),
+            refused_identities: WordCounters::new("reason", &IDENTITIES).register(own, "refused_identities", "Calls that were refused because the client's identity is missing, or cannot be read as far as the configuration names it"),
             key_reloads: WordCounters::new("result", &["used", "bad"]).register(own, "jwks_reloads", "Times that the keys of an issuer had changed, and whether they could be used"),
+            fetched: register(own, "jwks_fetched_timestamp_seconds", "When the keys of an issuer were last fetched, in seconds since 1970; 0 before the first time", Family::default()),
+            issuers: Arc::default(),
         }
     }
 
@@ -55,6 +74,30 @@ impl ArrivalMetrics {
     /// Counts a call with a token. `result` is one of a few words.
     pub fn token(&self, result: &'static str) {
         self.tokens.of(result).inc();
+    }
+
+    /// Counts a call that was refused for the client's identity. `reason` is one of a few words.
+    pub fn identity(&self, reason: &'static str) {
+        self.refused_identities.of(reason).inc();
+    }
+
+    /// These are the issuers whose keys are fetched.
+    pub fn fetch_keys_of<'a>(&self, issuers: impl Iterator<Item = &'a str>) {
+        let issuers: BTreeSet<&str> = issuers.collect();
+        let mut shown = self.issuers.lock();
+        for gone in shown.iter().filter(|shown| !issuers.contains(shown.as_str())) {
+            self.fetched.remove(&[("issuer", gone.clone())]);
+        }
+        for issuer in &issuers {
+            drop(self.fetched.get_or_create(&[("issuer", (*issuer).to_owned())]));
+        }
+        *shown = issuers.into_iter().map(str::to_owned).collect();
+    }
+
+    /// Notes that the keys of an issuer were fetched just now.
+    pub fn keys_fetched(&self, issuer: &str) {
+        let gauge = self.fetched.get_or_create(&[("issuer", issuer.to_owned())]);
+        gauge.set(seconds_since_1970());
     }
 
     /// Counts a file of keys that has changed. `result` is one of a few words.

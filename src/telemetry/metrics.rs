@@ -95,7 +95,7 @@ pub struct Metrics {
     pub holds: Arc<HoldMetrics>,
     /// Condemned content.
     pub verdicts: Arc<VerdictMetrics>,
-    /// The gauges of overload.
+    /// The metrics of overload.
     pub overload: OverloadMetrics,
     /// What clients show before they are served.
     pub arrivals: ArrivalMetrics,

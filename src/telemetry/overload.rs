@@ -1,20 +1,26 @@
-//! The gauges of overload: how much of what is limited is in use, and what the relay does about it.
+//! The metrics of overload: how much of what is limited is in use, what the relay does about it, and for how long it did not run at all.
 //!
 //! Owns their names and what they mean. Decides nothing.
 
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::{Labels, register};
 
-/// The gauges of overload.
+/// The metrics of overload.
 #[derive(Clone, Debug)]
 pub struct OverloadMetrics {
     /// Names that all client streams subscribe to.
     pub subscriptions: Gauge,
     pressures: Family<Labels<1>, Gauge>,
     actions: Family<Labels<1>, Gauge>,
+    stalls: Counter,
+    stalled_seconds: Counter<f64, AtomicU64>,
 }
 
 impl OverloadMetrics {
@@ -24,6 +30,8 @@ impl OverloadMetrics {
             subscriptions: register(own, "subscriptions", "Names that client streams subscribe to", Gauge::default()),
             pressures: register(own, "overload_pressure", "Percent of a limited resource in use", Family::default()),
             actions: register(own, "overload_active", "Whether the relay does this against overload", Family::default()),
+            stalls: register(own, "process_stalls", "Times that the process did not run for over a second", Counter::default()),
+            stalled_seconds: register(own, "process_stalled_seconds", "Seconds that the process did not run in these times", Counter::default()),
         }
     }
 
@@ -42,5 +50,12 @@ impl OverloadMetrics {
     pub fn action(&self, action: &'static str, active: bool) {
         let gauge = self.actions.get_or_create(&[("action", action.to_owned())]);
         gauge.set(i64::from(active));
+    }
+
+    /// Sets how often the process did not run, and for how long altogether.
+    pub fn stalled(&self, times: u64, stood: Duration) {
+        self.stalls.inc_by(times.saturating_sub(self.stalls.get()));
+        self.stalled_seconds
+            .inc_by((stood.as_secs_f64() - self.stalled_seconds.get()).max(0.0));
     }
 }

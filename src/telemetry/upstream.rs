@@ -393,7 +393,7 @@ fn stream(uri: &str, dialect: &str, reason: &str) -> Labels<3> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a time that is shown")]
-fn seconds_since_1970() -> i64 {
+pub(super) fn seconds_since_1970() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

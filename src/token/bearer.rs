@@ -8,6 +8,7 @@ use http::header::AUTHORIZATION;
 use jsonwebtoken::dangerous::insecure_decode_claims;
 
 use super::{Claimed, TokenFault, Tokens};
+use crate::identity::Identity;
 
 const SCHEME: &[u8] = b"bearer ";
 
@@ -27,19 +28,21 @@ impl Tokens {
         names.find(|name| **name == claimed.iss).cloned()
     }
 
-    /// Checks the token that a call brings along. Returns what it says of the client; none if there is no token, or if nobody
-    /// issues tokens, so that none is looked at.
+    /// Checks the token that a call brings along. Returns the client of which this much is `known`, with what the token says of it; none
+    /// if there is no token, or if nobody issues tokens, so that none is looked at.
     #[must_use]
-    pub fn of(&self, headers: &HeaderMap) -> Option<Result<Vec<String>, TokenFault>> {
+    pub fn of(&self, headers: &HeaderMap, known: &Identity) -> Option<Result<Identity, TokenFault>> {
         if !self.are_in(headers) {
             return None;
         }
         let mut tokens = all(headers);
         let token = tokens.next()?;
-        Some(match tokens.next() {
-            None => self.check(token),
-            Some(_) => Err(TokenFault::Several),
-        })
+        if tokens.next().is_some() {
+            return Some(Err(TokenFault::Several));
+        }
+        let named = self.named();
+        let texts = self.said(token, &named);
+        Some(texts.map(|texts| known.with_token(&texts, named)))
     }
 }
 

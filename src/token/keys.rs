@@ -1,28 +1,34 @@
-//! The keys of an issuer of tokens, in a JWKS file.
+//! The keys of an issuer of tokens, in a JWKS: of a file, or as it is published.
 //!
-//! Owns which keys can be used. Knows nothing of tokens, nor of when the file is read again.
+//! Owns which keys can be used. Knows nothing of tokens, nor of when they are read again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use parking_lot::{Mutex, MutexGuard};
 
+use super::pace::Pace;
 use super::refused::Refused;
+use crate::config::KeySource;
 use crate::small_file;
 
-/// The keys of one issuer, as its file was when it was last good.
+/// The keys of one issuer, as they were when they were last good.
 #[derive(Debug)]
 pub(super) struct Keys {
-    path: PathBuf,
+    source: KeySource,
     current: ArcSwap<Set>,
+    /// When they are fetched, if they are.
+    pace: Mutex<Pace>,
 }
 
 /// A set of keys.
 #[derive(Debug, Default)]
 pub(super) struct Set {
-    text: Vec<u8>,
+    /// None: it was never read.
+    text: Option<Vec<u8>>,
     pub(super) keys: Vec<Key>,
     /// Tokens that none of these keys has signed.
     pub(super) refused: Refused,
@@ -37,44 +43,94 @@ pub(super) struct Key {
     pub(super) key: DecodingKey,
 }
 
-/// A file of keys that cannot be used.
+/// Keys that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {why}", path.display())]
+#[error("{place}: {why}")]
 pub struct BadKeys {
-    path: PathBuf,
+    /// The file, or the address.
+    place: String,
     why: String,
 }
 
+const ID_CHARS_MAX: usize = 100;
+/// What only the owner of a key may know (RFC 7518).
+const PRIVATE: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "oth"];
+
+impl BadKeys {
+    pub(super) const fn new(place: String, why: String) -> Self {
+        Self { place, why }
+    }
+}
+
 impl Keys {
-    /// Reads the keys for the first time.
-    pub(super) fn read(path: &Path) -> Result<Self, BadKeys> {
-        let set = Set::parse(path, text(path)?)?;
-        Ok(Self {
-            path: path.to_owned(),
-            current: ArcSwap::from_pointee(set),
-        })
+    /// Returns the keys of a file, or none that are still to be fetched.
+    pub(super) fn read(source: &KeySource) -> Result<Self, BadKeys> {
+        let keys = Self::none(source);
+        if keys.file().is_some() {
+            keys.renew()?;
+        }
+        Ok(keys)
     }
 
-    /// Returns no keys, until the file is read again.
-    pub(super) fn none(path: &Path) -> Self {
+    /// Returns no keys, until they are read.
+    pub(super) fn none(source: &KeySource) -> Self {
         Self {
-            path: path.to_owned(),
+            source: source.clone(),
             current: ArcSwap::default(),
+            pace: Mutex::default(),
         }
     }
 
-    /// Reads the file again. Returns whether it has changed. Nothing changes if it is bad.
+    /// Reads the file again, if there is one. Returns whether it has changed. Nothing changes if it is bad.
     pub(super) fn renew(&self) -> Result<bool, BadKeys> {
-        let text = text(&self.path)?;
-        if text == self.current.load().text {
+        match self.file() {
+            Some(path) => self.take(text(path)?),
+            None => Ok(false),
+        }
+    }
+
+    /// Takes up what was read. Returns whether that is news. Nothing changes if it is bad.
+    pub(super) fn take(&self, text: Vec<u8>) -> Result<bool, BadKeys> {
+        if self.current.load().text.as_ref() == Some(&text) {
             return Ok(false);
         }
-        self.current.store(Arc::new(Set::parse(&self.path, text)?));
+        let set = Set::parse(text).map_err(|why| BadKeys::new(self.place(), why))?;
+        self.current.store(Arc::new(set));
         Ok(true)
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Returns the file, if that is where they are.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.source {
+            KeySource::File(path) => Some(path),
+            KeySource::Uri(_) => None,
+        }
+    }
+
+    pub(super) const fn source(&self) -> &KeySource {
+        &self.source
+    }
+
+    /// Returns where they are, for people.
+    pub(super) fn place(&self) -> String {
+        match &self.source {
+            KeySource::File(path) => path.display().to_string(),
+            KeySource::Uri(from) => from.uri.clone(),
+        }
+    }
+
+    pub(super) fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock()
+    }
+
+    /// Notes that a token needs other keys. Returns whether somebody must be told.
+    pub(super) fn want(&self) -> bool {
+        self.file().is_none() && self.pace.lock().want()
+    }
+
+    /// Whether they were never read.
+    pub(super) fn are_awaited(&self) -> bool {
+        self.current.load().text.is_none()
     }
 
     pub(super) fn current(&self) -> Arc<Set> {
@@ -89,20 +145,36 @@ impl Keys {
 
 impl Set {
     /// Finds the keys of a set (RFC 7517) that can verify tokens.
-    fn parse(path: &Path, text: Vec<u8>) -> Result<Self, BadKeys> {
-        let bad = |why| BadKeys {
-            path: path.to_owned(),
-            why,
-        };
+    fn parse(text: Vec<u8>) -> Result<Self, String> {
         let set: serde_json::Value =
-            serde_json::from_slice(&text).map_err(|error| bad(format!("it is not JSON: {error}")))?;
-        let Some(keys) = set.get("keys").and_then(serde_json::Value::as_array) else {
-            return Err(bad("it is not a JWK set: `keys` is missing, or no list".to_owned()));
+            serde_json::from_slice(&text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let Some(written) = set.get("keys").and_then(serde_json::Value::as_array) else {
+            return Err("it is not a JWK set: `keys` is missing, or no list".to_owned());
         };
+        for (at, written) in written.iter().enumerate() {
+            // Whoever has read this one can write tokens.
+            if let Some(private) = PRIVATE.iter().find(|member| written.get(**member).is_some()) {
+                return Err(format!(
+                    "keys[{at}] has its private part (`{private}`): replace this key, and publish public keys alone"
+                ));
+            }
+        }
         // RFC 7517: implementations "SHOULD ignore JWKs within a JWK Set that use 'kty' values that are not understood by them".
-        let keys = keys.iter().filter_map(key).collect();
+        let keys: Vec<Key> = written.iter().filter_map(key).collect();
+        for (at, one) in keys.iter().enumerate() {
+            let twin =
+                |other: &&Key| other.id == one.id && other.algorithms.iter().any(|of| one.algorithms.contains(of));
+            if let Some(id) = one
+                .id
+                .as_ref()
+                .filter(|_| keys.iter().skip(at + 1).any(|other| twin(&other)))
+            {
+                let id: String = id.chars().take(ID_CHARS_MAX).collect();
+                return Err(format!("two of its keys have the `kid` `{}`", id.escape_debug()));
+            }
+        }
         Ok(Self {
-            text,
+            text: Some(text),
             keys,
             refused: Refused::default(),
         })
@@ -110,10 +182,8 @@ impl Set {
 }
 
 fn text(path: &Path) -> Result<Vec<u8>, BadKeys> {
-    small_file::read(path, small_file::BYTES_MAX).map_err(|error| BadKeys {
-        path: path.to_owned(),
-        why: format!("cannot be read: {error}"),
-    })
+    small_file::read(path, small_file::BYTES_MAX)
+        .map_err(|error| BadKeys::new(path.display().to_string(), format!("cannot be read: {error}")))
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library adds kinds of keys")]

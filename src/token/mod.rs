@@ -3,7 +3,10 @@
 //! Owns the checks of a token, the keys for them, and the texts that a good one becomes. Knows nothing of calls.
 
 mod bearer;
+mod claims;
+mod fetch;
 mod keys;
+mod pace;
 mod refused;
 mod renewal;
 
@@ -19,8 +22,10 @@ use tokio::sync::Notify;
 
 use crate::clock;
 use crate::config::Issuer;
+use crate::identity::Named;
 pub use keys::BadKeys;
 use keys::Keys;
+pub use pace::Rhythm;
 pub use renewal::KeyRenewal;
 
 /// Checks the tokens of clients. Clones know the same issuers.
@@ -30,8 +35,12 @@ pub struct Tokens(Arc<Trust>);
 #[derive(Debug, Default)]
 struct Trust {
     issuers: ArcSwap<Vec<Arc<Trusted>>>,
+    /// What of tokens is read.
+    named: ArcSwap<Named>,
     /// Told when there are other issuers.
     changed: Notify,
+    /// Told when a token needs keys that are to be fetched.
+    wanted: Notify,
 }
 
 #[derive(Debug)]
@@ -55,6 +64,9 @@ pub enum TokenFault {
     /// The issuer has no such key.
     #[error("the relay knows no key of its issuer with its `kid` and algorithm")]
     Key,
+    /// Its issuer's keys were not fetched yet.
+    #[error("the relay could not fetch the keys of its issuer yet")]
+    NoKeys,
     /// The key did not sign it.
     #[error("its signature is wrong")]
     Signature,
@@ -70,6 +82,12 @@ pub enum TokenFault {
     /// Something must be in it.
     #[error("its claim `{0}` is missing or malformed")]
     Claim(String),
+    /// S-11: the configuration names a claim that is no text.
+    #[error("its claim `{0}` cannot be read whole: {1}")]
+    Unreadable(String, &'static str),
+    /// S-11: the configuration names a claim of which there are two.
+    #[error("its claim `{0}` is there more than once: as one name, and as a path")]
+    Ambiguous(String),
 }
 
 impl TokenFault {
@@ -81,11 +99,14 @@ impl TokenFault {
             Self::Malformed => "malformed",
             Self::Issuer(_) => "issuer",
             Self::Key => "key",
+            Self::NoKeys => "no_keys",
             Self::Signature => "signature",
             Self::Expired => "expired",
             Self::Early => "early",
             Self::Audience => "audience",
             Self::Claim(_) => "claim",
+            Self::Unreadable(..) => "unreadable",
+            Self::Ambiguous(_) => "ambiguous",
         }
     }
 }
@@ -96,39 +117,49 @@ struct Claimed {
     iss: String,
 }
 
-/// Claims that become no texts of their own.
-const REGISTERED: [&str; 7] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti"];
-/// The most texts of other claims.
-const CLAIMS_MAX: usize = 32;
 const SHOWN_CHARS_MAX: usize = 100;
 
 impl Tokens {
-    /// Reads the keys of all issuers.
+    /// Reads the keys of all issuers that are in files.
     ///
     /// # Errors
     /// When a file cannot be read, or is not a set of keys.
     pub fn read(issuers: &[Issuer]) -> Result<Self, BadKeys> {
         let trusted = issuers
             .iter()
-            .map(|issuer| Ok(Trusted::new(issuer, Arc::new(Keys::read(&issuer.jwks_file)?))));
+            .map(|issuer| Ok(Trusted::new(issuer, Arc::new(Keys::read(&issuer.keys)?))));
         let tokens = Self::default();
         tokens.0.issuers.store(Arc::new(trusted.collect::<Result<_, _>>()?));
         Ok(tokens)
     }
 
-    /// Trusts these issuers from now on. One whose file cannot be read has no keys until it can.
+    /// Trusts these issuers from now on. One whose keys cannot be read has none until they can.
     pub fn set(&self, issuers: &[Issuer]) {
         let earlier = self.0.issuers.load_full();
         let trusted = issuers.iter().map(|issuer| {
-            let known = earlier.iter().find(|known| known.keys.path() == issuer.jwks_file);
+            let known = earlier.iter().find(|known| *known.keys.source() == issuer.keys);
             let keys = match known {
                 Some(known) => known.keys.clone(),
-                None => Arc::new(Keys::read(&issuer.jwks_file).unwrap_or_else(|_| Keys::none(&issuer.jwks_file))),
+                None => Arc::new(Keys::read(&issuer.keys).unwrap_or_else(|_| Keys::none(&issuer.keys))),
             };
             Trusted::new(issuer, keys)
         });
         self.0.issuers.store(Arc::new(trusted.collect()));
         self.0.changed.notify_one();
+        self.0.wanted.notify_one();
+    }
+
+    /// S-11: from now on this is what of tokens is read.
+    pub fn name(&self, named: Named) {
+        if **self.0.named.load() != named {
+            self.0.named.store(Arc::new(named));
+        }
+    }
+
+    /// Returns what of identities is named.
+    #[must_use]
+    pub fn named(&self) -> Arc<Named> {
+        self.0.named.load_full()
     }
 
     /// Returns which issuers have no key that can be used, so that all of their tokens are refused.
@@ -143,6 +174,11 @@ impl Tokens {
     /// # Errors
     /// When it is not good.
     pub fn check(&self, token: &str) -> Result<Vec<String>, TokenFault> {
+        self.said(token, &self.named())
+    }
+
+    /// Does the same for what is named.
+    fn said(&self, token: &str, named: &Named) -> Result<Vec<String>, TokenFault> {
         let header = decode_header(token).map_err(|_| TokenFault::Malformed)?;
         // RFC 7515: a header parameter in `crit` that is not understood makes the token invalid.
         if header.crit.is_some() {
@@ -154,9 +190,18 @@ impl Tokens {
         let Some(trusted) = trusted else {
             return Err(TokenFault::Issuer(claimed.iss.chars().take(SHOWN_CHARS_MAX).collect()));
         };
-        trusted
-            .claims(token, &header)
-            .and_then(|claims| texts(&claimed.iss, &claims))
+        let claims = trusted.claims(token, &header);
+        if matches!(claims, Err(TokenFault::Key | TokenFault::NoKeys)) && trusted.keys.want() {
+            self.0.wanted.notify_one();
+        }
+        claims::texts(&claimed.iss, &claims?, named)
+    }
+
+    /// Has all keys fetched that are fetched.
+    fn want(&self) {
+        for trusted in self.0.issuers.load().iter() {
+            trusted.keys.want();
+        }
     }
 }
 
@@ -168,13 +213,16 @@ impl Trusted {
 
     /// Says that the issuer has no key that can be used, if it has none.
     fn warning(&self) -> Option<String> {
-        let file = self.keys.path().display();
-        let none = || format!("{file}: there is no key in it that can verify tokens (RSA, P-256, P-384 or Ed25519)");
-        self.keys.is_empty().then(none)
+        let place = self.keys.place();
+        let none = || format!("{place}: there is no key in it that can verify tokens (RSA, P-256, P-384 or Ed25519)");
+        (self.keys.is_empty() && !self.keys.are_awaited()).then(none)
     }
 
     /// Returns the claims of a token that one of the issuer's keys has signed.
     fn claims(&self, token: &str, header: &Header) -> Result<Map<String, Value>, TokenFault> {
+        if self.keys.are_awaited() && self.keys.file().is_none() {
+            return Err(TokenFault::NoKeys);
+        }
         let keys = self.keys.current();
         let fits = |id: Option<&String>| header.kid.is_none() || id == header.kid.as_ref();
         let fitting = keys
@@ -221,25 +269,4 @@ fn why(error: &Error) -> TokenFault {
         }
         _ => TokenFault::Malformed,
     }
-}
-
-/// Returns what a good token says: `jwt:ISSUER#SUBJECT`, and `claim:ISSUER#NAME=VALUE` for its other texts. The issuer is in both,
-/// because one of several must not state what only another one may.
-fn texts(issuer: &str, claims: &Map<String, Value>) -> Result<Vec<String>, TokenFault> {
-    let subject = claims
-        .get("sub")
-        .and_then(Value::as_str)
-        .filter(|subject| !subject.is_empty());
-    let subject = subject.ok_or_else(|| TokenFault::Claim("sub".to_owned()))?;
-    // A name with a `=` would make two different claims look alike.
-    let others = claims
-        .iter()
-        .filter(|(name, _)| !REGISTERED.contains(&name.as_str()) && !name.contains('='));
-    let others = others.flat_map(|(name, value)| {
-        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-        let values = values.iter().filter_map(Value::as_str);
-        values.map(move |value| format!("claim:{issuer}#{name}={value}"))
-    });
-    let first = format!("jwt:{issuer}#{subject}");
-    Ok(std::iter::once(first).chain(others.take(CLAIMS_MAX)).collect())
 }

@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use http::{HeaderMap, Request, Uri, header};
@@ -19,9 +19,10 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 
-use super::channel::{Channel, Hold, Sender};
+use super::channel::{Channel, Hold, Sender, Vigil};
 use super::clock::now;
-use super::failure::Failure;
+use super::failure::{Failure, Unheeded};
+use super::health_question::unanswered;
 use super::inbox::Inbox;
 use super::io_monitor::IoMonitor;
 use super::outbox::{Outbox, Requests};
@@ -34,8 +35,9 @@ use crate::xds::Dialect;
 pub(super) struct AdsStream {
     inbound: Inbound,
     io_monitor: Arc<IoMonitor>,
-    /// See [`Channel::silence_max`].
-    silence_max: Duration,
+    vigil: Vigil,
+    /// Ends with the time since when the server is silent, if it forbids pings and does not answer questions.
+    hangs: Option<Pin<Box<dyn Future<Output = Instant> + Send>>>,
     /// When the last byte arrived that was reported or belongs to a complete message.
     last: Instant,
     hold: Hold,
@@ -45,7 +47,7 @@ type Reply = Result<Inbox, Failure>;
 
 enum Inbound {
     /// The server has not sent response headers yet; many servers send them only with their first response.
-    Asked(Pin<Box<dyn Future<Output = Reply> + Send>>),
+    Unheeded(Pin<Box<dyn Future<Output = Reply> + Send>>),
     Flowing(Box<Inbox>),
 }
 
@@ -57,8 +59,7 @@ impl AdsStream {
         target: &Target,
         settings: &UpstreamSettings,
     ) -> (Self, Outbox) {
-        let (origin, io_monitor, silence_max) =
-            (channel.origin.clone(), channel.io_monitor.clone(), channel.silence_max);
+        let (origin, io_monitor, vigil) = (channel.origin.clone(), channel.io_monitor.clone(), channel.vigil);
         let (sender, hold) = channel.split();
         let (outbox, requests) = Outbox::new();
         let path = match dialect {
@@ -66,11 +67,19 @@ impl AdsStream {
             Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
         };
         let headers = target.call.headers.clone();
+        let hangs: Option<Pin<Box<dyn Future<Output = Instant> + Send>>> = match vigil {
+            Vigil::None | Vigil::Pings(_) => None,
+            Vigil::Questions(after) => {
+                let (sender, origin, headers) = (sender.clone(), origin.clone(), headers.clone());
+                Some(Box::pin(unanswered(sender, origin, headers, io_monitor.clone(), after)))
+            }
+        };
         let ask = ask(sender, uri(origin, path), headers, requests, settings.upstream_message);
         let stream = Self {
-            inbound: Inbound::Asked(Box::pin(ask)),
+            inbound: Inbound::Unheeded(Box::pin(ask)),
             io_monitor,
-            silence_max,
+            vigil,
+            hangs,
             last: now(),
             hold,
         };
@@ -80,7 +89,14 @@ impl AdsStream {
     /// Returns the next response, or why the stream ended.
     pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Cutter, Failure>> {
         self.hold.run(cx);
-        if let Inbound::Asked(reply) = &mut self.inbound {
+        if let Some(hangs) = &mut self.hangs
+            && let Poll::Ready(since) = hangs.as_mut().poll(cx)
+        {
+            self.hangs = None;
+            let asked = Unheeded::Call;
+            return Poll::Ready(Err(Failure::Hangs { since, asked }));
+        }
+        if let Inbound::Unheeded(reply) = &mut self.inbound {
             match ready!(reply.as_mut().poll(cx)) {
                 Ok(inbox) => self.inbound = Inbound::Flowing(Box::new(inbox)),
                 Err(failure) => return Poll::Ready(Err(self.farewell(failure))),
@@ -102,7 +118,7 @@ impl AdsStream {
     /// Returns the span of the server for the stream, if it says one.
     pub(super) fn context(&self) -> Option<SpanContext> {
         match &self.inbound {
-            Inbound::Asked(_) => None,
+            Inbound::Unheeded(_) => None,
             Inbound::Flowing(inbox) => inbox.context(),
         }
     }
@@ -110,10 +126,14 @@ impl AdsStream {
     fn farewell(&self, failure: Failure) -> Failure {
         // The server's GOAWAY explains the end of the stream better than the transport's error does.
         let broken = failure.ending() == Some(Ending::Broken);
-        let silence = self.io_monitor.silence(now());
+        let now = now();
+        let silence = self.io_monitor.silence(now);
         match self.io_monitor.farewell().filter(|_| broken) {
             Some(farewell) => Failure::GoneAway(farewell),
-            None if broken && !self.silence_max.is_zero() && silence >= self.silence_max => Failure::Hangs(silence),
+            None if broken && self.vigil.explains(silence) => Failure::Hangs {
+                since: now.checked_sub(silence).unwrap_or(now),
+                asked: Unheeded::Ping,
+            },
             None => failure,
         }
     }
@@ -130,7 +150,17 @@ impl AdsStream {
 async fn ask(mut sender: Sender, uri: Uri, headers: HeaderMap, requests: Requests, bytes_max: usize) -> Reply {
     poll_fn(|cx| sender.poll_ready(cx)).await.map_err(failure)?;
     let frames = requests.map(|request| Ok::<_, Infallible>(Frame::data(message(&request))));
-    let mut request = Request::new(Body::new(StreamBody::new(frames)));
+    let mut request = head(uri, headers);
+    *request.body_mut() = Body::new(StreamBody::new(frames));
+    let headers = request.headers_mut();
+    headers.insert(ACCEPT_ENCODING, header::HeaderValue::from_static(ACCEPTED_ENCODINGS));
+    let response = sender.call(request).await.map_err(failure)?;
+    Inbox::of(response, bytes_max).map_err(Failure::stream)
+}
+
+/// Returns the beginning of a call.
+pub(super) fn head(uri: Uri, headers: HeaderMap) -> Request<Body> {
+    let mut request = Request::new(Body::empty());
     *request.method_mut() = http::Method::POST;
     *request.version_mut() = http::Version::HTTP_2;
     *request.uri_mut() = uri;
@@ -141,9 +171,7 @@ async fn ask(mut sender: Sender, uri: Uri, headers: HeaderMap, requests: Request
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/grpc"),
     );
-    headers.insert(ACCEPT_ENCODING, header::HeaderValue::from_static(ACCEPTED_ENCODINGS));
-    let response = sender.call(request).await.map_err(failure)?;
-    Inbox::of(response, bytes_max).map_err(Failure::stream)
+    request
 }
 
 /// Tells the errors of `Sender` apart: a gRPC status comes from the token, and the request was not sent.

@@ -42,9 +42,19 @@ pub(super) struct Channel {
     round_trip: Duration,
     pub(super) origin: Uri,
     token: Option<Arc<Token>>,
-    /// If the connection breaks after so much silence of the server, that is because it did not answer a ping; zero: it gets none.
-    pub(super) silence_max: Duration,
+    pub(super) vigil: Vigil,
     hold: Hold,
+}
+
+/// How it is noticed that a silent server hangs.
+#[derive(Clone, Copy)]
+pub(super) enum Vigil {
+    /// By nothing.
+    None,
+    /// By an HTTP/2 ping after so much silence.
+    Pings(Duration),
+    /// By a question after so much silence: the server forbids pings.
+    Questions(Duration),
 }
 
 /// The futures of a connection that its [`Hold`] has not taken over yet.
@@ -102,8 +112,8 @@ impl Drop for Hold {
 
 /// How long a server has to begin HTTP/2 after it accepted the connection.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How long a server has to answer an HTTP/2 ping.
-const ALIVE: Duration = Duration::from_secs(20);
+/// How long a server has to answer an HTTP/2 ping, or a question.
+pub(super) const ALIVE: Duration = Duration::from_secs(20);
 /// Large flow-control windows make large responses faster.
 const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
@@ -113,7 +123,7 @@ const READ_BYTES: usize = 32 * 1024;
 impl Channel {
     /// Connects and waits for the server's first bytes: it may never read what is sent before them (E-08).
     pub(super) async fn open(target: &Target, access: &Access, settings: &UpstreamSettings) -> Result<Self, Failure> {
-        let (grpc, ping) = (&target.grpc, target.ping(settings));
+        let (grpc, vigil) = (&target.grpc, target.vigil(settings));
         let Connected { io, round_trip } = connect::connect(
             &grpc.endpoint,
             target.host(),
@@ -122,7 +132,7 @@ impl Channel {
             settings.keepalive,
         )
         .await?;
-        let io_monitor = Arc::new(IoMonitor::default());
+        let io_monitor = Arc::new(IoMonitor::new(target.heard.clone()));
         // hyper reads a few KiB at a time.
         let io = BufReader::with_capacity(READ_BYTES, Monitored::new(io, io_monitor.clone()));
         let io = TokioIo::new(io);
@@ -132,7 +142,7 @@ impl Channel {
             .timer(clock::OwnTimer)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
-        if !ping.is_zero() {
+        if let Vigil::Pings(ping) = vigil {
             builder
                 .keep_alive_interval(ping)
                 .keep_alive_timeout(ALIVE.min(ping))
@@ -161,8 +171,7 @@ impl Channel {
             round_trip,
             origin: origin(target),
             token: access.token.clone(),
-            // The transport does not tell for how long it has waited, give or take some milliseconds.
-            silence_max: ping + ALIVE.min(ping) / 2,
+            vigil,
             hold,
         })
     }
@@ -196,7 +205,19 @@ fn origin(target: &Target) -> Uri {
     uri.build().unwrap_or_else(|_| Uri::from_static("http://localhost/"))
 }
 
+impl Vigil {
+    /// Whether a connection that breaks after so much silence does so because a ping was not answered.
+    pub(super) fn explains(self, silence: Duration) -> bool {
+        match self {
+            // The transport does not tell for how long it has waited, give or take some milliseconds.
+            Self::Pings(ping) => silence >= ping + ALIVE.min(ping) / 2,
+            Self::None | Self::Questions(_) => false,
+        }
+    }
+}
+
 /// Sends requests on the connection.
+#[derive(Clone)]
 pub(super) struct Sender {
     sender: SendRequest<Body>,
     token: Option<Arc<Token>>,

@@ -67,7 +67,8 @@ impl Dialer {
                 Some(place) => place,
                 None => Doors::enter(target.doors.clone(), refused).await,
             };
-            (place, Channel::open(&target, &access, &settings).await)
+            let opened = Channel::open(&target, &access, &settings).await;
+            (place, opened.map_err(|failure| target.explained(failure)))
         })
     }
 }

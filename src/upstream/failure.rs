@@ -7,11 +7,13 @@ use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tonic::{Code, Status};
 
 use super::frames::Farewell;
+use crate::classes::loop_of;
+use crate::clock::WallClock;
 use crate::protocol::{Declined, Ending, Refusal};
 use crate::tls;
 use crate::xds::Dialect;
@@ -95,12 +97,17 @@ pub enum Failure {
     /// The server closed the connection and said why.
     #[error("the server closed the connection with HTTP/2 error code {} {:?}", .0.code, .0.words)]
     GoneAway(Farewell),
-    /// The server did not answer a ping.
+    /// The server was heard before, and does not answer what it was asked to see whether it is there.
     #[error(
-        "the server has sent nothing for {} s, not even the answer to an HTTP/2 ping: it hangs, or is gone without a word",
-        .0.as_secs()
+        "the server has said nothing since {} and does not answer {}: it hangs, or is gone without a word",
+        WallClock::read().short(*since), asked.word()
     )]
-    Hangs(Duration),
+    Hangs {
+        /// When it last sent anything.
+        since: Instant,
+        /// What it does not answer.
+        asked: Unheeded,
+    },
     /// The server's first bytes are not HTTP/2.
     #[error("the server does not speak HTTP/2; is it a gRPC port, and is TLS needed or not?")]
     Foreign,
@@ -172,6 +179,27 @@ pub enum Failure {
     Unimplemented(Box<Status>),
 }
 
+/// How a server was asked whether it is there.
+#[derive(Clone, Copy, Debug)]
+pub enum Unheeded {
+    /// By an HTTP/2 ping.
+    Ping,
+    /// By a call.
+    Call,
+    /// By a new connection.
+    Connection,
+}
+
+impl Unheeded {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ping => "pings",
+            Self::Call => "calls",
+            Self::Connection => "on a new connection",
+        }
+    }
+}
+
 impl Failure {
     pub(super) fn stream(status: Status) -> Self {
         Self::Stream(Box::new(status))
@@ -183,7 +211,7 @@ impl Failure {
             Self::Ended => Some(Ending::Status(0)),
             // A status from the server has no source; a status made from a transport error has one.
             Self::Stream(status) if status.source().is_none() => Some(Ending::Status(status.code() as i32)),
-            Self::Stream(_) | Self::GoneAway(_) | Self::Hangs(_) | Self::Http2(_) => Some(Ending::Broken),
+            Self::Stream(_) | Self::GoneAway(_) | Self::Hangs { .. } | Self::Http2(_) => Some(Ending::Broken),
             Self::Resolve { .. }
             | Self::NoAddress(_)
             | Self::Connect { .. }
@@ -204,6 +232,15 @@ impl Failure {
             | Self::Unreadable(_)
             | Self::Neither { .. }
             | Self::Unimplemented(_) => None,
+        }
+    }
+
+    /// K-25: returns the mark of the relay for which the server refuses the stream or poll as a loop, if it does.
+    pub(super) fn looped(&self) -> Option<&str> {
+        match self {
+            Self::Stream(status) if status.code() == Code::FailedPrecondition => loop_of(status.message()),
+            Self::Refused { words, .. } => loop_of(words),
+            _ => None,
         }
     }
 

@@ -1,16 +1,18 @@
 //! What a writer holds back of what its source says: removals, and changes that lead to other servers.
 //!
-//! Owns the order of the guard and the crossings, and that holds are published and logged. Decides nothing about what waits.
+//! Owns that holds are published and logged, with the words for that. Decides nothing about what waits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clock::now;
-use super::hold_log;
 use crate::cache::View;
-use crate::protocol::{Crossings, Guard};
+use crate::protocol::Holds;
 use crate::telemetry::HoldMetrics;
-use crate::xds::{Beside, Changes, Cut, GuardSettings, Hold, HoldOrder, HoldReason, Name, ServerState, TypeUrl, Want};
+use crate::xds::{
+    Beside, Changes, Cut, GuardSettings, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason, Name, ServerState,
+    TypeUrl, Want,
+};
 
 /// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
 pub type FindBeside = Arc<dyn Fn(&Arc<View>, bool) -> Option<Beside> + Send + Sync>;
@@ -21,20 +23,18 @@ pub(super) struct Holding {
     /// The source's name for operators.
     source: String,
     metrics: Arc<HoldMetrics>,
-    guard: Guard,
-    crossings: Crossings,
+    holds: Holds,
     find_beside: Option<FindBeside>,
 }
 
 impl Holding {
     /// Nothing waits. What an earlier run of the relay held is remembered with [`Self::begin`].
-    pub(super) fn new(view: Arc<View>, source: &str, metrics: Arc<HoldMetrics>, guard: Guard) -> Self {
+    pub(super) fn new(view: Arc<View>, source: &str, metrics: Arc<HoldMetrics>, holds: Holds) -> Self {
         Self {
             view,
             source: source.to_owned(),
             metrics,
-            guard,
-            crossings: Crossings::default(),
+            holds,
             find_beside: None,
         }
     }
@@ -47,119 +47,150 @@ impl Holding {
     /// The writer begins.
     pub(super) fn begin(&mut self) {
         if let Some(restored) = self.view.head().restored() {
-            self.guard.remember(restored.holds(), now());
+            self.holds.remember(restored.holds(), now());
         }
     }
 
-    /// Replaces the times of the quiet rule, and the settings of the others.
-    pub(super) fn set(&mut self, quiet: Duration, bound: Duration, settings: GuardSettings) {
-        self.guard.set(quiet, bound);
-        self.guard.handle_settings(settings);
-        self.crossings.set(bound, settings.unready);
+    /// Replaces the times of the quiet rule.
+    pub(super) fn set_times(&mut self, quiet: Duration, bound: Duration) {
+        self.holds.set(quiet, bound);
     }
 
-    /// Changes wait so long for other servers: at most `bound`, and `unready` while these are away.
-    pub(super) const fn set_unready(&mut self, bound: Duration, unready: Duration) {
-        self.crossings.set(bound, unready);
+    /// Replaces the settings of the other rules.
+    pub(super) fn set(&mut self, settings: GuardSettings) {
+        self.holds.handle_settings(settings);
     }
 
     /// A person has given an order.
     pub(super) fn handle_order(&mut self, order: &HoldOrder) {
-        self.guard.handle_order(order, now());
-        self.crossings.handle_order(order, now());
+        self.holds.handle_order(order, now());
     }
 
     /// A want has ended: what waits of it is forgotten.
     pub(super) fn handle_unwanted(&mut self, want: &Want) {
-        self.guard.handle_unwanted(&want.type_url, &want.target);
-        self.crossings.handle_unwanted(&want.type_url, &want.target);
+        self.holds.handle_unwanted(&want.type_url, &want.target);
     }
 
     /// The state of the server, once nothing is left to be published.
     pub(super) fn handle_server(&mut self, state: ServerState, cut: &Cut) {
         if state == ServerState::Up && self.view.head().forget_restored() {
-            self.guard.forget_unserved(cut);
+            self.holds.forget_unserved(cut);
         }
-        self.guard.handle_server(state.reachable(), now());
+        self.holds.handle_server(state.reachable(), now());
     }
 
     /// Takes the removals that must wait out of what the server said.
-    pub(super) fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
-        if Guard::asks_for_inheritance(changes)
+    pub(super) fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
+        if Holds::asks_for_inheritance(changes)
             && let Some((served, all)) = self.view.served_elsewhere()
         {
-            self.guard.inherit(served, all);
+            self.holds.inherit(served, all);
         }
-        if self.find_beside.is_some() {
-            self.crossings.hear(changes);
-        }
-        self.guard.hold(changes, cut, now());
+        self.holds.hear(changes, cut, now());
     }
 
     /// The same for a source that states all it has each time: what waits and is not said again has been taken back.
-    pub(super) fn hold_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
-        self.crossings.hear_again(changes);
-        self.guard.hold_again(changes, cut, now());
+    pub(super) fn hear_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
+        self.holds.hear_again(changes, cut, now());
     }
 
     /// Takes the changes that must wait for other servers out of all that is to be published next.
     pub(super) fn cross(&mut self, changes: &mut [Changes], cut: &Cut) {
         let find = self.find_beside.as_ref().filter(|_| !changes.is_empty());
         let beside = find.and_then(|find| find(&self.view, false));
-        self.crossings.hold(changes, cut, beside.as_ref(), now());
+        self.holds.cross(changes, cut, beside.as_ref(), now());
     }
 
     /// Returns the removals and changes that wait for nothing any more. To be called once all that was said is published.
-    pub(super) fn release(&mut self, cut: &Cut) -> Vec<Changes> {
-        let waits = !(self.guard.is_empty() && self.crossings.is_empty());
-        let find = self.find_beside.as_ref().filter(|_| waits);
+    pub(super) fn look(&mut self, cut: &Cut) -> Vec<Changes> {
+        let find = self.find_beside.as_ref().filter(|_| !self.holds.is_empty());
         let beside = find.and_then(|find| find(&self.view, true));
         let wanted = |type_url: &TypeUrl, name: &Name| match &beside {
             Some(beside) => beside.wants(type_url, name),
             None => self.view.demand().wants(type_url, name),
         };
-        self.guard.look_beside(beside.as_ref(), now());
-        let mut changes = self.guard.release(cut, wanted, now());
-        self.crossings.release(&mut changes, cut, beside.as_ref(), now());
-        changes
+        self.holds.look(cut, beside.as_ref(), wanted, now())
     }
 
-    /// Returns when `release` is due.
+    /// Returns when `look` is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let crossings = self.crossings.poll_timeout();
-        self.guard.poll_timeout().into_iter().chain(crossings).min()
-    }
-
-    /// Whether a removal has waited long enough.
-    pub(super) fn removes_now(&self) -> bool {
-        self.guard.poll_timeout().is_some_and(|due| due <= now())
+        self.holds.poll_timeout()
     }
 
     /// Publishes the holds, and logs what has begun and ended.
     pub(super) fn tell(&mut self) {
-        let (removals, changes) = (self.guard.take_holds(), self.crossings.take_holds());
-        if removals.is_none() && changes.is_none() {
+        let Some((holds, events)) = self.holds.take_told() else {
             return;
-        }
-        let known = self.view.head().holds();
-        let (unready, others): (Vec<Hold>, Vec<Hold>) = known
-            .iter()
-            .cloned()
-            .partition(|hold| hold.reason == HoldReason::Unready);
-        let (mut holds, mut events) = removals.unwrap_or((others, Vec::new()));
-        let (waiting, happened) = changes.unwrap_or((unready, Vec::new()));
-        holds.extend(waiting);
-        events.extend(happened);
+        };
         self.view.publish_holds(holds);
-        for event in &events {
-            hold_log::note(event, &self.source, &self.view, &self.metrics, now());
+        for event in events {
+            self.metrics.count(&event);
+            self.log(&event);
+            if matches!(event.change, HoldChange::Ended(_)) {
+                self.view.guarded().note_ended(event, now());
+            }
+        }
+    }
+
+    fn log(&self, event: &HoldEvent) {
+        let HoldEvent {
+            type_url,
+            reason,
+            judgement,
+            change,
+            removals,
+            name,
+        } = event;
+        let (server, class, r#type) = (&self.source, self.view.class().to_string(), type_url.word());
+        let judgement = judgement.map(tracing::field::display);
+        let by = match change {
+            HoldChange::Ended(end) => Some(end.word()),
+            HoldChange::Begun | HoldChange::Joined => None,
+        };
+        let words = words(*change, *reason);
+        if is_warning(*change, *reason) {
+            tracing::warn!(server, class, r#type, %reason, judgement, resources = removals, one = %name, by, "{words}");
+        } else {
+            tracing::info!(server, class, r#type, %reason, judgement, resources = removals, one = %name, by, "{words}");
         }
     }
 
     /// The view ends, and with it what waits.
     pub(super) fn close(&mut self) {
-        self.guard.close();
-        self.crossings.close();
+        self.holds.close();
         self.tell();
+    }
+}
+
+/// Whether somebody should look.
+const fn is_warning(change: HoldChange, reason: HoldReason) -> bool {
+    match change {
+        HoldChange::Begun | HoldChange::Joined => matches!(reason, HoldReason::Mass),
+        // A reference that was only possible, because nobody asks for the route, ends by the clock as it should.
+        HoldChange::Ended(end) => matches!(end, HoldEnd::Clock) && !matches!(reason, HoldReason::Referenced),
+    }
+}
+
+/// What has happened, as people read it.
+const fn words(change: HoldChange, reason: HoldReason) -> &'static str {
+    match (change, reason) {
+        (HoldChange::Begun, HoldReason::Mass) => {
+            "much was lost at once: removed resources are still served; `distributary holds` shows them, and how to let them go"
+        }
+        (HoldChange::Joined, HoldReason::Mass) => "more was lost: these removed resources are still served as well",
+        (HoldChange::Begun | HoldChange::Joined, HoldReason::Referenced) => {
+            "removed resources are still served, because served resources refer to them; `distributary holds` shows them"
+        }
+        (HoldChange::Begun | HoldChange::Joined, HoldReason::Unready) => {
+            "changed resources wait, because another source does not have what they lead to; `distributary holds` shows them"
+        }
+        (HoldChange::Ended(HoldEnd::Clock), HoldReason::Unready) => {
+            "changed resources have waited long enough for another source; they are served, although it does not have what they lead to"
+        }
+        (HoldChange::Ended(_), HoldReason::Unready) => "changed resources do not wait for another source any more",
+        (HoldChange::Ended(HoldEnd::Clock), HoldReason::Mass) => {
+            "the time of held removals is over; they are passed on unless something else holds them"
+        }
+        (HoldChange::Ended(_), _) => "removed resources are not held any more for this reason",
     }
 }

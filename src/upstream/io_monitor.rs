@@ -1,6 +1,7 @@
 //! Watches the bytes that a server sends on a connection.
 //!
-//! Owns when anything and when data arrived last, whether the server speaks HTTP/2, and why it closed the connection. Does not decode messages.
+//! Owns when anything and when data arrived last, whether the server speaks HTTP/2, and why it closed the connection. Notes when something
+//! was sent to it. Does not decode messages.
 
 use std::io;
 use std::pin::Pin;
@@ -16,10 +17,12 @@ use super::clock::now;
 use super::frames::{Farewell, Frames};
 
 /// What was noticed in a server's bytes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct IoMonitor {
     noticed: Mutex<Noticed>,
     first: Notify,
+    /// When the server sent anything on any connection.
+    anywhere: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Debug, Default)]
@@ -30,9 +33,19 @@ struct Noticed {
     foreign: bool,
     data: Option<Instant>,
     farewell: Option<Farewell>,
+    /// When the transport last took something for the server.
+    wrote: Option<Instant>,
 }
 
 impl IoMonitor {
+    pub(super) fn new(anywhere: Arc<Mutex<Option<Instant>>>) -> Self {
+        Self {
+            noticed: Mutex::default(),
+            first: Notify::new(),
+            anywhere,
+        }
+    }
+
     /// Waits for the server's first bytes. Returns whether they may be HTTP/2.
     pub(super) async fn first(&self) -> bool {
         if self.noticed.lock().heard.is_none() {
@@ -52,6 +65,11 @@ impl IoMonitor {
         heard.map_or(Duration::ZERO, |heard| now.saturating_duration_since(heard))
     }
 
+    /// Whether something was sent to the server since then.
+    pub(super) fn wrote_since(&self, then: Instant) -> bool {
+        self.noticed.lock().wrote.is_some_and(|wrote| wrote >= then)
+    }
+
     /// Returns why the server closes the connection, if it sent a GOAWAY frame.
     pub(super) fn farewell(&self) -> Option<Farewell> {
         self.noticed.lock().farewell.clone()
@@ -67,8 +85,10 @@ impl IoMonitor {
         if new.farewell.is_some() {
             noticed.farewell = new.farewell;
         }
-        let first = noticed.heard.replace(now()).is_none();
+        let now = now();
+        let first = noticed.heard.replace(now).is_none();
         drop(noticed);
+        *self.anywhere.lock() = Some(now);
         if first {
             self.first.notify_one();
         }
@@ -94,6 +114,11 @@ impl<S> Monitored<S> {
             read: 0,
         }
     }
+
+    fn sent(&self, bytes: usize) -> usize {
+        self.io_monitor.noticed.lock().wrote = Some(now());
+        bytes
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Monitored<S> {
@@ -115,7 +140,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Monitored<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Monitored<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, from)
+        let written = ready!(Pin::new(&mut self.inner).poll_write(cx, from))?;
+        Poll::Ready(Ok(self.sent(written)))
     }
 
     fn poll_write_vectored(
@@ -123,7 +149,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Monitored<S> {
         cx: &mut Context<'_>,
         from: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, from)
+        let written = ready!(Pin::new(&mut self.inner).poll_write_vectored(cx, from))?;
+        Poll::Ready(Ok(self.sent(written)))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -15,7 +15,7 @@ mod error_line;
 mod failure;
 mod files;
 mod frames;
-mod hold_log;
+mod health_question;
 mod holding;
 mod inbox;
 mod inflating;

@@ -14,10 +14,12 @@ use tokio::sync::watch;
 
 use super::access::Access;
 use super::away::Away;
+use super::channel::Vigil;
 use super::clock::now;
 use super::connect;
 use super::contact::Contact;
 use super::doors::Doors;
+use super::failure::{Failure, Unheeded};
 use super::left_out::LeftOut;
 use super::refused::Refused;
 use super::status::Status;
@@ -49,8 +51,10 @@ pub struct Target {
     returns: watch::Sender<u64>,
     /// How long it pauses within answers.
     rhythm: Mutex<Arc<Rhythm>>,
-    /// How often the server has complained of too many pings.
-    complaints: Mutex<Complaints>,
+    /// Whether it has complained of too many pings.
+    forbids_pings: AtomicBool,
+    /// When it last sent anything, on any connection.
+    pub(super) heard: Arc<Mutex<Option<Instant>>>,
     /// E-24: whether it has ended a stream because it was told what clients reject.
     offended: AtomicBool,
 }
@@ -73,10 +77,8 @@ pub struct UpstreamSettings {
     pub upstream_message: usize,
     /// How often the kernel asks a silent peer whether it is there (`timers.keepalive`); zero: never.
     pub keepalive: Duration,
-    /// How often a silent server gets an HTTP/2 ping; zero: never.
+    /// How often a silent server is asked whether it is there: by an HTTP/2 ping, or by a call if it forbids those; zero: never.
     pub ping: Duration,
-    /// How often a silent server gets one that has complained of too many pings.
-    pub calm_ping: Duration,
     /// How long a stream stays open after clients want nothing more from it.
     pub idle: Duration,
     /// The longest pause between two attempts on a stream (`timers.reconnect_max`).
@@ -86,17 +88,6 @@ pub struct UpstreamSettings {
     /// The longest time that a removal waits (`timers.order_gate`).
     pub order_gate: Duration,
 }
-
-/// How often a server has complained of too many pings.
-#[derive(Debug, Default)]
-struct Complaints {
-    count: u32,
-    /// When it last did.
-    last: Option<Instant>,
-}
-
-/// The longest ping interval for a server that complains of too many pings.
-const PING_MOST: Duration = Duration::from_secs(3600);
 
 impl Target {
     /// Creates a control plane about which nothing is known yet.
@@ -129,7 +120,8 @@ impl Target {
             doors: Arc::default(),
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
-            complaints: Mutex::default(),
+            forbids_pings: AtomicBool::new(false),
+            heard: Arc::default(),
             offended: AtomicBool::new(false),
         })
     }
@@ -280,25 +272,35 @@ impl Target {
         self.left_out.note(&self.uri, type_url, why);
     }
 
-    /// It closed a connection that began at `opened` because of too many pings: the relay pings less often from now on. Others of its
-    /// connections that had the same pace end for the same reason, and change nothing.
-    pub(super) fn calm_down(&self, opened: Instant, now: Instant) {
-        let mut complaints = self.complaints.lock();
-        if complaints.last.is_none_or(|last| opened > last) {
-            complaints.count += 1;
-            complaints.last = Some(now);
+    /// It closed a connection because of too many pings: from now on it is asked in another way whether it is there.
+    pub(super) fn forbid_pings(&self, after: Duration) {
+        if !self.forbids_pings.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                server = self.uri,
+                ?after,
+                "the server forbids HTTP/2 pings; when it is silent it gets a call of grpc.health.v1.Health/Check instead, which it need not know"
+            );
         }
     }
 
-    /// Returns how often the server gets a ping while it is silent; zero: never.
-    pub(super) fn ping(&self, settings: &UpstreamSettings) -> Duration {
-        let Some(more) = self.complaints.lock().count.checked_sub(1) else {
-            return settings.ping;
-        };
-        if settings.ping.is_zero() {
-            return Duration::ZERO;
+    /// Returns how it is noticed that it hangs.
+    pub(super) fn vigil(&self, settings: &UpstreamSettings) -> Vigil {
+        match settings.ping {
+            Duration::ZERO => Vigil::None,
+            after if self.forbids_pings.load(Ordering::Relaxed) => Vigil::Questions(after),
+            ping => Vigil::Pings(ping),
         }
-        let ping = settings.calm_ping.saturating_mul(1 << more.min(16));
-        ping.min(settings.calm_ping.max(PING_MOST))
+    }
+
+    /// Returns why there is no connection. A server that was heard before and is silent speaks HTTP/2: it hangs.
+    pub(super) fn explained(&self, failure: Failure) -> Failure {
+        let heard = *self.heard.lock();
+        match (failure, heard) {
+            (Failure::Silent(silence), Some(since)) if now().saturating_duration_since(since) >= silence => {
+                let asked = Unheeded::Connection;
+                Failure::Hangs { since, asked }
+            }
+            (failure, _) => failure,
+        }
     }
 }

@@ -184,6 +184,14 @@ impl Talk for Way {
         self.legs().for_each(|leg| leg.come_through(relays));
     }
 
+    fn take_loops(&mut self) -> Vec<String> {
+        self.legs().filter_map(|leg| leg.looped().map(str::to_owned)).collect()
+    }
+
+    fn settle_loops(&mut self, changes: &mut Vec<Changes>) {
+        self.legs().for_each(|leg| leg.settle_loop(changes));
+    }
+
     fn board(&self) -> &Board {
         self.shared.board()
     }

@@ -24,7 +24,7 @@ use super::way::Way;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Demand, Guard, Leg as Which};
+use crate::protocol::{Demand, Holds, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 
@@ -72,6 +72,10 @@ pub trait Talk: Send {
     fn supersede(&mut self);
     /// K-25: the requests come through these relays as well.
     fn come_through(&mut self, relays: &[String]);
+    /// Returns the marks of relays for which the server has refused the requests as a loop.
+    fn take_loops(&mut self) -> Vec<String>;
+    /// The sessions that brought these marks have ended.
+    fn settle_loops(&mut self, _changes: &mut Vec<Changes>) {}
 
     /// Returns what the server said about a resource, if it is held.
     fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords>;
@@ -109,8 +113,8 @@ impl Writer<Way> {
             let dialer = Dialer::new(which, target.clone(), access.clone(), settings.clone());
             Way::new(Leg::new(dialer, node.clone(), answers.clone()))
         };
-        let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
-        Self::of(view, target.uri(), told, guard, way(Which::Main), way(Which::Aside))
+        let waiting = Holds::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
+        Self::of(view, target.uri(), told, waiting, way(Which::Main), way(Which::Aside))
     }
 
     /// E-24: the server is told what clients reject, who are asked in this way.
@@ -125,14 +129,14 @@ impl<L: Talk> Writer<L> {
     pub(super) fn of(
         view: Arc<View>,
         server: &str,
-        (traces, holds): (Arc<Traces>, Arc<HoldMetrics>),
-        guard: Guard,
+        (traces, metrics): (Arc<Traces>, Arc<HoldMetrics>),
+        waiting: Holds,
         main: L,
         aside: L,
     ) -> Self {
         Self {
             questions: view.mailbox().questions(),
-            holding: Holding::new(view.clone(), server, holds, guard),
+            holding: Holding::new(view.clone(), server, metrics, waiting),
             view,
             server: server.to_owned(),
             demand: Demand::default(),
@@ -168,7 +172,7 @@ impl<L: Talk> Writer<L> {
             self.next(&mut changes).await;
             // A server that sends without a pause must not block the other tasks of this thread.
             tokio::task::yield_now().await;
-            if self.holding.removes_now() {
+            if self.holding.poll_timeout().is_some_and(|due| due <= now()) {
                 // D-03: on a busy machine, a route may have arrived in time and not been read.
                 poll_fn(|cx| Poll::Ready(self.hear(cx, &mut changes))).await;
             }
@@ -178,21 +182,19 @@ impl<L: Talk> Writer<L> {
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let (quiet, bound) = self.main.removal_times();
-        self.holding.set(quiet, bound, self.view.guarded().settings());
+        self.holding.set_times(quiet, bound);
+        self.holding.set(self.view.guarded().settings());
         let mut ordered = Vec::new();
         for (order, doing) in self.view.mailbox().take_orders() {
             self.holding.handle_order(&order);
             ordered.push(doing);
         }
+        self.pass_marks(changes);
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
-        self.holding.hold(changes, &self.view.cut());
+        self.holding.hear(changes, &self.view.cut());
         if self.view.mailbox().take_superseded() {
             self.main.supersede();
             self.aside.supersede();
-        }
-        if let Some(relays) = self.view.mailbox().take_relays() {
-            self.main.come_through(&relays);
-            self.aside.come_through(&relays);
         }
         for _ in 0..WANTS_AT_ONCE {
             self.pass_wants(changes);
@@ -207,7 +209,7 @@ impl<L: Talk> Writer<L> {
             self.main.turn(&mut said);
             self.aside.turn(&mut said);
             let cut = self.view.cut();
-            self.holding.hold(&mut said, &cut);
+            self.holding.hear(&mut said, &cut);
             changes.append(&mut said);
             if self.free_names(changes) {
                 continue;
@@ -215,7 +217,7 @@ impl<L: Talk> Writer<L> {
             self.holding.cross(changes, &cut);
             if changes.is_empty() {
                 // What lets a removal go is published by now.
-                changes.append(&mut self.holding.release(&cut));
+                changes.append(&mut self.holding.look(&cut));
             }
             if changes.is_empty() {
                 let server_state = self.server_state();
@@ -239,6 +241,19 @@ impl<L: Talk> Writer<L> {
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
         }
+    }
+
+    /// K-25: what is refused as a loop has come through sessions that end now; the others go on.
+    fn pass_marks(&mut self, changes: &mut Vec<Changes>) {
+        let mut loops = self.main.take_loops();
+        loops.append(&mut self.aside.take_loops());
+        loops.iter().for_each(|mark| self.view.end_loop(mark, now()));
+        if let Some(relays) = self.view.mailbox().take_relays(now()) {
+            self.main.come_through(&relays);
+            self.aside.come_through(&relays);
+        }
+        self.main.settle_loops(changes);
+        self.aside.settle_loops(changes);
     }
 
     /// Passes on what is wanted, or some of it.
@@ -354,6 +369,7 @@ impl<L: Talk> Writer<L> {
     fn deadline(&self) -> Option<Instant> {
         let all = [
             self.view.demand().poll_timeout(),
+            self.view.mailbox().relays_due(),
             self.holding.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),

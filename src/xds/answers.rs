@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Difference, Item, Name, Objection, Permitted, Rights, State};
+use super::{Batch, Difference, Item, Name, Objection, Permitted, Rights, Said, Sensitive, State};
 use classes::Class;
 
 /// Shares values that are the same for all sessions at the same point.
@@ -34,8 +34,9 @@ pub trait Answers {
     /// Returns the shared copy of rights that many clients have.
     fn rights(&self, rights: Rights) -> Arc<Rights>;
 
-    /// Returns the shared copy of the words with which many clients reject something.
-    fn objection(&self, objection: Objection) -> Arc<Objection>;
+    /// S-12: returns what is kept of the words with which many clients reject a response: nothing that is sensitive in it. `rejected` is
+    /// its content, if it is known.
+    fn objection(&self, said: &Said<'_>, rejected: Option<&Arc<Batch>>) -> Arc<Objection>;
 
     /// How many bytes of resources a response should hold at most, where it can be split.
     fn chunk(&self) -> usize;
@@ -81,8 +82,8 @@ impl Answers for Unshared {
         Arc::new(rights)
     }
 
-    fn objection(&self, objection: Objection) -> Arc<Objection> {
-        Arc::new(objection)
+    fn objection(&self, said: &Said<'_>, _rejected: Option<&Arc<Batch>>) -> Arc<Objection> {
+        Arc::new(said.without(&Sensitive::default()))
     }
 
     fn chunk(&self) -> usize {

@@ -60,7 +60,7 @@ pub use guard::{
 pub use handover::takers;
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
-pub use objection::{Objection, named_in, words_of};
+pub use objection::{Objection, Said, Sensitive, named_in, words_of};
 pub use owners::{Owners, authority_label};
 pub use printable::{INVISIBLE, is_escaped, printable};
 pub use references::References;

@@ -80,13 +80,8 @@ fn the_answer_of_the_moment_is_kept_whatever_its_size() {
 fn rights(names: &str) -> Arc<Rights> {
     let rule = AccessRule {
         name: "rule".to_owned(),
-        allow: true,
-        identities: Vec::new(),
-        ids: Vec::new(),
-        clusters: Vec::new(),
-        types: Arc::default(),
         names: [Pattern::read(names).unwrap()].into(),
-        ways: Vec::new(),
+        ..AccessRule::default()
     };
     let caller = Caller {
         identity: &[],

@@ -123,13 +123,9 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
 fn rule(tenant: &str) -> AccessRule {
     AccessRule {
         name: tenant.to_owned(),
-        allow: true,
-        identities: Vec::new(),
-        ids: Vec::new(),
         clusters: vec![Pattern::read(tenant).expect("a pattern")],
-        types: Arc::default(),
         names: [Pattern::read(&format!("{tenant}-*")).expect("a pattern")].into(),
-        ways: Vec::new(),
+        ..AccessRule::default()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cache::{Routes, Scopes};
-use classes::{Class, Classes, Features, Node, Passes, Path, Pattern, Piece, Rule, Selector};
+use cache::{NoPlace, Routes, Scopes};
+use classes::{Class, Classes, Features, Marks, Node, Passes, Path, Pattern, Piece, Rule, Selector};
 use proto::envoy::config::core::v3 as core;
 
 use super::*;
@@ -139,24 +139,37 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
 /// K-25: the node of a view names all relays that its clients came through, whenever they came.
 #[test]
 fn a_view_knows_the_relays_before_it() {
-    let scopes = by_cluster(0);
+    let (scopes, mut now) = (by_cluster(0), start());
     let through = |relays: &[&str]| {
+        let relays: Vec<String> = relays.iter().map(|relay| (*relay).to_owned()).collect();
         let node = Node {
-            relays: relays.iter().map(|relay| (*relay).to_owned()).collect(),
+            marks: Marks::of(&relays).map(|marks| Arc::new(marks.from(Some("ip:127.0.0.1")))),
             ..Node::default()
         };
         divided(&clusters(), node)
     };
-    let first = scopes
-        .enter(&through(&["edge", "zone"]), None, 0, &Arc::default())
-        .unwrap();
-    let second = scopes.enter(&through(&[]), None, 0, &Arc::default()).unwrap();
-    assert_eq!(first.view().mailbox().take_relays().unwrap(), ["edge", "zone"]);
-    assert_eq!(second.view().mailbox().take_relays(), None);
-    let third = scopes
-        .enter(&through(&["other", "zone"]), None, 0, &Arc::default())
-        .unwrap();
-    assert_eq!(third.view().mailbox().take_relays().unwrap(), ["edge", "zone", "other"]);
+    let enter = |relays: &[&str]| scopes.enter(&through(relays), None, 0, &Arc::default());
+    let first = enter(&["edge", "zone"]).unwrap();
+    let second = enter(&[]).unwrap();
+    let view = second.view().clone();
+    let told = |now: &mut Instant| {
+        *now += Duration::from_secs(1);
+        view.mailbox().take_relays(*now)
+    };
+    assert_eq!(told(&mut now).unwrap(), ["edge", "zone"]);
+    assert_eq!(told(&mut now), None);
+    let third = enter(&["other", "zone"]).unwrap();
+    assert_eq!(told(&mut now).unwrap(), ["edge", "other", "zone"]);
+    drop(first);
+    assert_eq!(told(&mut now).unwrap(), ["other", "zone"]);
+    // The server refuses what has come through one of them: its sessions end, and it is refused, with that mark alone.
+    view.end_loop("other", now);
+    assert!(matches!(enter(&["other"]), Err(NoPlace::Loop(mark)) if &*mark == "other"));
+    assert!(enter(&["edge"]).is_ok());
+    assert_eq!(told(&mut now), None, "there is nobody left");
+    scopes.sweep(now + Duration::from_secs(600));
+    assert!(enter(&["other"]).is_ok());
+    drop(third);
 }
 
 /// G-15, G-17: for a server of several authorities it is known how many sessions read it for each authority.

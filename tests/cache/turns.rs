@@ -8,7 +8,7 @@ use cache::Library;
 use classes::Class;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use protocol::{ClientRequest, Response, SLICE, Server};
-use xds::{Answers, Batch, Dialect, Difference, Dirty, Objection, Permitted, Rights, Sight, State};
+use xds::{Answers, Batch, Dialect, Difference, Dirty, Objection, Permitted, Rights, Said, Sight, State};
 
 use super::*;
 
@@ -436,8 +436,8 @@ impl Answers for Counting<'_> {
         self.0.rights(rights)
     }
 
-    fn objection(&self, objection: Objection) -> Arc<Objection> {
-        self.0.objection(objection)
+    fn objection(&self, said: &Said<'_>, rejected: Option<&Arc<Batch>>) -> Arc<Objection> {
+        self.0.objection(said, rejected)
     }
 
     fn chunk(&self) -> usize {

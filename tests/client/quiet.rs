@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use protocol::{Guard, read_delta};
+use protocol::{Holds, read_delta};
 use xds::{Changes, Dialect, GuardSettings, Name, Phase, Reason, TypeUrl, Update, Version};
 
 use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
@@ -14,7 +14,7 @@ const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3
 /// A machine whose view is behind the waiting removals.
 struct View {
     upstream: Upstream,
-    guard: Guard,
+    guard: Holds,
 }
 
 impl View {
@@ -22,7 +22,7 @@ impl View {
         let upstream = Upstream::new(dialect);
         Self {
             upstream,
-            guard: Guard::new(ms(100), ms(2000), GuardSettings::default()),
+            guard: Holds::new(ms(100), ms(2000), GuardSettings::default()),
         }
     }
 
@@ -64,9 +64,11 @@ impl View {
     }
 
     fn publish(&mut self, mut changes: Vec<Changes>) {
-        self.guard.hold(&mut changes, &self.upstream.cut, self.upstream.now);
+        self.guard.hear(&mut changes, &self.upstream.cut, self.upstream.now);
         self.apply(&changes);
-        let released = self.guard.release(&self.upstream.cut, |_, _| true, self.upstream.now);
+        let released = self
+            .guard
+            .look(&self.upstream.cut, None, |_, _| true, self.upstream.now);
         self.apply(&released);
     }
 

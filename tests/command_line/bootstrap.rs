@@ -121,6 +121,10 @@ fn the_bootstrap_for_envoy_is_yaml() {
     let address = |at: usize| &endpoints[at]["lb_endpoints"][0]["endpoint"]["address"];
     assert_eq!(address(0)["socket_address"]["port_value"], 15010);
     assert_eq!(address(1)["pipe"]["path"], "/run/x.sock");
+    assert!(cluster["health_checks"][0]["tcp_health_check"].is_object(), "{cluster}");
+    let service = |text: &serde_json::Value| text["grpc_services"][0]["envoy_grpc"].clone();
+    let ads = service(&plain["dynamic_resources"]["ads_config"]);
+    assert_eq!(ads["retry_policy"]["retry_back_off"]["max_interval"], "16s");
 
     let config = file(
         "two-authorities.yaml",
@@ -132,7 +136,12 @@ fn the_bootstrap_for_envoy_is_yaml() {
     assert_eq!(source["authorities"], serde_json::json!([{"name": "a"}, {"name": "b"}]));
     assert_eq!(source["api_config_source"]["api_type"], "AGGREGATED_DELTA_GRPC");
     let cluster = &federated["static_resources"]["clusters"][0];
-    assert_eq!(cluster["type"], "STRICT_DNS");
+    assert_eq!(
+        (&cluster["type"], &cluster["dns_lookup_family"]),
+        (&"STRICT_DNS".into(), &"ALL".into())
+    );
+    assert!(cluster.get("health_checks").is_none(), "there is nothing to turn to");
+    assert_eq!(service(&source["api_config_source"]), ads);
     assert_eq!(cluster["transport_socket"]["typed_config"]["sni"], "relay");
 }
 

@@ -13,6 +13,7 @@ mod admin_tls;
 mod agent;
 mod bootstrap;
 mod certificates;
+mod doors;
 mod first_contact;
 mod get;
 mod health;

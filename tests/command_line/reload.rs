@@ -144,7 +144,7 @@ fn issuers_of_tokens() {
     let stage = Stage::start("jwt", "");
     let keys = file("reload-jwks.json", "{\"keys\": []}");
     let with = |lines: &str| {
-        let admin = "admin: {address: '127.0.0.1:0', rules: [{allow: read}]}";
+        let admin = "admin: {address: '127.0.0.1:0', rules: [{identities: 'jwt:i#*', allow: read}, {allow: read}]}";
         let base = BASE.replace("admin: {address: '127.0.0.1:0'}", admin);
         stage.replace(&format!("{base}{LISTENERS}{lines}"));
         stage.relay.line("configuration read again")

@@ -240,7 +240,16 @@ fn what_is_said_of_issuers() {
     for (entry, said) in [
         ("audiences: [a], jwks_file: k", "7: jwt[0]: missing field `issuer`"),
         ("issuer: i, jwks_file: k", "7: jwt[0]: missing field `audiences`"),
-        ("issuer: i, audiences: [a]", "7: jwt[0]: missing field `jwks_file`"),
+        ("issuer: i, audiences: [a]", "7: jwt[0]: its keys are missing; write `jwks_uri` or `jwks_file`"),
+        ("issuer: i, audiences: [a], jwks_file: k, token_file: t", "61: jwt[0].token_file: it has no use without `jwks_uri`; remove it"),
+        ("issuer: i, audiences: [a], jwks_file: k, jwks_uri: 'https://i/k'", "46: jwt[0].jwks_file: the keys are at `jwks_uri` or in a \
+            file, not in both; remove one"),
+        ("issuer: i, audiences: [a], jwks_uri: 'http://i/k'", "45: jwt[0].jwks_uri: `http://i/k` is not an address of HTTPS; write such as \
+            https://kubernetes.default.svc/openid/v1/jwks"),
+        ("issuer: i, audiences: [a], jwks_uri: 'https://i/k#x'", "45: jwt[0].jwks_uri: `https://i/k#x` is not an address of HTTPS; write \
+            such as https://kubernetes.default.svc/openid/v1/jwks"),
+        ("issuer: i, audiences: [a], jwks_uri: 'https://i/k', ca_certificate_file: ''", "81: jwt[0].ca_certificate_file: the path is \
+            empty; write a PEM file"),
         ("issuer: '', audiences: [a], jwks_file: k", "16: jwt[0].issuer: it is empty; write what the tokens have in `iss`"),
         ("issuer: 'a#b', audiences: [a], jwks_file: k", "16: jwt[0].issuer: it has a `#` or a line break, so that no \
             identity can name it"),

@@ -13,6 +13,7 @@ mod class_servers;
 mod classes;
 mod complaints;
 mod credentials;
+mod doors;
 mod folder;
 mod holds;
 mod reference;

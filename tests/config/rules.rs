@@ -28,6 +28,55 @@ fn may(config: &Config, identity: &[&str], node: &str, what: Option<(&str, &str)
     (answer.allowed, answer.to_string())
 }
 
+/// S-01: a rule may be about the metadata of a node, with fields of the identity.
+#[test]
+fn rules_about_metadata() {
+    let config = good(&format!(
+        "{SERVER}rules: [{{name: own, identities: 'dns:*.{{ns}}', nodes: {{metadata: {{NS: '{{ns}}-*', LABELS.\"a/b\": [x, y]}}}}}}]\n"
+    ));
+    let may = |members: &[(&str, &str)]| {
+        let node = Node {
+            metadata: members
+                .iter()
+                .map(|(path, value)| ((*path).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..Node::default()
+        };
+        let caller = Caller {
+            identity: &["dns:web.a"],
+            node: &node,
+            way: Way::Delta,
+        };
+        let question = Question {
+            caller,
+            type_url: None,
+            name: None,
+        };
+        let answer = config.access.explain(&question);
+        assert_eq!(answer.allowed, config.access.rights(&caller).is_ok());
+        (answer.allowed, answer.to_string())
+    };
+    assert!(may(&[("NS", "a-1"), ("LABELS.a/b", "y")]).0);
+    for (members, why) in [
+        (
+            &[("NS", "b-1"), ("LABELS.a/b", "y")][..],
+            "the node's metadata.NS `b-1` does not match `a-*`",
+        ),
+        (
+            &[("NS", "a-1"), ("LABELS.a/b", "z")],
+            "the node's metadata.LABELS.a/b `z` does not match `x`, `y`",
+        ),
+        (
+            &[("NS", "a-1")],
+            "the node's metadata.LABELS.a/b `` does not match `x`, `y`",
+        ),
+        (&[], "metadata.LABELS.a/b `` does not match"),
+    ] {
+        let (allowed, said) = may(members);
+        assert!(!allowed && said.contains(why), "{members:?}: {said}");
+    }
+}
+
 const TENANTS: &str = "
 rules:
 - name: mine
@@ -187,6 +236,12 @@ fn what_is_said_of_bad_rules() {
             field of every pattern in `identities`; add it there"),
         ("rules: [{name: a, identities: 'dns:{name}', names: '{nam}'}]\n", "1:52: rules[0].names: `{nam}` is no field of the identity; \
             did you mean `{name}`?"),
+        ("rules: [{name: a, nodes: {metadata: {NS: '{ns}'}}}]\n", "1:42: rules[0].nodes.metadata.NS: `{ns}` is not a field of every \
+            pattern in `identities`; add it there"),
+        ("rules: [{name: a, nodes: {metadata: {NS: []}}}]\n", "1:42: rules[0].nodes.metadata.NS: the list is empty; leave it out for no \
+            condition"),
+        ("rules: [{name: a, nodes: {metadata: {'a..b': x}}}]\n", "1:46: rules[0].nodes.metadata: `a..b` has an empty key; write \"\" if \
+            the key is empty"),
         ("rules: [{name: a, types: cdss}]\n", "1:26: rules[0].types: `cdss` is not a type; did you mean `cds`?"),
         ("rules: [{name: a, types: 'a b.c'}]\n", "1:26: rules[0].types: `a b.c` is not a type; write type.googleapis.com/ and the \
             message's full name"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use distributary::cache::{Seat, View, ViewSettings};
 use distributary::classes::Class;
-use distributary::protocol::Guard;
+use distributary::protocol::Holds;
 use distributary::telemetry::Metrics;
 use distributary::upstream::{FileWriter, Files};
 use distributary::xds::{GuardSettings, ServerState, Target, Want};
@@ -48,7 +48,7 @@ impl Source {
         seat.want(&want).unwrap();
         let tasks = vec![
             spawn(files.clone().run(MIB, dictionary())),
-            spawn(FileWriter::new(view.clone(), &files, Guard::new(quiet, PATIENCE, GuardSettings::OFF)).run()),
+            spawn(FileWriter::new(view.clone(), &files, Holds::new(quiet, PATIENCE, GuardSettings::OFF)).run()),
         ];
         Self {
             files,

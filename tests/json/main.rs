@@ -9,6 +9,7 @@ mod forms;
 mod golden;
 mod oracle;
 mod rest;
+mod sensitive;
 mod text;
 mod yaml;
 

@@ -193,9 +193,8 @@ impl World {
         self.relay.amend();
         let (now, mut woken) = (self.course.clock.instant(), Vec::new());
         for stream in self.network.streams_mut() {
-            let identity = self.relay.identity(stream.client);
             let access = self.relay.settings.access.clone();
-            let ended = stream.server.handle_access(access, &identity, &self.relay.answers, now);
+            let ended = stream.server.handle_access(access, &self.relay.answers, now);
             ended.map_err(|end| Broken::new(Rule::S07, end.to_string()))?;
             woken.push(stream.id);
             self.course.tally.hit(Rule::S07);

@@ -1,10 +1,11 @@
 //! The time of a world, and the relay's own time, which stands still while the relay's process does (K-27).
 //!
-//! Owns both times. Does not know what happens at which time.
+//! Owns both times, and judges the relay's: nothing that is due by it is later by the world's time than its length plus what the relay stood
+//! still and a second. Does not know what happens at which time.
 
 use std::time::{Duration, Instant};
 
-use distributary::clock::Awake;
+use distributary::clock::{OwnClock, TICK};
 
 use super::tally::{Broken, Rule};
 
@@ -12,7 +13,7 @@ use super::tally::{Broken, Rule};
 pub(crate) struct Clock {
     base: Instant,
     now: Duration,
-    awake: Awake,
+    clock: OwnClock,
     /// The relay's time.
     own: Instant,
     /// Until when the relay does not run.
@@ -21,24 +22,29 @@ pub(crate) struct Clock {
     ticked: Duration,
     /// The relay's time when it last stopped, and when it went on.
     stood: Option<(Instant, Duration)>,
+    /// From when to when the relay's time may stand still.
+    lost: (Duration, Duration),
     broken: Option<Broken>,
 }
 
-/// How often a running relay looks at the clock.
-const TICK: Duration = Duration::from_millis(250);
-/// For this long its responses may lack what it has not read yet.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long it may read what has arrived meanwhile, at the most.
+const READING: Duration = Duration::from_secs(1);
+/// For at least this long its responses may lack what it has not read yet.
+const FRESH: Duration = READING.saturating_sub(TICK);
 
 impl Clock {
-    pub(crate) const fn new(base: Instant) -> Self {
+    pub(crate) fn new(base: Instant) -> Self {
+        let clock = OwnClock::new(base);
+        clock.begin(base);
         Self {
             base,
             now: Duration::ZERO,
-            awake: Awake::new(base),
+            clock,
             own: base,
             until: None,
             ticked: Duration::ZERO,
             stood: None,
+            lost: (Duration::ZERO, Duration::ZERO),
             broken: None,
         }
     }
@@ -54,12 +60,13 @@ impl Clock {
 
     /// Converts an instant of the relay to the world's time, rounded up as timers do.
     pub(crate) fn time(&self, instant: Instant) -> Duration {
-        self.awake.real(instant).saturating_duration_since(self.base)
+        self.clock.due(instant).saturating_duration_since(self.base)
     }
 
     /// The relay stops for this time.
     pub(crate) fn freeze(&mut self, pause: Duration) {
         self.until = Some(self.now + pause);
+        self.lost = (self.now, self.now + pause + READING);
     }
 
     pub(crate) const fn is_frozen(&self) -> bool {
@@ -73,6 +80,9 @@ impl Clock {
 
     /// The world's time goes on to this time, and the relay's if it runs.
     pub(crate) fn advance(&mut self, time: Duration) {
+        let before = self.now;
+        // Events that time was skipped over happen late.
+        let time = time.max(before);
         self.now = time;
         match self.until {
             Some(until) if time < until => return,
@@ -80,16 +90,30 @@ impl Clock {
                 self.until = None;
                 self.stood = Some((self.own, until));
                 self.ticked = until;
+                let _ = self.clock.at(self.base + until);
             }
-            None => {
-                while self.ticked + TICK < time {
-                    self.ticked += TICK;
-                    let _ = self.awake.at(self.base + self.ticked);
-                }
-            }
+            None => {}
+        }
+        while self.ticked + TICK < time {
+            self.ticked += TICK;
+            let _ = self.clock.at(self.base + self.ticked);
         }
         self.ticked = self.ticked.max(time);
-        self.own = self.awake.at(self.base + time);
+        let own = self.clock.at(self.base + time);
+        self.check(before, own);
+        self.own = own;
+    }
+
+    /// The relay's time goes on as the world's does, but for what it may lose. Then each of its waits ends as early as it must.
+    fn check(&mut self, before: Duration, own: Instant) {
+        let (from, to) = self.lost;
+        let lost = self.now.min(to).saturating_sub(before.max(from));
+        let passed = own.checked_duration_since(self.own);
+        if passed.is_none_or(|passed| passed + lost < self.now - before) {
+            let went = self.now - before;
+            let what = format!("of {went:?}, {passed:?} passed for the relay, which lost {lost:?}");
+            self.broken.get_or_insert(Broken::new(Rule::K27, what));
+        }
     }
 
     /// Time passes in which nothing happens.

@@ -1,15 +1,15 @@
 //! What the writer of a view holds back for what its clients read of other servers (D-11, D-12), and what it does not hold any more.
 //!
-//! Owns the order of the guard and the crossings, as their shell has it. Does not know what a control plane says.
+//! Owns the order of a turn, as the shell has it. Does not know what a control plane says.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use cache::{Scopes, beside};
-use xds::{Beside, Changes, Hold, HoldReason, Name, TypeUrl};
+use xds::{Beside, Changes, GuardSettings, HoldReason, Name, TypeUrl};
 
 use super::tally::{Rule, Tally};
-use super::writer::{ORDER_GATE, Writer};
+use super::writer::Writer;
 
 impl Writer {
     /// What clients read of other servers is found among these views.
@@ -29,57 +29,45 @@ impl Writer {
 
     /// What waits and is not said again by a source that says all it has each time has been taken back.
     pub(crate) fn hold_again(&mut self, changes: &mut Vec<Changes>, now: Instant) {
-        self.crossings.hear_again(changes);
-        self.guard.hold_again(changes, &self.view.cut(), now);
+        self.guard.handle_settings(GuardSettings {
+            unready: self.view.guarded().settings().unready,
+            ..GuardSettings::OFF
+        });
+        self.guard.hear_again(changes, &self.view.cut(), now);
     }
 
     /// Takes out of what is to be published next what must wait for other servers.
     pub(crate) fn cross(&mut self, changes: &mut [Changes], now: Instant) {
-        self.crossings.set(ORDER_GATE, self.view.guarded().settings().unready);
         let beside = self.beside(false);
-        self.crossings.hold(changes, &self.view.cut(), beside.as_ref(), now);
+        self.guard.cross(changes, &self.view.cut(), beside.as_ref(), now);
     }
 
     /// Takes what waits for nothing any more.
     pub(crate) fn release(&mut self, now: Instant) -> Vec<Changes> {
-        let waits = !(self.guard.is_empty() && self.crossings.is_empty());
-        let beside = if waits { self.beside(true) } else { None };
+        let beside = if self.guard.is_empty() { None } else { self.beside(true) };
         let wanted = |type_url: &TypeUrl, name: &Name| match &beside {
             Some(beside) => beside.wants(type_url, name),
             None => self.view.demand().wants(type_url, name),
         };
-        let cut = self.view.cut();
-        self.guard.look_beside(beside.as_ref(), now);
-        let mut changes = self.guard.release(&cut, wanted, now);
-        self.crossings.release(&mut changes, &cut, beside.as_ref(), now);
-        changes
+        self.guard.look(&self.view.cut(), beside.as_ref(), wanted, now)
     }
 
     /// When `release` is due.
     pub(crate) fn held_until(&self) -> Option<Instant> {
-        let crossings = self.crossings.poll_timeout();
-        self.guard.poll_timeout().into_iter().chain(crossings).min()
+        self.guard.poll_timeout()
     }
 
     /// Publishes what is held now.
     pub(crate) fn note_holds(&mut self, tally: &mut Tally) {
-        let (removals, changes) = (self.guard.take_holds(), self.crossings.take_holds());
-        if removals.is_none() && changes.is_none() {
+        let Some((holds, events)) = self.guard.take_told() else {
             return;
-        }
-        let known = self.view.head().holds();
-        let unready = |hold: &&Hold| hold.reason == HoldReason::Unready;
-        let (waiting, others) = known.iter().partition::<Vec<_>, _>(unready);
-        let own = |holds: Vec<&Hold>| (holds.into_iter().cloned().collect(), Vec::new());
-        let (mut holds, events) = removals.unwrap_or_else(|| own(others));
-        let (waiting, happened) = changes.unwrap_or_else(|| own(waiting));
-        holds.extend(waiting);
+        };
         self.view.publish_holds(holds);
-        if !events.is_empty() {
-            tally.hit(Rule::Hold);
-        }
-        if !happened.is_empty() {
-            tally.hit(Rule::D12);
+        for event in events {
+            tally.hit(match event.reason {
+                HoldReason::Unready => Rule::D12,
+                HoldReason::Mass | HoldReason::Referenced => Rule::Hold,
+            });
         }
     }
 }

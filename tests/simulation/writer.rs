@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::{Scopes, View};
-use protocol::{Crossings, Demand, Guard, Leg};
+use protocol::{Demand, Holds, Leg};
 use xds::{
     Changes, Cut, GuardSettings, Hold, HoldTimes, MassHold, Name, Reason, ReferenceHold, ServerState, Target, TypeUrl,
     Update, Want, Within,
@@ -29,10 +29,8 @@ pub(crate) struct Writer {
     /// What the view has asked for.
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     pub(crate) demand: Demand,
-    /// D-03, D-09, D-10: removals that wait.
-    pub(crate) guard: Guard,
-    /// D-12: changes that wait.
-    pub(super) crossings: Crossings,
+    /// D-03, D-09, D-10, D-12: removals and changes that wait.
+    pub(crate) guard: Holds,
     /// Where to look for what clients read of other servers, in worlds in which that is judged.
     pub(super) scopes: Option<Arc<Scopes>>,
     /// The same, and since when.
@@ -78,7 +76,7 @@ impl Writer {
     pub(crate) fn new(view: Arc<View>, files: bool, saved: Option<&Cut>) -> Self {
         let settings = if files { GuardSettings::OFF } else { GUARD };
         let earlier = saved.map(|cut| cut.holds().to_vec()).unwrap_or_default();
-        let guard = Guard::new(REMOVAL_QUIET, ORDER_GATE, settings);
+        let guard = Holds::new(REMOVAL_QUIET, ORDER_GATE, settings);
         if let Some(cut) = saved {
             view.set_restored(cut.clone());
         }
@@ -89,7 +87,6 @@ impl Writer {
             wanted: BTreeSet::new(),
             demand: Demand::default(),
             guard,
-            crossings: Crossings::default(),
             scopes: None,
             waiting: BTreeMap::new(),
             remembered: names(&earlier).collect(),
@@ -120,7 +117,6 @@ impl Writer {
         } else {
             self.wanted.remove(&target);
             self.guard.handle_unwanted(&want.type_url, &want.target);
-            self.crossings.handle_unwanted(&want.type_url, &want.target);
         }
     }
 
@@ -185,10 +181,9 @@ impl Writer {
         self.guard.handle_settings(self.view.guarded().settings());
         for (order, _heard) in self.view.mailbox().take_orders() {
             self.guard.handle_order(&order, now);
-            self.crossings.handle_order(&order, now);
             self.words.order(order, now);
         }
-        if Guard::asks_for_inheritance(changes)
+        if Holds::asks_for_inheritance(changes)
             && let Some((served, all)) = self.view.served_elsewhere()
         {
             self.guard.inherit(served, all);
@@ -201,9 +196,8 @@ impl Writer {
                 .remove(&(kind, wildcard, update.name().as_str().to_owned()));
         }
         self.words.hear(changes, now);
-        self.crossings.hear(changes);
         let said = removals(changes);
-        self.guard.hold(changes, &cut, now);
+        self.guard.hear(changes, &cut, now);
         let passed = removals(changes);
         let kept = said.into_iter().filter(|removal| !passed.contains(removal));
         for removal in kept {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use distributary::classes::{ClientKind, UserAgent};
 use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
-use distributary::snapshot::{Choice, Folder, Identity, SnapshotError, decode, encoded, read, write};
+use distributary::snapshot::{Choice, Decoder, Folder, Identity, SnapshotError, give, read, write};
 use distributary::xds::{
     Changes, Condemned, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Objection, Phase, Reason, Resource,
     ResourceParts, State, TypeUrl, Types, Update, Version,
@@ -82,8 +82,16 @@ fn what_another_relay_is_given() {
     let cut = with(&Cut::default(), CDS, Some(true), resources);
     let cut = with(&cut, SDS, None, vec![put(SDS, "key", &[], &[], b"key", false)]);
     let names = |secrets: bool, may: &dyn Fn(&TypeUrl, &Resource) -> bool, takes: bool| {
-        let bytes = encoded(&of(), &cut, Choice { secrets, may });
-        let found = decode(&bytes, &Types::default(), now(), takes).unwrap();
+        let mut bytes = Vec::new();
+        give(&mut bytes, &of(), &cut, Choice { secrets, may }).unwrap();
+        let (length, bytes) = bytes.split_first_chunk().unwrap();
+        assert_eq!(u64::from_le_bytes(*length), bytes.len() as u64);
+        let mut decoder = Decoder::new(&Types::default(), now(), takes);
+        // However it comes.
+        for part in bytes.chunks(7) {
+            decoder.feed(part).unwrap();
+        }
+        let found = decoder.finish().unwrap();
         assert_eq!(found.of, of());
         let slots = found.cut.slots().map(|(_, slot)| slot);
         let states = slots.flat_map(|slot| slot.wildcard.iter().chain([&slot.named]));
@@ -413,7 +421,7 @@ fn a_refusal_says_what_is_wrong() {
         "byte 8: its format is 1, but this relay reads only format 2"
     );
     assert!(
-        words(b"xdssnap\n\x02\0\0\0 and so on, and on").contains("the checksum is wrong"),
+        words(b"xdssnap\n\x02\0\0\0 and so on, and on").contains("it is incomplete or was changed"),
         "torn"
     );
     let error = read(&dir, &Types::default(), now()).unwrap_err().to_string();

@@ -32,15 +32,31 @@ const KNOWS: [(&str, &[&str]); 29] = [
     ("identity", &[]),
     ("clock", &[]),
     ("telemetry", &["classes", "xds"]),
-    ("config", &["classes", "xds", "proto", "protocol", "cache", "json"]),
+    (
+        "config",
+        &["classes", "xds", "proto", "protocol", "cache", "json", "identity"],
+    ),
     ("watch", &["clock"]),
     ("supervisor", &["config"]),
     ("tls", &["config", "clock", "proto", "small_file", "telemetry", "watch"]),
-    ("token", &["config", "telemetry", "clock", "small_file", "watch"]),
+    (
+        "token",
+        &[
+            "config",
+            "telemetry",
+            "clock",
+            "small_file",
+            "watch",
+            "identity",
+            "tls",
+            "upstream",
+        ],
+    ),
     ("wire", &["xds", "proto", "config"]),
     (
         "upstream",
         &[
+            "classes",
             "xds",
             "proto",
             "json",

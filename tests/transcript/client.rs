@@ -389,7 +389,7 @@ impl Client {
     /// These are the rules from now on.
     pub(crate) fn govern(&mut self, access: &Arc<Access>, now: Instant) {
         let Some(server) = &mut self.server else { return };
-        let governed = server.handle_access(access.clone(), &self.identity, &self.answers, now);
+        let governed = server.handle_access(access.clone(), &self.answers, now);
         self.ended = self.ended.take().or(governed.err());
         self.awake = true;
     }

@@ -1,7 +1,9 @@
 //! The requests and responses on the wire, in both dialects and on both streams.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use distributary::classes::Marks;
 use distributary::config::Transport;
 use distributary::protocol::{Why, read_node};
 use distributary::upstream::Phase;
@@ -66,14 +68,15 @@ async fn a_relay_that_comes_later() {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     let mut call = plane.call().await;
-    assert_eq!(*read_node(&call.delta().await.node.unwrap()).relays, ["relay-1"]);
-    relay.view.mailbox().come_through(&["edge".to_owned()]);
+    assert_eq!(read_node(&call.delta().await.node.unwrap()).relays(), ["relay-1"]);
+    let marks = Marks::of(&["edge".to_owned()]).map(|marks| marks.from(Some("ip:127.0.0.1")));
+    relay.view.mailbox().come_through(7, marks.map(Arc::new).as_ref());
     let again = call.delta().await;
     assert_eq!(
         (again.type_url.as_str(), again.resource_names_subscribe.len()),
         (EDS, 0)
     );
-    assert_eq!(*read_node(&again.node.unwrap()).relays, ["edge", "relay-1"]);
+    assert_eq!(read_node(&again.node.unwrap()).relays(), ["edge", "relay-1"]);
     call.send(&delta(EDS, "n1", &["a=1"], &[]));
     relay.knows(EDS, "a=1").await;
     assert_eq!(call.delta().await.node, None);

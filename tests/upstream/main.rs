@@ -151,7 +151,6 @@ impl Relay {
             upstream_message: plan.upstream_message,
             keepalive: plan.keepalive,
             ping: plan.keepalive,
-            calm_ping: plan.keepalive * 2,
             idle: plan.idle,
             reconnect_max: plan.reconnect_max,
             removal_quiet: Duration::from_millis(100),

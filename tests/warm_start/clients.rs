@@ -94,14 +94,22 @@ impl<R: Answer> Stream<R> {
 
     /// The next response, which is neither acknowledged nor rejected.
     pub(crate) async fn message(&mut self) -> R {
+        self.message_or_end().await.expect("the stream goes on")
+    }
+
+    /// The same, or how the stream ends.
+    pub(crate) async fn message_or_end(&mut self) -> Result<R, (tonic::Code, String)> {
         loop {
             if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
                 && self.read.len() >= 5 + length
             {
                 self.read.advance(5);
-                return R::decode(self.read.split_to(length)).unwrap();
+                return Ok(R::decode(self.read.split_to(length)).unwrap());
             }
-            let bytes = self.responses.data().await.expect("the stream goes on").unwrap();
+            let Some(bytes) = self.responses.data().await else {
+                return Err(self.end().await);
+            };
+            let bytes = bytes.unwrap();
             self.responses.flow_control().release_capacity(bytes.len()).unwrap();
             self.read.extend_from_slice(&bytes);
         }

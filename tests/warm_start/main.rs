@@ -18,6 +18,7 @@ mod credentials;
 mod departing;
 mod disks;
 mod explained;
+mod fitting;
 #[path = "../config/folder.rs"]
 mod folder;
 mod frozen;
@@ -27,6 +28,7 @@ mod identity;
 mod lint;
 mod logged;
 mod lost;
+mod marks;
 mod messages;
 mod neighbours;
 #[path = "../upstream/plane.rs"]
@@ -43,6 +45,7 @@ mod story;
 mod taken;
 mod tiers;
 mod traced;
+mod words;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

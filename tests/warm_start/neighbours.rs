@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::snapshot::{Choice, Identity, encoded};
+use distributary::snapshot::{Choice, Identity, give};
 
 use crate::plane::{Call, Plane};
 use crate::stage::{Client, Delta, Relay, clusters, eventually};
@@ -34,7 +34,7 @@ fn some() -> Vec<(String, String)> {
 }
 
 /// Sends ten clusters on the next call.
-async fn sends(plane: &mut Plane) -> Call {
+pub(crate) async fn sends(plane: &mut Plane) -> Call {
     let mut call = plane.call().await;
     call.delta().await;
     let all = some();
@@ -46,7 +46,7 @@ async fn sends(plane: &mut Plane) -> Call {
     call
 }
 
-async fn client(relay: &Relay) -> Delta {
+pub(crate) async fn client(relay: &Relay) -> Delta {
     Client::connect(relay.address).await.open(&fresh()).await
 }
 
@@ -107,7 +107,7 @@ async fn a_rolling_update_without_the_control_plane() {
 /// What something that is no good neighbour answers.
 type Answers = Arc<dyn Fn(&mut TcpStream) -> std::io::Result<()> + Send + Sync>;
 
-fn neighbour(answers: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn neighbour(answers: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answers: Answers = Arc::new(answers);
@@ -125,15 +125,18 @@ fn neighbour(answers: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + Sy
 }
 
 /// An answer with this body, and then the end.
-fn body(bytes: Vec<u8>) -> SocketAddr {
+pub(crate) fn body(bytes: Vec<u8>) -> SocketAddr {
     neighbour(move |stream| {
         write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len())?;
         stream.write_all(&bytes)
     })
 }
 
-fn framed(snapshot: &[u8]) -> Vec<u8> {
-    [&(snapshot.len() as u64).to_le_bytes(), snapshot].concat()
+/// What this relay gives that knows this, behind its length.
+pub(crate) fn given(of: &Identity, cut: &xds::Cut) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    give(&mut bytes, of, cut, Choice::all(false)).unwrap();
+    bytes
 }
 
 /// A neighbour that lies, is older or newer, sends without end, too slowly or nothing, or starts itself: each is told, and the snapshot
@@ -152,14 +155,15 @@ async fn one_good_neighbour_is_enough() {
         server: format!("http://{above}"),
         class: "-".to_owned(),
     };
-    let whole = encoded(&of, &xds::Cut::default(), Choice::all(false));
+    let whole = given(&of, &xds::Cut::default());
     let changed = |at: usize, to: u8| {
         let mut bytes = whole.clone();
         bytes[at] = to;
-        body(framed(&bytes))
+        body(bytes)
     };
     let says = |head: &'static str| neighbour(move |stream| stream.write_all(head.as_bytes()));
     let forever = Duration::from_secs(60);
+    let head = whole[8..20].to_vec();
     let neighbours = [
         (
             says("nonsense\r\n\r\n"),
@@ -174,10 +178,13 @@ async fn one_good_neighbour_is_enough() {
             "has no snapshot to give",
         ),
         (changed(whole.len() - 1, 0), "the checksum is wrong"),
-        (changed(8, 1), "its format is 1, but this relay reads only format 2"),
-        (changed(8, 3), "its format is 3, but this relay reads only format 2"),
-        (body(framed(&whole)[..20].to_vec()), "its answer ends within a snapshot"),
-        (body(u64::MAX.to_le_bytes().to_vec()), "it sends more than 512 MiB"),
+        (changed(16, 1), "its format is 1, but this relay reads only format 2"),
+        (changed(16, 3), "its format is 3, but this relay reads only format 2"),
+        (body(whole[..20].to_vec()), "its answer ends within a snapshot"),
+        (
+            body(u64::MAX.to_le_bytes().to_vec()),
+            "it announces a snapshot of 17592186044415 MiB, and there is memory for ",
+        ),
         (nobody(), "a neighbour gives no snapshots"),
         (
             neighbour(move |_| {
@@ -187,9 +194,10 @@ async fn one_good_neighbour_is_enough() {
             "it did not begin to answer within 2s",
         ),
         (
-            neighbour(|stream| {
+            neighbour(move |stream| {
                 write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")?;
                 stream.write_all(&90_000_u64.to_le_bytes())?;
+                stream.write_all(&head)?;
                 loop {
                     stream.write_all(&[1])?;
                     std::thread::sleep(Duration::from_millis(200));

@@ -231,6 +231,11 @@ impl Relay {
     /// Ends it in an orderly way.
     pub(crate) fn terminate(&mut self) {
         self.signal("-TERM");
+        self.ends();
+    }
+
+    /// Waits until it has ended in an orderly way.
+    pub(crate) fn ends(&mut self) {
         assert!(self.child.wait().unwrap().success());
     }
 }

@@ -1,8 +1,6 @@
 //! What a relay takes of the snapshots of its neighbour: over TLS, with secrets or without, and only what its own clients may have.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::SocketAddr;
 
 use distributary::json::Schemas;
 use distributary::proto::envoy::config::core::v3::Node;
@@ -239,40 +237,4 @@ async fn class_and_server_must_match() {
         let loaded = format!("distributary_snapshots_total{{result=\"loaded\"}} {}\n", served.len());
         assert!(new.admin("/metrics").contains(&loaded), "{name}");
     }
-}
-
-/// Asks for snapshots, and takes nothing of the answer.
-fn takes_nothing(from: &Relay) -> TcpStream {
-    let mut stream = TcpStream::connect(from.admin_address()).unwrap();
-    let host = from.admin_address();
-    write!(stream, "GET /snapshots HTTP/1.1\r\nhost: {host}\r\n\r\n").unwrap();
-    stream.read_exact(&mut [0; 12]).unwrap();
-    stream
-}
-
-/// Two take snapshots at a time. A third one waits for its turn, so that several relays can start at once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_waits_for_its_turn() {
-    let mut plane = Plane::start().await;
-    let above = plane.address;
-    let old = relay("busy", above, "admin: {address: '127.0.0.1:0'}\n");
-    let mut stream = client(&old, &wants(CDS, &[])).await;
-    let mut call = plane.call().await;
-    let mut large = clusters("n1", &[("a", "1")], &[]);
-    let body = large.resources[0].resource.as_mut().unwrap();
-    // Field 15, of some mebibytes, which no buffer of the system takes.
-    body.value = [&b"\x0a\x01a\x7a\x80\x80\x80\x06"[..], &[b'x'; 12 << 20]]
-        .concat()
-        .into();
-    answers(&mut call, &large).await;
-    assert_eq!(stream.next().await.versions.len(), 1);
-    drop((plane, call));
-
-    let taking = [takes_nothing(&old), takes_nothing(&old)];
-    let new = beginning("patient", above, &old, "");
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    drop(taking);
-    new.line("a neighbour has given its snapshots");
-    let _stream = client(&new, &wants(CDS, &[])).await;
-    assert_eq!(begins_with(&new), 1);
 }

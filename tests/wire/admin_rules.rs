@@ -1,10 +1,12 @@
 //! Who may look at the admin address, and who may give orders there: by address, Unix credentials, certificate and token.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, NameCounts, Overview, Shown, Snapshots};
 use distributary::config::{Address, AdminRules, Config, Flags};
+use distributary::proto::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
 use distributary::telemetry::{Health, Metrics, Status};
 use distributary::tls::{self, ServerTls};
 use distributary::token::Tokens;
@@ -13,15 +15,18 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tonic::Code;
 
-use crate::support::Relay;
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
-use crate::tokens::{ISSUER, Published, Signer};
+use crate::support::client::Client;
+use crate::support::{Address as Place, PATIENCE, Relay};
+use crate::tokens::{ISSUER, Published, SKEW, Signer};
 use crate::window::process;
 
 /// An admin address with rules.
-struct Stage {
-    admin: Admin,
+pub(crate) struct Stage {
+    pub(crate) admin: Admin,
     rules: Arc<ArcSwap<AdminRules>>,
     orders: mpsc::Receiver<DrainOrder>,
     health: Arc<Health>,
@@ -43,6 +48,17 @@ impl Stage {
     }
 
     fn start_at(address: &str, tls: Option<Arc<ServerTls>>, tokens: Tokens, written: &str) -> Self {
+        Self::over(&Relay::start(), address, tls, tokens, written)
+    }
+
+    /// That of a relay.
+    pub(crate) fn over(
+        relay: &Relay,
+        address: &str,
+        tls: Option<Arc<ServerTls>>,
+        tokens: Tokens,
+        written: &str,
+    ) -> Self {
         let (order, orders) = mpsc::channel(1);
         let (reload, _) = mpsc::channel(1);
         let guard = Guard {
@@ -55,7 +71,7 @@ impl Stage {
             metrics: Metrics::new([]),
             certificates: Arc::default(),
             overview: Overview::new(Clusters::default, NameCounts::default),
-            status: Relay::start().shared.status.clone(),
+            status: relay.shared.status.clone(),
             health: health.clone(),
             order,
             reload,
@@ -74,7 +90,7 @@ impl Stage {
     }
 
     /// Asks without TLS. Returns the status and the body.
-    async fn ask(&self, request: &str, more: &str) -> (u16, String) {
+    pub(crate) async fn ask(&self, request: &str, more: &str) -> (u16, String) {
         let address = self.admin.socket().unwrap();
         let stream = TcpStream::connect(address).await.unwrap();
         ask(stream, request, &format!("host: {address}\r\n{more}")).await
@@ -248,12 +264,15 @@ async fn by_token() {
     let written = format!(
         "{{identities: 'claim:{ISSUER}#team=operators', allow: [read, change]}}, {{identities: 'jwt:{ISSUER}#*', allow: read}}"
     );
-    let stage = Stage::start_at("127.0.0.1:0", None, published.tokens(), &written);
+    let tokens = published.tokens();
+    tokens.name(crate::tokens::named(&[&format!("claim:{ISSUER}#team=")]));
+    let stage = Stage::start_at("127.0.0.1:0", None, tokens, &written);
     let bearer = |token: &str| format!("authorization: Bearer {token}\r\n");
     for (claims, look, order) in [
         (json!({"team": "operators"}), 200, 200),
         (json!({"team": "others"}), 200, 403),
         (json!({"exp": 1}), 401, 401),
+        (json!({"team": {"name": "operators"}}), 401, 401),
     ] {
         let shown = bearer(&signer.sign(&claims));
         assert_eq!(stage.ask(LOOK, &shown).await.0, look, "{claims}");
@@ -268,4 +287,46 @@ async fn by_token() {
         200,
         "probes show nothing, and need nothing"
     );
+}
+
+/// K-31: what is open ends when its visitor has lost the right to it: its token has expired, or the rules are others.
+#[tokio::test]
+async fn rights_end_when_they_end() {
+    const CSDS: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
+    let signer = Signer::new("one");
+    let published = Published::new(&[signer.public()]);
+    let written = format!("{{identities: 'jwt:{ISSUER}#*', allow: read}}");
+    let stage = Stage::start_at("127.0.0.1:0", None, published.tokens(), &written);
+    let lasting = |seconds: u64| {
+        let until = jsonwebtoken::get_current_timestamp() + seconds - SKEW;
+        format!("Bearer {}", signer.sign(&json!({"exp": until})))
+    };
+    let ends = async |token: String| {
+        let events = async {
+            let (status, text) = stage.ask("GET /events", &format!("authorization: {token}\r\n")).await;
+            assert_eq!(status, 200, "{text}");
+            assert!(text.contains("event: counts"), "{text}");
+        };
+        let csds = async {
+            let client = Client::connect(&Place::Tcp(stage.admin.socket().unwrap())).await;
+            let mut call = client.call_with(CSDS, &[("authorization", &token)]).await;
+            call.send(&ClientStatusRequest::default());
+            assert!(call.next::<ClientStatusResponse>().await.is_ok());
+            call.end().await.assert(Code::PermissionDenied, false);
+        };
+        let both = async { tokio::join!(events, csds) };
+        timeout(PATIENCE, both).await.expect("both end");
+    };
+    ends(lasting(3)).await;
+    let other = async {
+        sleep(Duration::from_secs(2)).await;
+        stage
+            .rules
+            .store(Arc::new(rules("{identities: 'ip:10.*', allow: read}")));
+    };
+    tokio::join!(ends(lasting(60)), other);
+    // Whoever still has the right goes on, by whichever rules.
+    stage.rules.store(Arc::new(rules("{identities: 'ip:*', allow: read}")));
+    let goes_on = timeout(Duration::from_secs(3), stage.ask("GET /events", "")).await;
+    assert!(goes_on.is_err(), "{goes_on:?}");
 }

@@ -411,7 +411,7 @@ async fn relays_that_come_later() {
                 .scopes
                 .all()
                 .iter()
-                .find_map(|view| view.mailbox().take_relays())
+                .find_map(|view| view.mailbox().take_relays(crate::support::now()))
         };
         until(
             || {

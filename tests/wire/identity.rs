@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 
+use distributary::identity::Named;
 use distributary::xds::Dialect;
 use rcgen::{CertificateParams, DistinguishedName, DnType, SanType};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -180,6 +181,99 @@ async fn names_in_certificates() {
     let warnings = log.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("a SPIFFE name and 1 other URIs"), "{warnings:?}");
+}
+
+/// S-11: a client is refused if its certificate has a name that cannot be kept, and a rule names that kind; also once a rule comes to
+/// name it.
+#[tokio::test]
+async fn names_that_cannot_be_kept() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let relay = relay(|plan| authority.secure(plan, Some(&clients), 256));
+    let signed = clients.sign_as(|params: &mut CertificateParams| {
+        let uris = ["spiffe://td/one", "spiffe://td/two"].map(|uri| SanType::URI(uri.try_into().unwrap()));
+        params.subject_alt_names = uris.into();
+    });
+    let config = Arc::new(authority.client(Some(&signed), &VERSIONS));
+    let socket = TcpStream::connect(relay.port()).await.unwrap();
+    let client = crate::tls::speak(agree(&config, socket).await.unwrap()).await;
+    let mut open = subscriber(&client, Dialect::Delta, CDS, "a").await;
+    open.take().await;
+    let named = |fixed: &str| {
+        let mut named = Named::default();
+        named.add(fixed);
+        relay.shared.tokens.name(named);
+    };
+    named("dns:a");
+    served(&client).await;
+    named("spiffe://td/");
+    let mut refused = subscriber(&client, Dialect::Delta, CDS, "a").await;
+    let ended = refused.call.end().await;
+    assert_eq!(ended.code, tonic::Code::Unauthenticated as i32, "{ended:?}");
+    assert!(
+        ended.message.contains("identities that begin with `spiffe:`"),
+        "{ended:?}"
+    );
+    let mut settings = relay.shared.settings.load().as_ref().clone();
+    let mut protocol = settings.protocol.as_ref().clone();
+    protocol.access = Arc::default();
+    settings.protocol = Arc::new(protocol);
+    relay.shared.settings.store(Arc::new(settings));
+    relay.shared.scopes.call_sessions();
+    assert_eq!(open.call.end().await.code, tonic::Code::Unauthenticated as i32);
+    let shown = relay.shared.metrics.encode().unwrap();
+    assert!(
+        shown.contains("distributary_refused_identities_total{reason=\"spiffe\"} 2"),
+        "{shown}"
+    );
+}
+
+/// A listener with `require: identity` serves nobody who is only an address; whether it has it counts for calls that begin.
+#[tokio::test]
+async fn an_identity_is_required() {
+    let relay = relay(|_| ());
+    let client = relay.connect().await;
+    let mut before = subscriber(&client, Dialect::Delta, CDS, "a").await;
+    before.take().await;
+    relay.entrance.require_identity(true);
+    let missing = "the listener requires an identity (`require: identity`)";
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let mut refused = subscriber(&client, dialect, CDS, "a").await;
+        let ended = refused.call.end().await;
+        assert_eq!(ended.code, tonic::Code::Unauthenticated as i32, "{ended:?}");
+        assert!(ended.message.starts_with(missing), "{ended:?}");
+    }
+    let headers = [("content-type", "application/json")];
+    let body = crate::support::polls::request("", &["a"]);
+    let half = crate::support::client::Half::Unary(body.into());
+    let poll = client
+        .request("POST", crate::rest::CLUSTERS, &headers, half)
+        .await
+        .unwrap();
+    assert_eq!(poll.head.status(), 401);
+    let check = tonic_health::pb::HealthCheckRequest { service: String::new() };
+    let mut health = client.unary("/grpc.health.v1.Health/Check", &check).await;
+    assert!(
+        health.next::<tonic_health::pb::HealthCheckResponse>().await.is_ok(),
+        "health needs no identity"
+    );
+    relay.put(CDS, &["a"], "new");
+    assert_eq!(before.take().await.bodies, ["new"], "an open stream goes on");
+    let shown = relay.shared.metrics.encode().unwrap();
+    assert!(
+        shown.contains("distributary_refused_identities_total{reason=\"missing\"} 3"),
+        "{shown}"
+    );
+
+    let path = PathBuf::from(format!("@distributary-required/{}", std::process::id()));
+    let unix = self::relay(|plan| plan.unix = Some(path));
+    unix.entrance.require_identity(true);
+    served(&unix.connect().await).await;
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let secure = self::relay(|plan| authority.secure(plan, Some(&clients), 256));
+    secure.entrance.require_identity(true);
+    let config = Arc::new(authority.client(Some(&clients.sign("edge")), &VERSIONS));
+    let socket = TcpStream::connect(secure.port()).await.unwrap();
+    served(&crate::tls::speak(agree(&config, socket).await.unwrap()).await).await;
 }
 
 /// K-30: the address in the header is the client's, before TLS, in both versions; limits count it.

@@ -19,6 +19,7 @@ mod cork;
 mod foreseen;
 mod hostile;
 mod identity;
+mod jwks;
 mod laggards;
 mod lifetimes;
 mod lockout;

@@ -1,17 +1,19 @@
 //! Tokens (JWT) in the metadata of calls: which are good, what they say, and what a bad one costs: the call, and no other.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use distributary::config::Issuer;
+use distributary::config::{Config, Flags, Issuer, KeySource};
+use distributary::identity::Named;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse};
 use distributary::telemetry::Metrics;
 use distributary::token::{KeyRenewal, Tokens};
 use distributary::wire::message;
-use distributary::xds::Dialect;
+use distributary::xds::{Access, Dialect};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use prost::Message as _;
@@ -27,7 +29,7 @@ use crate::support::{CDS, Relay, until};
 
 pub(crate) const ISSUER: &str = "https://issuer.example.com";
 const ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-const SKEW: u64 = 10;
+pub(crate) const SKEW: u64 = 10;
 
 /// Somebody who issues tokens, with one key.
 pub(crate) struct Signer {
@@ -99,7 +101,7 @@ impl Published {
         Issuer {
             name: ISSUER.to_owned(),
             audiences: vec!["relay".to_owned(), "other".to_owned()],
-            jwks_file: self.file.clone(),
+            keys: KeySource::File(self.file.clone()),
             skew: Duration::from_secs(SKEW),
         }
     }
@@ -142,6 +144,7 @@ async fn good_tokens() {
     let (log, _guard) = Log::begin();
     let signer = Signer::new("one");
     let relay = Published::new(&[signer.public()]).relay();
+    relay.shared.tokens.name(named(&["claim:https://issuer.example.com#"]));
     let client = relay.connect().await;
     let edge = format!("ip:127.0.0.1, jwt:{ISSUER}#edge-1");
     let late = get_current_timestamp() - SKEW / 2;
@@ -155,9 +158,11 @@ async fn good_tokens() {
         (signer.sign_as(&json!({}), |header| header.kid = None), edge.clone()),
         (
             signer.sign(&claims),
-            format!("{edge}, claim:{ISSUER}#groups=a, claim:{ISSUER}#groups=b, claim:{ISSUER}#team=blue"),
+            format!(
+                "{edge}, claim:{ISSUER}#admin=true, claim:{ISSUER}#groups=a, claim:{ISSUER}#groups=b, claim:{ISSUER}#groups=3, \
+                 claim:{ISSUER}#team=blue"
+            ),
         ),
-        (signer.sign(&json!({"sub": "a\nuid:0"})), "ip:127.0.0.1".to_owned()),
     ] {
         served(call(&client, &token).await).await;
         assert_eq!(log.identities(), [identity]);
@@ -166,6 +171,108 @@ async fn good_tokens() {
         served(client.call_with(ADS, headers).await).await;
         assert_eq!(log.identities(), ["ip:127.0.0.1"]);
     }
+}
+
+/// What a configuration with these patterns names.
+pub(crate) fn named(patterns: &[&str]) -> Named {
+    let mut named = Named::default();
+    patterns.iter().for_each(|fixed| named.add(fixed));
+    named
+}
+
+/// Rules that deny whoever is suspended, and allow all others.
+fn unless_suspended() -> Arc<Access> {
+    let text = format!(
+        "rules: [{{name: no, identities: 'claim:{ISSUER}#suspended=yes', action: deny}}, {{name: others}}]\n\
+         secrets: allow\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n"
+    );
+    Config::parse(&text, "relay.yaml", &Flags::default()).unwrap().access
+}
+
+/// S-11: a rule sees the claim that it names, however many others there are; what it could not see, the client is refused for.
+#[tokio::test]
+async fn a_rule_sees_what_it_names() {
+    let signer = Signer::new("one");
+    let tokens = Published::new(&[signer.public()]).tokens();
+    tokens.name(named(&[
+        "claim:https://issuer.example.com#suspended=",
+        "claim:https://issuer.example.com#o/m=",
+    ]));
+    let relay = Relay::with(|plan| {
+        plan.tokens = tokens;
+        plan.protocol.access = unless_suspended();
+    });
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    let mut many: Value = (0..40).map(|n| (format!("a{n}"), "x")).collect();
+    many["groups"] = (0..40).map(|n| n.to_string()).collect();
+    served(call(&client, &signer.sign(&many)).await).await;
+    many["suspended"] = "yes".into();
+    let mut denied = Subscriber::new(call(&client, &signer.sign(&many)).await, Dialect::Delta, CDS);
+    denied.subscribe(&["a"]);
+    assert_eq!(denied.call.end().await.code, Code::PermissionDenied as i32);
+    for (claims, why) in [
+        (
+            json!({"suspended": {"since": 1}}),
+            "its claim `suspended` cannot be read whole: it has an object",
+        ),
+        (
+            json!({"suspended": "yes\n"}),
+            "its claim `suspended` cannot be read whole: it has a control character",
+        ),
+        (
+            json!({"o": {"m": 1}, "o/m": 2}),
+            "its claim `o/m` is there more than once: as one name, and as a path",
+        ),
+        (
+            json!({"sub": "a\nuid:0"}),
+            "its claim `sub` cannot be read whole: it has a control character",
+        ),
+        (
+            json!({"sub": "x".repeat(3_000)}),
+            "its claim `sub` cannot be read whole: it is too long",
+        ),
+    ] {
+        let said = refused(&client, &signer.sign(&claims)).await;
+        assert!(said.starts_with(why), "{said}");
+    }
+    let shown = relay.shared.metrics.encode().unwrap();
+    for (result, count) in [("unreadable", 4), ("ambiguous", 1)] {
+        let line = format!("distributary_tokens_total{{result=\"{result}\"}} {count}");
+        assert!(shown.contains(&line), "no {line}");
+    }
+}
+
+/// S-11, S-07: a rule that is new, and names a claim that was not read from the token of an open stream, ends that stream; other streams
+/// go on.
+#[tokio::test]
+async fn a_new_rule_names_more_than_was_read() {
+    let signer = Signer::new("one");
+    let tokens = Published::new(&[signer.public()]).tokens();
+    let relay = Relay::with(|plan| plan.tokens = tokens);
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    let suspended = signer.sign(&json!({"suspended": "yes"}));
+    let mut with = served(call(&client, &suspended).await).await;
+    let mut without = served(client.call_with(ADS, &[]).await).await;
+    relay
+        .shared
+        .tokens
+        .name(named(&["claim:https://issuer.example.com#suspended="]));
+    let mut settings = relay.shared.settings.load().as_ref().clone();
+    let mut protocol = settings.protocol.as_ref().clone();
+    protocol.access = unless_suspended();
+    settings.protocol = Arc::new(protocol);
+    relay.shared.settings.store(Arc::new(settings));
+    relay.shared.scopes.call_sessions();
+    let ended = with.call.end().await;
+    assert_eq!(ended.code, Code::Unavailable as i32, "{ended:?}");
+    assert!(ended.message.contains("come again"), "{ended:?}");
+    let mut again = Subscriber::new(call(&client, &suspended).await, Dialect::Delta, CDS);
+    again.subscribe(&["a"]);
+    assert_eq!(again.call.end().await.code, Code::PermissionDenied as i32);
+    relay.put(CDS, &["a"], "new");
+    assert_eq!(without.take().await.bodies, ["new"]);
 }
 
 const KEY: &str = "the relay knows no key of its issuer with its `kid` and algorithm";
@@ -438,7 +545,7 @@ fn files_without_a_set_of_keys() {
     let issuer = |jwks_file: &str| Issuer {
         name: ISSUER.to_owned(),
         audiences: Vec::new(),
-        jwks_file: jwks_file.into(),
+        keys: KeySource::File(jwks_file.into()),
         skew: Duration::ZERO,
     };
     let fault = |path: &str| Tokens::read(&[issuer(path)]).unwrap_err().to_string();

@@ -120,10 +120,13 @@ impl Changes {
                 tls,
                 file,
                 proxies,
+                requires_identity,
             } = listener;
             let key = |part: &str| format!("listeners[{number}].{part}");
             self.compare(key("tls"), of_tls(tls, &new.tls), tls, &new.tls, false);
             self.compare(key("proxy_protocol"), Next, proxies, &new.proxies, false);
+            let required = &new.requires_identity;
+            self.compare(key("require"), Next, requires_identity, required, false);
             self.compare(key("mode, owner or group"), Restart, file, &new.file, false);
         }
         if gone || !left.is_empty() {

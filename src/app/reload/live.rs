@@ -58,6 +58,8 @@ impl Live {
         let before = self.config();
         let config = Arc::new(config);
         let shared = &self.shared;
+        // S-11: before the rules that name it.
+        shared.tokens.name(config.named());
         shared.scopes.set_classes(config.classes.clone());
         plan::hold(&shared.scopes, &config);
         shared.settings.store(Arc::new(plan::downstream(&config, &self.mark)));

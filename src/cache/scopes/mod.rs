@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use super::claims::{Claims, is_fair};
 use super::docket::Docket;
+use super::loops::Loops;
 use super::node_ids::NodeIds;
 use super::notices::Notices;
 use super::onlookers::Onlookers;
@@ -41,6 +42,7 @@ pub struct Scopes {
     views: Mutex<Views>,
     vacancy: Arc<Vacancy>,
     docket: Arc<Docket>,
+    loops: Arc<Loops>,
     news: Notify,
     connections: AtomicU64,
     notices: Notices,
@@ -85,6 +87,7 @@ impl Scopes {
             }),
             vacancy: Arc::default(),
             docket: Arc::default(),
+            loops: Arc::default(),
             news: Notify::new(),
             connections: AtomicU64::new(1),
             notices: Notices::default(),
@@ -156,6 +159,8 @@ impl Scopes {
     pub fn reroute(&self, routes: Routes) {
         let of = |rule: &Rule, view: &View| view.class().rule.as_deref() == Some(rule);
         let in_use = |rule: &Rule| self.all().iter().any(|view| of(rule, view));
+        // What leads back here may be another one now.
+        self.loops.clear();
         let routes = Arc::new(routes.after(&self.routes.load(), in_use));
         self.routes.store(routes.clone());
         self.generation.store(routes.generation(), Ordering::Release);
@@ -207,12 +212,13 @@ impl Scopes {
         server: usize,
         claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
+        self.admit_marks(node)?;
         let key = (node.class_of(shared), server);
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
             let seat = Seat::new(open.view.clone(), owner.cloned(), claims.clone());
-            open.view.mailbox().come_through(&node.relays);
+            seat.come_through(node.marks.as_ref());
             let first = open.first.clone();
             drop(views);
             if !shared {
@@ -233,14 +239,14 @@ impl Scopes {
             wake_on_failure,
             key.0.clone(),
             views.settings,
-            (self.vacancy.clone(), self.docket.clone()),
+            (self.vacancy.clone(), self.docket.clone(), self.loops.clone()),
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
         if let Some(left) = views.left(&key, owner.map(|of| &**of)) {
             view.note_elsewhere(left);
         }
         let seat = Seat::new(view.clone(), owner.cloned(), claims.clone());
-        view.mailbox().come_through(&node.relays);
+        seat.come_through(node.marks.as_ref());
         views.created.push(view.clone());
         let open = Open {
             view,
@@ -253,6 +259,16 @@ impl Scopes {
         self.news.notify_one();
         self.onlookers.wake();
         Ok(seat)
+    }
+
+    /// K-25: whether a client may come through the relays whose marks it brings.
+    ///
+    /// # Errors
+    ///
+    /// A control plane has refused one of the marks as a loop when this sender brought it.
+    pub fn admit_marks(&self, node: &Node) -> Result<(), NoPlace> {
+        let refused = node.marks.as_ref().and_then(|marks| self.loops.refuses(marks));
+        refused.map_or(Ok(()), |mark| Err(NoPlace::Loop(mark)))
     }
 
     /// Returns the views that were created since the last call.
@@ -306,6 +322,7 @@ impl Scopes {
     /// Ends the views that had no session and no lease for the linger time. In the others, settles the sessions and stops those
     /// that keep too much old content in memory.
     pub fn sweep(&self, now: Instant) {
+        self.loops.sweep(now);
         let mut views = self.views.lock();
         let linger = views.settings.linger;
         let Views { open, ids, created, .. } = &mut *views;

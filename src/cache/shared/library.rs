@@ -18,7 +18,11 @@ use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
 use classes::Class;
-use xds::{Answers, Batch, Difference, Name, Objection, Permitted, Rights, State, Version, full_state};
+use json::Schemas;
+use xds::{
+    Answers, Batch, Difference, Name, Objection, Permitted, Rights, Said, Sensitive, State, TypeUrl, Version,
+    full_state,
+};
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
@@ -33,6 +37,11 @@ pub struct Library {
     outcomes: Mutex<WeakMap<(u64, Version), State>>,
     rights: Mutex<WeakMap<Version, Rights>>,
     objections: Mutex<WeakMap<u64, Objection>>,
+    /// The same by all that a client has said, of what.
+    said: Mutex<WeakMap<u64, Objection>>,
+    /// By the content.
+    sensitive: Shared<u64, Sensitive>,
+    schemas: Schemas,
     /// By hash.
     classes: Mutex<WeakMap<u64, Class>>,
     hasher: RandomState,
@@ -71,6 +80,9 @@ impl Library {
             outcomes: Mutex::default(),
             rights: Mutex::default(),
             objections: Mutex::default(),
+            said: Mutex::default(),
+            sensitive: Shared::new(2, |_| 1),
+            schemas: Schemas::default(),
             classes: Mutex::default(),
             hasher: RandomState::new(),
             texts: Shared::new(bytes / 2, length),
@@ -79,6 +91,12 @@ impl Library {
             names: Interner::new(),
             chunk: AtomicUsize::new(chunk),
         }
+    }
+
+    /// These say which fields of resources are sensitive.
+    #[must_use]
+    pub fn reading(self, schemas: Schemas) -> Self {
+        Self { schemas, ..self }
     }
 
     /// Replaces the size of responses. Answers that are kept stay as they are.
@@ -94,6 +112,9 @@ impl Library {
         self.permitted.purge();
         self.outcomes.lock().purge();
         self.rights.lock().purge();
+        self.objections.lock().purge();
+        self.said.lock().purge();
+        self.sensitive.purge();
         self.classes.lock().purge();
         self.texts.purge();
         self.replies.purge();
@@ -142,6 +163,15 @@ impl Library {
         let found = self.permitted.get((state.id(), key), make);
         // Clients choose what decides their rights: a hash that collides must not give one client what is for another one.
         if found.is_for(rights) { found } else { Arc::new(make()) }
+    }
+
+    /// Returns the sensitive values of what a response brings. Many clients may reject it at the same time.
+    fn sensitive(&self, type_url: &TypeUrl, batch: &Batch) -> Arc<Sensitive> {
+        self.sensitive.get(batch.id(), || {
+            let bodies = batch.items().iter().map(|item| item.resource.body());
+            let (values, complete) = self.schemas.sensitive(type_url.url(), bodies);
+            Sensitive::of(values, complete)
+        })
     }
 
     /// Clients that get the same resources share one state, however many different rights there are.
@@ -215,8 +245,19 @@ impl Answers for Library {
         one_of(&self.rights, rights.fingerprint(), rights)
     }
 
-    fn objection(&self, objection: Objection) -> Arc<Objection> {
-        one_of(&self.objections, self.hasher.hash_one(&objection), objection)
+    fn objection(&self, said: &Said<'_>, rejected: Option<&Arc<Batch>>) -> Arc<Objection> {
+        let key = (said.type_url, said.words, rejected.map(|batch| batch.id()));
+        let key = self.hasher.hash_one(key);
+        if let Some(known) = self.said.lock().get(&key) {
+            return known;
+        }
+        let objection = match rejected {
+            Some(batch) => said.without(&self.sensitive(said.type_url, batch)),
+            None => said.without(&Sensitive::default()),
+        };
+        let one = one_of(&self.objections, self.hasher.hash_one(&objection), objection);
+        self.said.lock().insert(key, &one);
+        one
     }
 
     fn chunk(&self) -> usize {

@@ -30,6 +30,7 @@ pub use seat::Seat;
 pub use verdicts::{Rejected, Verdicts};
 
 use crate::docket::Docket;
+use crate::loops::Loops;
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
 use classes::Class;
@@ -48,6 +49,7 @@ pub struct View {
     head: Head,
     demand: Demand,
     mailbox: Mailbox,
+    loops: Arc<Loops>,
     verdicts: Verdicts,
     guarded: Guarded,
     neighbours: Neighbours,
@@ -74,7 +76,7 @@ impl View {
             WakeOnFailure::Nobody,
             class,
             settings,
-            (Arc::default(), Arc::default()),
+            (Arc::default(), Arc::default(), Arc::default()),
         )
     }
 
@@ -84,7 +86,7 @@ impl View {
         wake_on_failure: WakeOnFailure,
         class: Class,
         settings: ViewSettings,
-        (vacancy, docket): (Arc<Vacancy>, Arc<Docket>),
+        (vacancy, docket, loops): (Arc<Vacancy>, Arc<Docket>, Arc<Loops>),
     ) -> Arc<Self> {
         Arc::new(Self {
             class,
@@ -92,6 +94,7 @@ impl View {
             head: Head::default(),
             demand: Demand::new(settings, vacancy),
             mailbox: Mailbox::default(),
+            loops,
             verdicts: Verdicts::new(docket),
             guarded: Guarded::default(),
             neighbours: Neighbours::new(wake_on_failure),
@@ -238,6 +241,14 @@ impl View {
     /// there are any. Each call does a bounded amount of work and leaves the rest to later calls.
     pub fn settle(&self) {
         self.demand.settle(&self.mailbox);
+    }
+
+    /// K-25: the server refuses what has come through this relay. The sessions that bring its mark end, and whoever has brought it is
+    /// refused with it for a while.
+    pub fn end_loop(&self, mark: &str, now: Instant) {
+        let (ended, senders) = self.mailbox.end_relay(mark);
+        self.loops.note(mark, senders.into_iter(), now);
+        self.demand.dismiss(ended.into_iter());
     }
 
     /// Returns the sessions that a question is for, as far as the view knows. Others may be among them.

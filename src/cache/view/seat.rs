@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::View;
 use crate::interest::{Bell, Seated};
 use crate::{Claims, Full};
-use classes::Node;
+use classes::{Marks, Node};
 use xds::{Condemned, Cut, TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
@@ -56,6 +56,11 @@ impl Seat {
         self.view.verdicts.condemned_for(node, self.number)
     }
 
+    /// K-25: the client has come through these relays.
+    pub fn come_through(&self, marks: Option<&Arc<Marks>>) {
+        self.view.mailbox.come_through(self.number, marks);
+    }
+
     /// The session of a client begins.
     pub fn come(&self, node: &Node, now: Instant) {
         if self.view.verdicts.come(node, self.number, now) {
@@ -72,8 +77,10 @@ impl Seat {
 
     /// Returns another seat at the same view, for the names of another owner.
     #[must_use]
-    pub fn beside(&self, owner: Option<Arc<str>>) -> Self {
-        Self::new(self.view.clone(), owner, self.claims().clone())
+    pub fn beside(&self, owner: Option<Arc<str>>, marks: Option<&Arc<Marks>>) -> Self {
+        let seat = Self::new(self.view.clone(), owner, self.claims().clone());
+        seat.come_through(marks);
+        seat
     }
 
     /// The claims of the session's connection.
@@ -135,6 +142,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.view.verdicts.end_trial(self.number);
+        self.come_through(None);
         self.view.demand.leave(self.number, &self.seated, &self.view.mailbox);
         self.view.neighbours.wake_onlookers();
     }

@@ -8,6 +8,20 @@ use anyhow::bail;
 use super::{Dialect, Plan, Trust};
 use crate::config::Endpoint;
 
+/// Which relay an Envoy asks, and how soon it connects again. Without the second it waits for up to 30 s after a relay has come back.
+const SERVICE: &str =
+    "{ cluster_name: distributary, retry_policy: { retry_back_off: { base_interval: 0.1s, max_interval: 16s } } }";
+/// Without health checks Envoy never turns to the next relay of a list. They begin at once: by default, an unused cluster is checked once
+/// a minute.
+const HEALTH_CHECKS: &str = "      health_checks:
+        - tcp_health_check: {}
+          timeout: 2s
+          interval: 5s
+          no_traffic_interval: 5s
+          unhealthy_threshold: 2
+          healthy_threshold: 1
+";
+
 pub(super) fn text(plan: &Plan, dialect: Dialect, admin_port: u16) -> anyhow::Result<String> {
     let kind = match dialect {
         Dialect::Sotw => "GRPC",
@@ -31,7 +45,7 @@ dynamic_resources:
     transport_api_version: V3
     set_node_on_first_message_only: true
     grpc_services:
-      - envoy_grpc: {{ cluster_name: distributary }}
+      - envoy_grpc: {SERVICE}
   cds_config: {{ resource_api_version: V3, ads: {{}} }}
   lds_config: {{ resource_api_version: V3, ads: {{}} }}
 "
@@ -60,7 +74,7 @@ config_sources:
       transport_api_version: V3
       set_node_on_first_message_only: true
       grpc_services:
-        - envoy_grpc: {{ cluster_name: distributary }}
+        - envoy_grpc: {SERVICE}
 layered_runtime:
   layers:
     - name: distributary
@@ -79,8 +93,7 @@ fn cluster_of(plan: &Plan) -> anyhow::Result<String> {
 static_resources:
   clusters:
     - name: distributary
-      type: {discovery}
-      connect_timeout: 5s
+{discovery}      connect_timeout: 5s
       upstream_connection_options:
         tcp_keepalive: {{ keepalive_time: 30, keepalive_interval: 10, keepalive_probes: 3 }}
       typed_extension_protocol_options:
@@ -106,20 +119,24 @@ static_resources:
             "          - priority: {priority}\n            lb_endpoints:\n              - endpoint: {{ address: {{ {address} }} }}\n"
         )?;
     }
+    if plan.relays.len() > 1 {
+        text += HEALTH_CHECKS;
+    }
     if let Some(trust) = &plan.tls {
         text += &tls(&plan.relays, trust)?;
     }
     Ok(text)
 }
 
-/// Returns the type of the cluster. Envoy resolves host names only for one type, and accepts Unix sockets only for the other.
+/// Returns how the addresses are found. Envoy resolves host names only for one type of cluster, and accepts Unix sockets only for the
+/// other. By default it uses the IPv6 addresses of a name alone, if it has any.
 fn discovery(relays: &[Endpoint]) -> anyhow::Result<&'static str> {
     let named = |relay: &Endpoint| matches!(relay, Endpoint::Tcp { host, .. } if host.parse::<IpAddr>().is_err());
     let local = |relay: &Endpoint| matches!(relay, Endpoint::Unix(_));
     match (relays.iter().any(named), relays.iter().any(local)) {
         (true, true) => bail!("--relay: Envoy cannot mix host names and unix: in one cluster; write IP addresses"),
-        (true, false) => Ok("STRICT_DNS"),
-        (false, _) => Ok("STATIC"),
+        (true, false) => Ok("      type: STRICT_DNS\n      dns_lookup_family: ALL\n"),
+        (false, _) => Ok("      type: STATIC\n"),
     }
 }
 

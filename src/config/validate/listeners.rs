@@ -13,14 +13,20 @@ use crate::config::{
 };
 use crate::json::Place;
 
+/// Keys and certificates are not sent in the clear unless somebody says so.
+const NO_SECRETS: &str = "`secrets: allow` would send private keys to clients in the clear, because this listener is without TLS and \
+                          not on loopback; give it `tls`, or, if something else encrypts its connections, such as a mesh, write \
+                          `insecure_secrets: true`";
+
 /// Returns the listeners, each with the place of its address; what is not from the file has no place.
 pub(super) fn listeners(
     check: &mut Check,
     file: Option<Spanned<Vec<shape::Listener>>>,
     flags: &[String],
+    secrets: bool,
 ) -> Vec<(Listener, Option<Place>)> {
     if !flags.is_empty() {
-        return flagged(check, &file.unwrap_or_default().value, flags);
+        return flagged(check, &file.unwrap_or_default().value, flags, secrets);
     }
     let Some(Spanned {
         value: listeners,
@@ -57,11 +63,23 @@ pub(super) fn listeners(
         let tls = tls.and_then(|tls| listener_tls(check, &format!("{key}.tls"), &address, tls));
         let file = socket_file(check, &key, &address, listener);
         let proxies = proxies(check, &format!("{key}.proxy_protocol"), &address, listener);
+        let required = listener.require.as_ref();
+        let required = check.read(&format!("{key}.require"), required, |text| match text {
+            "identity" => Ok(()),
+            _ => Err(format!(
+                "`{text}` cannot be required; write identity, or leave `require` out"
+            )),
+        });
+        let of_tls = listener.tls.is_some();
+        if secrets && !address.is_local() && !of_tls && listener.insecure_secrets != Some(true) {
+            check.at(at, &key, NO_SECRETS.to_owned());
+        }
         let listener = Listener {
             address,
             tls,
             file,
             proxies,
+            requires_identity: required.is_some(),
         };
         found.push((listener, at));
     }
@@ -69,15 +87,28 @@ pub(super) fn listeners(
 }
 
 /// Flags cannot configure TLS, so warn if they replace a listener that has it.
-fn flagged(check: &mut Check, file: &[shape::Listener], flags: &[String]) -> Vec<(Listener, Option<Place>)> {
+fn flagged(
+    check: &mut Check,
+    file: &[shape::Listener],
+    flags: &[String],
+    secrets: bool,
+) -> Vec<(Listener, Option<Place>)> {
     if let Some(tls) = file.iter().find_map(|listener| listener.tls.as_ref()) {
         let message = "not in use: --listen replaces the listeners of the file, and is without TLS";
         check.warn(Some(tls.place), "listeners", message);
     }
-    let addresses = flags
-        .iter()
-        .filter_map(|text| check.flag("--listen", text, Address::parse));
-    addresses.map(|address| (Listener::plain(address), None)).collect()
+    let mut found = Vec::new();
+    for text in flags {
+        let Some(address) = check.flag("--listen", text, Address::parse) else {
+            continue;
+        };
+        if secrets && !address.is_local() {
+            let message = format!("{address}: {NO_SECRETS} in `listeners` of the file, which --listen replaces");
+            check.at(None, check.source("--listen"), message);
+        }
+        found.push((Listener::plain(address), None));
+    }
+    found
 }
 
 fn listener_tls(

@@ -6,6 +6,8 @@ mod bootstrap;
 mod check;
 mod class_servers;
 mod credentials;
+mod exposure;
+mod fitting;
 mod guard;
 mod identity;
 mod limits;
@@ -33,6 +35,7 @@ pub use node::host_name;
 use super::document::Document;
 use super::reading::Scalar;
 use super::{Address, Config, ConfigError, Flags, LogFilter, Written, defaults, quantity, shape};
+use crate::json::Place;
 
 /// Returns the configuration, with defaults in place of bad values, and all problems.
 pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<String>), ConfigError> {
@@ -42,7 +45,8 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         let (problems, _) = check.end();
         return Err(ConfigError::Invalid(problems));
     };
-    let listeners = listeners::listeners(&mut check, file.listeners, &flags.listen);
+    let secrets = rules::secrets(&mut check, file.secrets.as_ref(), flags.secrets.as_deref());
+    let listeners = listeners::listeners(&mut check, file.listeners, &flags.listen, secrets);
     let (listeners, places): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
     let (admin, admin_tls) = listeners::admin(&mut check, &file.admin, flags.admin.as_deref(), &addresses, &places);
@@ -64,9 +68,11 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let node = node::node(&mut check, file.node, bootstrap_node);
     let verdict_after = verdicts::after(&mut check, file.verdicts);
     let guard = guard::guards(&mut check, file.guard, &file.classes);
+    let of_classes: Vec<Place> = file.classes.iter().map(|class| class.place).collect();
     let classes = sharing::classes(&mut check, file.classes, &node.id, &upstream);
-    let secrets = rules::secrets(&mut check, file.secrets.as_ref(), flags.secrets.as_deref());
     let access = rules::access(&mut check, file.rules, secrets, &types);
+    fitting::classes_and_rules(&mut check, classes.rules().iter().zip(of_classes), &access);
+    let of_issuers: Vec<Place> = file.jwt.iter().map(|issuer| issuer.place).collect();
     let mut config = Config {
         node,
         listeners,
@@ -94,6 +100,8 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         warnings: Vec::new(),
         written,
     };
+    exposure::open(&mut check, &config, &places);
+    exposure::unused(&mut check, &config, &of_issuers);
     let (problems, warnings) = check.end();
     config.warnings = warnings;
     Ok((config, problems))

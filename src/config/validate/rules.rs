@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::classes::{IDENTITIES, Pattern};
+use crate::classes::{IDENTITIES, Path, Pattern};
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::shape::{self, Texts};
 use crate::xds::{Access, AccessRule, Traits, TypeUrl, Way, meant};
@@ -44,8 +44,8 @@ pub(super) fn access(
     for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
         let key = format!("rules[{index}]");
         let rule = rule(check, &key, &value, own);
-        // S-10: only a rule that says so is about questions.
-        if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds)) {
+        // S-10, K-25: only a rule that says so is about questions, or lets clients be relays.
+        if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds) && !rule.relay) {
             let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
             check.warn(Some(place), &key, &message);
         }
@@ -81,6 +81,15 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule, own: &BTreeMa
     };
     let ids = patterns("nodes.id", written.nodes.id.as_ref());
     let clusters = patterns("nodes.cluster", written.nodes.cluster.as_ref());
+    let metadata = metadata(
+        check,
+        &format!("{key}.nodes.metadata"),
+        &written.nodes.metadata,
+        &fields,
+    );
+    let mut patterns = |name: &str, written: Option<&Texts>| {
+        texts(check, &format!("{key}.{name}"), written, |text| filled(text, &fields))
+    };
     let mut names = patterns("names", written.names.as_ref());
     names.extend(texts(
         check,
@@ -102,16 +111,42 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule, own: &BTreeMa
         let place = written.dialects.as_ref().map(|dialects| dialects.place);
         check.at(place, format!("{key}.dialects"), said.to_owned());
     }
+    let relay = written.relay.as_ref().filter(|relay| relay.value);
+    if let (Some(relay), Some(false)) = (relay, allow) {
+        let message = "`relay: true` is for rules that allow; a rule that denies everything admits no relay".to_owned();
+        check.at(Some(relay.place), format!("{key}.relay"), message);
+    }
     AccessRule {
         name: name.unwrap_or_default(),
         allow: allow.unwrap_or(true),
+        relay: relay.is_some(),
         identities,
         ids,
         clusters,
+        metadata,
         types: types.into_iter().flatten().collect(),
         names: names.into(),
         ways,
     }
+}
+
+/// Returns which members of a node's metadata must have which values.
+fn metadata(
+    check: &mut Check,
+    key: &str,
+    written: &BTreeMap<String, Texts>,
+    fields: &[&str],
+) -> Vec<(Path, Vec<Pattern>)> {
+    let mut found = Vec::new();
+    for (name, values) in written {
+        let path = Path::read(name);
+        let path = path.map_err(|fault| check.at(Some(values.place), key, fault));
+        let values = texts(check, &format!("{key}.{name}"), Some(values), |text| {
+            filled(text, fields)
+        });
+        found.extend(path.ok().map(|path| (path, values)));
+    }
+    found
 }
 
 pub(super) fn identity_patterns(check: &mut Check, key: &str, written: Option<&Texts>) -> Vec<Pattern> {
@@ -152,6 +187,13 @@ fn identity(text: &str) -> Result<Pattern, String> {
     }
     let fixed = text.find(['*', '{']).map_or(text, |end| text.split_at(end).0);
     let word = fixed.split_inclusive(':').next().unwrap_or_default();
+    let whole = fixed.len() == text.len();
+    for (kind, form) in [("claim:", "claim:ISSUER#NAME=VALUE"), ("jwt:", "jwt:ISSUER#SUBJECT")] {
+        let complete = text.contains('#') && (kind != "claim:" || text.contains('='));
+        if whole && word == kind && !complete {
+            return Err(format!("`{text}` is no identity; write {form}"));
+        }
+    }
     if IDENTITIES.contains(&word) || fixed.len() < text.len() && !fixed.contains(':') {
         return Ok(pattern);
     }

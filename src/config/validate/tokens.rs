@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::{Check, paths};
 use crate::config::reading::{Scalar, Spanned};
-use crate::config::{Issuer, defaults, quantity, shape};
+use crate::config::uri::https;
+use crate::config::{Credentials, Issuer, JwksUri, KeySource, Supply, Tls, defaults, quantity, shape};
+use crate::json::Place;
 
 /// Clocks that differ by more than this are wrong.
 const SKEW_MAX: Duration = Duration::from_secs(60);
@@ -26,7 +28,7 @@ pub(super) fn issuers(check: &mut Check, written: Vec<Spanned<shape::Issuer>>) -
 }
 
 fn issuer(check: &mut Check, key: &str, written: &Spanned<shape::Issuer>) -> Option<Issuer> {
-    let written = &written.value;
+    let (written, place) = (&written.value, written.place);
     let name = check.read(&format!("{key}.issuer"), written.issuer.as_ref(), |text| match text {
         "" => Err("it is empty; write what the tokens have in `iss`".to_owned()),
         text if text.contains(['#', '\n']) => {
@@ -34,15 +36,7 @@ fn issuer(check: &mut Check, key: &str, written: &Spanned<shape::Issuer>) -> Opt
         }
         text => Ok(text.to_owned()),
     });
-    let keys = paths::read(
-        check,
-        &format!("{key}.jwks_file"),
-        written.jwks_file.as_ref(),
-        |text| match text {
-            "" => Err("the path is empty; write a JWKS file".to_owned()),
-            path => Ok(PathBuf::from(path)),
-        },
-    );
+    let keys = keys(check, key, written, place);
     let skew = check.read(
         &format!("{key}.clock_skew"),
         written.clock_skew.as_ref(),
@@ -55,9 +49,60 @@ fn issuer(check: &mut Check, key: &str, written: &Spanned<shape::Issuer>) -> Opt
     Some(Issuer {
         name: name?,
         audiences: audiences?,
-        jwks_file: keys?,
+        keys: keys?,
         skew: skew.unwrap_or(defaults::CLOCK_SKEW),
     })
+}
+
+/// Returns where the keys are: in a file, or at an address.
+fn keys(check: &mut Check, key: &str, written: &shape::Issuer, place: Place) -> Option<KeySource> {
+    let path = |what: &'static str| {
+        move |text: &str| match text {
+            "" => Err(format!("the path is empty; write {what}")),
+            path => Ok(PathBuf::from(path)),
+        }
+    };
+    let mut file =
+        |name: &str, file: Option<&Scalar>, what| paths::read(check, &format!("{key}.{name}"), file, path(what));
+    let jwks_file = file("jwks_file", written.jwks_file.as_ref(), "a JWKS file");
+    let authorities = file(
+        "ca_certificate_file",
+        written.ca_certificate_file.as_ref(),
+        "a PEM file",
+    );
+    let token_file = file("token_file", written.token_file.as_ref(), "the file of a token");
+    let Some(uri) = &written.jwks_uri else {
+        let of_uri = [
+            ("ca_certificate_file", &written.ca_certificate_file),
+            ("token_file", &written.token_file),
+        ];
+        for (name, file) in of_uri {
+            if let Some(file) = file {
+                let message = "it has no use without `jwks_uri`; remove it".to_owned();
+                check.at(Some(file.place), format!("{key}.{name}"), message);
+            }
+        }
+        if written.jwks_file.is_none() {
+            let message = "its keys are missing; write `jwks_uri` or `jwks_file`".to_owned();
+            check.at(Some(place), key, message);
+        }
+        return jwks_file.map(KeySource::File);
+    };
+    if let Some(file) = &written.jwks_file {
+        let message = "the keys are at `jwks_uri` or in a file, not in both; remove one".to_owned();
+        check.at(Some(file.place), format!("{key}.jwks_file"), message);
+    }
+    let (endpoint, path) = check.read(&format!("{key}.jwks_uri"), Some(uri), https)?;
+    Some(KeySource::Uri(Box::new(JwksUri {
+        uri: uri.value.clone(),
+        endpoint,
+        path,
+        credentials: Credentials::Tls(Tls {
+            authorities: authorities.map(Supply::Files),
+            ..Tls::default()
+        }),
+        token_file,
+    })))
 }
 
 fn audiences(check: &mut Check, key: &str, written: Option<&Spanned<Vec<Scalar>>>) -> Option<Vec<String>> {

@@ -1,4 +1,4 @@
-//! A call whose token is refused.
+//! A call that is refused because of who makes it.
 //!
 //! Owns how long such a call may take to say who it is, for the log. Its word is not checked, and it is not served.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tonic::Status;
 
 use crate::clock;
-use crate::downstream::bearer::RefusedToken;
+use crate::downstream::bearer::Unidentified;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::{Requests, first_node};
@@ -18,17 +18,17 @@ pub(in crate::downstream) const FIRST_REQUEST: Duration = Duration::from_secs(1)
 
 /// Returns how the call ends, after its first request if the log gets a line about it.
 pub(super) async fn status(
-    token: RefusedToken,
+    refused: Unidentified,
     requests: Requests,
     dialect: Dialect,
     shared: &Shared,
     settings: &ConnectionSettings,
 ) -> Status {
-    let node = match token.is_logged() {
+    let node = match refused.is_logged() {
         true => clock::timeout(FIRST_REQUEST, first_node(requests, dialect, shared, settings))
             .await
             .flatten(),
         false => None,
     };
-    Status::unauthenticated(token.say(node.as_deref()))
+    Status::unauthenticated(refused.say(node.as_deref()))
 }

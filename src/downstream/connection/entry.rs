@@ -99,7 +99,7 @@ impl Connection {
             return identity;
         };
         let said = certified(certificate);
-        let identity = identity.with(&said.texts);
+        let identity = identity.certified(&said);
         if let Some(fault) = said.fault {
             self.calls.not_spiffe(&identity, &said.texts, &fault);
         }

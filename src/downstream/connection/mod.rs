@@ -112,7 +112,7 @@ impl Connection {
 
     async fn begin_http2(self, begun: Bytes, identity: Identity) -> Option<impl Future<Output = ()> + Send> {
         let bound = self.calls.shared.settings.load().timers.write_stall;
-        let portion = Portion::of_a_connection(&self.calls.shared, Arc::new(self.guest), identity);
+        let portion = Portion::of_a_connection(&self.calls.shared, self.entrance, Arc::new(self.guest), identity);
         let beginning = Http2::begin(self.calls, portion, self.socket, begun);
         let connection = match clock::timeout(PREFACE_TIMEOUT, beginning).await {
             Some(Ok(connection)) => Box::pin(connection),
@@ -143,7 +143,7 @@ impl Connection {
     async fn speak_http1(self, begun: Bytes, identity: Identity) {
         let bound = self.calls.shared.settings.load().timers.write_stall;
         let calls = self.calls.clone();
-        let portion = Portion::of_a_connection(&calls.shared, Arc::new(self.guest), identity);
+        let portion = Portion::of_a_connection(&calls.shared, self.entrance, Arc::new(self.guest), identity);
         let asked = Arc::new(AtomicBool::new(false));
         let was_asked = asked.clone();
         let service = service_fn(move |request| {

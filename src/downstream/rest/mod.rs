@@ -25,7 +25,7 @@ pub(super) use refusal::Refusal;
 use reply::reply;
 
 use crate::clock;
-use crate::downstream::bearer::{RefusedToken, identified};
+use crate::downstream::bearer::{Unidentified, identified};
 use crate::downstream::body::Body;
 use crate::downstream::call::FIRST_REQUEST;
 use crate::downstream::portion::Portion;
@@ -121,18 +121,18 @@ impl Polls {
         }
     }
 
-    /// A poll whose token is refused. Its body says for the log who it is.
-    async fn refused(&self, token: RefusedToken, request: Request<RequestBody>, portion: &Portion) -> Refusal {
+    /// A poll that is refused because of who makes it. Its body says for the log who that says it is.
+    async fn refused(&self, refused: Unidentified, request: Request<RequestBody>, portion: &Portion) -> Refusal {
         let mut charge = Charge::new(portion.share.clone());
         let node = async {
             let asked = self.read(self.gather(request, &mut charge).await.ok()?).await.ok()?;
             asked.node.map(|node| node.id)
         };
-        let node = match token.is_logged() {
+        let node = match refused.is_logged() {
             true => clock::timeout(FIRST_REQUEST, node).await.flatten(),
             false => None,
         };
-        Refusal::unauthenticated(token.say(node.as_deref()))
+        Refusal::unauthenticated(refused.say(node.as_deref()))
     }
 
     /// Reads the body, and charges its memory.

@@ -77,6 +77,10 @@ impl<'a> Poll<'a> {
             match error {
                 NoPlace::Full(full) => Refusal::unavailable(full.to_string()),
                 NoPlace::Unfit(_) | NoPlace::Key(_) => Refusal::forbidden(error.to_string()),
+                NoPlace::Loop(_) => Refusal::of(protocol::End::new(
+                    protocol::Code::FailedPrecondition,
+                    error.to_string(),
+                )),
             }
         };
         let node = poll.server().node().cloned().unwrap_or_default();

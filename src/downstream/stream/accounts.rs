@@ -158,6 +158,10 @@ impl Accounts {
             node = %node.id, peer = %self.peer(), identity = %self.identity(), stream = %self.number(),
             dialect = self.presence.dialect.word(), user_agent = %node.user_agent, "a stream begins"
         );
+        let access = &self.presence.settings.protocol.access;
+        if node.is_relay() && !access.is_empty() && !access.names_relays() {
+            self.log.unnamed_relay(node, self.identity());
+        }
         if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
             self.presence.visit = Some(shared.returns.enter(&node.id, method.transport == Transport::V2, now));
         }
@@ -257,7 +261,7 @@ impl Accounts {
             }
             ReceiptKind::Nack {
                 response,
-                message,
+                objection,
                 given_up,
             } => {
                 counters.nacks.inc();
@@ -267,7 +271,7 @@ impl Accounts {
                         type_url: &receipt.type_url,
                         nonce: &String::from_utf8_lossy(nonce),
                         response,
-                        reason: message,
+                        reason: &objection.in_full(),
                     };
                     self.log.nack(node, self.presence.stay.peer(), &rejected, now);
                     if *given_up > 0 {

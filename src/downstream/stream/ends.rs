@@ -15,6 +15,7 @@ pub(super) fn no_place(shared: &Shared, error: NoPlace) -> Status {
     match error {
         NoPlace::Full(full) => Status::resource_exhausted(full.to_string()),
         NoPlace::Unfit(_) | NoPlace::Key(_) => Status::permission_denied(error.to_string()),
+        NoPlace::Loop(_) => Status::failed_precondition(error.to_string()),
     }
 }
 
@@ -30,6 +31,7 @@ pub(in crate::downstream) fn count_no_place(shared: &Shared, error: &NoPlace) {
         NoPlace::Unfit(_) | NoPlace::Key(_) => {
             shared.metrics.refused_classes.inc();
         }
+        NoPlace::Loop(_) => {}
     }
 }
 

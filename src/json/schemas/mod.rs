@@ -4,6 +4,7 @@
 mod described;
 mod discovery;
 mod redacted;
+mod sensitive;
 
 use std::fmt;
 use std::io::Read;

@@ -24,6 +24,12 @@ impl Client {
         }
     }
 
+    /// Whether the server is told that requests come through this relay below.
+    #[must_use]
+    pub fn comes_through(&self, relay: &str) -> bool {
+        self.relays.iter().any(|known| known == relay)
+    }
+
     /// E-01: the first message of a stream has the node; later messages have it only if it changed.
     pub(super) fn introduce(&mut self, request: &mut Request) {
         let sent = self

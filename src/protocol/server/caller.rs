@@ -2,7 +2,6 @@
 //!
 //! Owns what the first request on a stream decides. Does not know what the client asks for.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use identity::Identity;
@@ -11,7 +10,7 @@ use super::stream::Opening;
 use crate::end::{Code, End};
 use crate::node::{read_node, relays};
 use crate::settings::StreamSettings;
-use classes::Node;
+use classes::{Marks, Node, loop_at};
 use proto::envoy::config::core::v3 as core;
 use xds::Caller as Subject;
 use xds::{Access, Answers, Dialect, Grant, Kind, Rights, TypeUrl, Types, Way};
@@ -23,8 +22,7 @@ pub(super) struct Caller {
     service: Option<TypeUrl>,
     polls: bool,
     node: Option<Arc<Node>>,
-    /// Who the client is; until its first request.
-    stranger: Option<Box<Identity>>,
+    identity: Identity,
     /// The rules by which its rights were found out.
     access: Arc<Access>,
     /// S-01: what the client may have; `None`: everything.
@@ -38,7 +36,7 @@ impl Caller {
             service: opening.service,
             polls: opening.polls,
             node: None,
-            stranger: Some(Box::new(opening.identity)),
+            identity: opening.identity,
             access,
             rights: None,
         }
@@ -84,15 +82,13 @@ impl Caller {
         // K-25: in a chain of relays that leads back to this one, the relays would keep each other's content alive.
         let through = node.map(relays).unwrap_or_default();
         if through.contains(&settings.relay_id) {
-            let id = &settings.relay_id;
-            let message =
-                format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
+            let message = loop_at(&settings.relay_id, "its upstream leads back to it");
             return Err(End::new(Code::FailedPrecondition, message));
         }
-        if let Some(known) = &mut self.node {
-            let before: BTreeSet<&String> = known.relays.iter().collect();
-            if !through.iter().all(|relay| before.contains(relay)) {
-                Arc::make_mut(known).relays = through.into();
+        if let Some(known) = &self.node {
+            let marks = Marks::of(&through);
+            if marks.as_ref().is_some_and(|marks| marks.relays() != known.relays()) {
+                self.mark(marks);
             }
             return Ok(());
         }
@@ -105,43 +101,43 @@ impl Caller {
                 return Err(End::invalid(message));
             }
         };
-        let identity = self.stranger.take().unwrap_or_default();
-        let identity: Vec<&str> = identity.texts().collect();
+        let identity: Vec<&str> = self.identity.texts().collect();
         // K-02: whom the client shares views with.
         own.class = answers.class(settings.classes.class(&own, &identity));
         own.passed = node.and_then(|wire| own.class.take(wire));
-        let node = self.node.insert(Arc::new(own)).clone();
-        self.admit(&node, &identity, answers)
+        let marks = own.marks.take().map(|marks| (*marks).clone());
+        self.node = Some(Arc::new(own));
+        self.admit(answers)?;
+        self.mark(marks);
+        Ok(())
+    }
+
+    /// K-25: the client brings these marks. They are passed on if a rule lets it be a relay.
+    fn mark(&mut self, marks: Option<Marks>) {
+        let Some((node, marks)) = self.node.as_mut().zip(marks) else {
+            return;
+        };
+        let identity: Vec<&str> = self.identity.texts().collect();
+        let subject = subject(&identity, node, self.dialect, self.polls);
+        let sender = self.access.may_be_relay(&subject).then(|| self.identity.name());
+        Arc::make_mut(node).marks = Some(Arc::new(marks.from(sender)));
     }
 
     /// S-07: these are the rules from now on. Returns whether there is a client for which they count.
-    pub(super) fn handle_access(
-        &mut self,
-        access: Arc<Access>,
-        identity: &Identity,
-        answers: &impl Answers,
-    ) -> Result<bool, End> {
+    pub(super) fn handle_access(&mut self, access: Arc<Access>, answers: &impl Answers) -> Result<bool, End> {
         self.access = access;
-        let Some(node) = self.node.clone() else {
-            return Ok(false);
-        };
-        let identity: Vec<&str> = identity.texts().collect();
-        self.admit(&node, &identity, answers)?;
+        let Some(node) = &self.node else { return Ok(false) };
+        let marks = node.marks.as_ref().map(|marks| (**marks).clone());
+        self.admit(answers)?;
+        self.mark(marks);
         Ok(true)
     }
 
     /// S-02: finds out what the client may have. A client that may have nothing is refused.
-    fn admit(&mut self, node: &Node, identity: &[&str], answers: &impl Answers) -> Result<(), End> {
-        let subject = Subject {
-            identity,
-            node,
-            way: match self.dialect {
-                _ if self.polls => Way::Rest,
-                Dialect::Sotw => Way::Sotw,
-                Dialect::Delta => Way::Delta,
-            },
-        };
-        let rights = self.access.rights(&subject);
+    fn admit(&mut self, answers: &impl Answers) -> Result<(), End> {
+        let Some(node) = &self.node else { return Ok(()) };
+        let identity: Vec<&str> = self.identity.texts().collect();
+        let rights = self.access.rights(&subject(&identity, node, self.dialect, self.polls));
         let rights = rights.map_err(|denied| End::new(Code::PermissionDenied, denied.to_string()))?;
         self.rights = rights.map(|rights| answers.rights(rights));
         Ok(())
@@ -186,5 +182,18 @@ impl Caller {
             }
             None => Ok(types.resolve(text)),
         }
+    }
+}
+
+/// Returns the client as the rules see it.
+const fn subject<'a>(identity: &'a [&'a str], node: &'a Node, dialect: Dialect, polls: bool) -> Subject<'a> {
+    Subject {
+        identity,
+        node,
+        way: match dialect {
+            _ if polls => Way::Rest,
+            Dialect::Sotw => Way::Sotw,
+            Dialect::Delta => Way::Delta,
+        },
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::name_faults::NameFaults;
 use super::nonce::Nonce;
-use xds::{Batch, Dialect, TypeUrl, Version};
+use xds::{Batch, Dialect, Objection, TypeUrl, Version};
 
 /// A response for the transport to encode.
 #[derive(Clone, Debug)]
@@ -51,8 +51,8 @@ pub enum ReceiptKind {
     Nack {
         /// What was rejected.
         response: Rejected,
-        /// The client's error message.
-        message: String,
+        /// Why, in the client's words.
+        objection: Arc<Objection>,
         /// How many resources are held back from now on because the client has rejected too many tries in a row.
         given_up: usize,
     },

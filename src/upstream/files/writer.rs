@@ -3,7 +3,6 @@
 //! Owns the order of work. Reads no files: all views of a source share its content.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -11,11 +10,11 @@ use super::asked::Asked;
 use super::{Files, Loaded};
 use crate::cache::View;
 use crate::clock::{self, now};
-use crate::protocol::Guard;
+use crate::protocol::Holds;
 use crate::telemetry::{Arrival, Traces};
 use crate::upstream::holding::{FindBeside, Holding};
 use crate::upstream::traced;
-use crate::xds::{Changes, Update};
+use crate::xds::{Changes, GuardSettings, Update};
 
 /// Keeps a view in step with the files of a source.
 pub struct FileWriter {
@@ -25,8 +24,6 @@ pub struct FileWriter {
     /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route. D-11, D-12: what waits
     /// for other servers.
     holding: Holding,
-    /// How long a change waits for another server that is there (D-12).
-    bound: Duration,
     server: Arc<str>,
     traces: Arc<Traces>,
 }
@@ -34,32 +31,33 @@ pub struct FileWriter {
 impl FileWriter {
     /// Creates the writer of a view of this source.
     #[must_use]
-    pub fn new(view: Arc<View>, files: &Files, guard: Guard) -> Self {
-        let holds = files.metrics.holds.clone();
+    pub fn new(view: Arc<View>, files: &Files, waiting: Holds) -> Self {
+        let metrics = files.metrics.holds.clone();
         Self {
-            holding: Holding::new(view.clone(), &files.uri, holds, guard),
+            holding: Holding::new(view.clone(), &files.uri, metrics, waiting),
             view,
             loaded: files.loaded.subscribe(),
             asked: Asked::default(),
-            bound: Duration::ZERO,
             server: Arc::from(&*files.uri),
             traces: files.metrics.traces.clone(),
         }
     }
 
-    /// D-12: changes wait for what clients read of other servers, which is found in this way; so long if those do not have it.
+    /// D-12: changes wait for what clients read of other servers, which is found in this way.
     #[must_use]
-    pub fn beside(mut self, find: FindBeside, bound: Duration) -> Self {
+    pub fn beside(mut self, find: FindBeside) -> Self {
         self.holding.look_beside(find);
-        self.bound = bound;
         self
     }
 
     /// Works until the view is closed.
     pub async fn run(mut self) {
         while !self.view.mailbox().is_closed() {
-            self.holding
-                .set_unready(self.bound, self.view.guarded().settings().unready);
+            // An operator who removes something from a file means it.
+            self.holding.set(GuardSettings {
+                unready: self.view.guarded().settings().unready,
+                ..GuardSettings::OFF
+            });
             let orders = self.view.mailbox().take_orders();
             orders.iter().for_each(|(order, _)| self.holding.handle_order(order));
             let loaded = self.loaded.borrow_and_update().clone();
@@ -71,14 +69,14 @@ impl FileWriter {
             if !self.asked.is_at(&loaded.content) {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
-                self.holding.hold_again(&mut changes, &cut);
+                self.holding.hear_again(&mut changes, &cut);
                 self.holding.cross(&mut changes, &cut);
                 let traced = traced::begin(&self.traces, &self.arrivals(&changes), &changes, &cut);
                 self.publish(&changes).await;
                 traced.iter().for_each(|change| change.apply(now()));
             }
             loop {
-                let free = self.holding.release(&self.view.cut());
+                let free = self.holding.look(&self.view.cut());
                 if free.is_empty() {
                     break;
                 }

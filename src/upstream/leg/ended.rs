@@ -21,12 +21,15 @@ impl Leg {
         };
         let (dialect, answered, opened) = (live.dialect(), live.is_answered(), live.opened());
         self.close(changes);
+        if let Some(mark) = failure.looped().map(str::to_owned) {
+            return self.note_loop(mark, failure);
+        }
         if !self.offended(&failure) {
             self.blame.ended(&failure, answered, now());
         }
         let target = self.dialer.target();
         if failure.is_too_many_pings() {
-            target.calm_down(opened, now());
+            target.forbid_pings(self.dialer.settings().ping);
         }
         if !answered {
             return self.refused(failure, dialect, changes);

@@ -9,6 +9,7 @@ mod choice;
 mod ended;
 mod heard;
 mod live;
+mod looped;
 mod reports;
 mod types;
 
@@ -32,6 +33,7 @@ use attempts::Attempts;
 use blame::Blame;
 use choice::Choice;
 use live::Live;
+use looped::Looped;
 use reports::Reports;
 
 /// One stream of a view.
@@ -44,6 +46,7 @@ pub struct Leg {
     stage: Stage,
     blame: Blame,
     reports: Reports,
+    looped: Option<Box<Looped>>,
     /// Responses that `take_arrivals` has not returned yet, if changes are traced.
     arrivals: Vec<Arrival>,
 }
@@ -75,6 +78,7 @@ impl Leg {
             stage: Stage::Rest,
             blame: Blame::shared(),
             reports: Reports::default(),
+            looped: None,
             arrivals: Vec::new(),
             dialer,
         }
@@ -94,6 +98,7 @@ impl Leg {
             stage: Stage::Rest,
             blame: Blame::apart(),
             reports: Reports::default(),
+            looped: None,
             arrivals: Vec::new(),
             dialer,
         }

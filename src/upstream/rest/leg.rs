@@ -45,6 +45,8 @@ pub struct PollLeg {
     counted: Option<CountedStream>,
     /// Answers that `take_arrivals` has not returned yet, if changes are traced.
     arrivals: Vec<Arrival>,
+    /// The marks that `take_loops` has not returned yet.
+    looped: Vec<String>,
 }
 
 impl PollLeg {
@@ -59,6 +61,7 @@ impl PollLeg {
             board: Board::new(Dialect::Sotw, Answers::default()),
             counted: None,
             arrivals: Vec::new(),
+            looped: Vec::new(),
         }
     }
 
@@ -172,6 +175,7 @@ impl PollLeg {
     }
 
     fn failed(&mut self, type_url: &TypeUrl, failure: &Failure, changes: &mut Vec<Changes>) {
+        self.looped.extend(failure.looped().map(str::to_owned));
         // A server that does not serve one type may well serve the others.
         let alone = matches!(failure, Failure::Refused { status: 400..=499, .. });
         let (wait, lost) = self
@@ -315,6 +319,10 @@ impl Talk for PollLeg {
 
     fn come_through(&mut self, relays: &[String]) {
         self.poller.handle_relays(relays.to_vec());
+    }
+
+    fn take_loops(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.looped)
     }
 
     fn board(&self) -> &Board {

@@ -28,7 +28,7 @@ use crate::cache::View;
 use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, ClientSettings, Guard};
+use crate::protocol::{Client, ClientSettings, Holds};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -131,8 +131,8 @@ impl Writer<PollLeg> {
             PollLeg::new(client, server.clone(), access.clone(), polling.clone())
         };
         let (main, aside) = (leg(), leg());
-        let guard = Guard::new(polling.removal_quiet, polling.order_gate, view.guarded().settings());
+        let waiting = Holds::new(polling.removal_quiet, polling.order_gate, view.guarded().settings());
         let told = (server.metrics.traces.clone(), server.metrics.holds.clone());
-        Self::of(view, &server.uri, told, guard, main, aside)
+        Self::of(view, &server.uri, told, waiting, main, aside)
     }
 }

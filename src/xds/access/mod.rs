@@ -171,6 +171,25 @@ impl Access {
         }
     }
 
+    /// K-25: whether the marks of relays that a client brings are passed on. If no rule says `relay`, those of everybody are.
+    #[must_use]
+    pub fn may_be_relay(&self, caller: &Caller<'_>) -> bool {
+        if !self.names_relays() {
+            return true;
+        }
+        let rules = self.candidates(caller).into_iter();
+        let rules = rules.filter_map(|number| self.rules.get(usize::try_from(number).ok()?));
+        let mut about = rules.filter(|rule| !rule.bindings(caller).is_empty());
+        let decides = about.find(|rule| rule.relay || !rule.allow && rule.is_about_everything());
+        decides.is_some_and(|rule| rule.allow)
+    }
+
+    /// Whether any rule lets clients be relays.
+    #[must_use]
+    pub fn names_relays(&self) -> bool {
+        self.rules.iter().any(|rule| rule.relay)
+    }
+
     /// Whether there are no rules.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -230,13 +249,21 @@ impl fmt::Display for Denied {
     }
 }
 
+/// How many texts of an identity are shown: a token may have thousands.
+const TEXTS_MAX: usize = 16;
+
 /// Returns an identity in words.
 fn identity(texts: &[&str]) -> String {
     if texts.is_empty() {
         return "no identity".to_owned();
     }
-    let texts: Vec<String> = texts.iter().map(|text| format!("`{}`", shown(text))).collect();
-    format!("identity {}", texts.join(", "))
+    let first = texts.iter().take(TEXTS_MAX);
+    let first: Vec<String> = first.map(|text| format!("`{}`", shown(text))).collect();
+    let more = match texts.len().saturating_sub(TEXTS_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("identity {}{more}", first.join(", "))
 }
 
 /// Returns the beginning of a text that a client has chosen.

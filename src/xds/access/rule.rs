@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Caller;
-use classes::{Fields, Pattern};
+use classes::{Fields, Path, Pattern, Selector};
 
 /// One rule. An empty list is no condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,12 +21,16 @@ pub struct AccessRule {
     pub ids: Vec<Pattern>,
     /// The clusters of the nodes that it is about, with fields of the identity.
     pub clusters: Vec<Pattern>,
+    /// Members of the metadata of the nodes that it is about, each with its values, with fields of the identity.
+    pub metadata: Vec<(Path, Vec<Pattern>)>,
     /// The full names of the types that it is about.
     pub types: Arc<[Box<str>]>,
     /// The names of the resources that it is about, with fields of the identity.
     pub names: Arc<[Pattern]>,
     /// The ways of asking that it is about.
     pub ways: Vec<Way>,
+    /// K-25: whether it lets clients be relays.
+    pub relay: bool,
 }
 
 /// A way of asking for resources.
@@ -74,9 +78,11 @@ impl Default for AccessRule {
             identities: Vec::new(),
             ids: Vec::new(),
             clusters: Vec::new(),
+            metadata: Vec::new(),
             types: Arc::default(),
             names: Arc::default(),
             ways: Vec::new(),
+            relay: false,
         }
     }
 }
@@ -86,12 +92,28 @@ impl AccessRule {
     #[must_use]
     pub fn is_about_all(&self) -> bool {
         let everybody = self.identities.is_empty() && self.ids.is_empty() && self.clusters.is_empty();
-        everybody && self.ways.is_empty() && self.is_about_everything()
+        everybody && self.metadata.is_empty() && self.ways.is_empty() && self.is_about_everything()
     }
 
     /// Whether it is about every resource.
     pub(super) fn is_about_everything(&self) -> bool {
         self.types.is_empty() && (self.names.is_empty() || self.names.iter().any(Pattern::is_any))
+    }
+
+    /// Whether it says which value clients may state in a field of their nodes.
+    #[must_use]
+    pub fn binds(&self, field: &Selector) -> bool {
+        match field {
+            Selector::Id => !self.ids.is_empty(),
+            Selector::Cluster => !self.clusters.is_empty(),
+            Selector::Metadata(path) => self.metadata.iter().any(|(member, _)| member == path),
+            Selector::Region
+            | Selector::Zone
+            | Selector::SubZone
+            | Selector::UserAgent
+            | Selector::Identity(_)
+            | Selector::Field(_) => false,
+        }
     }
 
     /// Returns what the fields of the identity stand for: once for each way in which the rule is about the client, and never if it is
@@ -132,11 +154,24 @@ impl AccessRule {
                     .join(", ")
             })
         };
-        let words = |what: &str, text: &str, patterns: String| {
-            format!("the node's {what} `{}` does not match {patterns}", super::shown(text))
-        };
-        let id = differs(&self.ids, &caller.node.id).map(|patterns| words("id", &caller.node.id, patterns));
-        let cluster = || differs(&self.clusters, &caller.node.cluster);
-        id.or_else(|| cluster().map(|patterns| words("cluster", &caller.node.cluster, patterns)))
+        let node = caller.node;
+        let members = self.metadata.iter().map(|(path, patterns)| {
+            let value = node.metadata.get(path.as_str()).map_or("", String::as_str);
+            (format!("metadata.{path}"), value, patterns)
+        });
+        let parts = [
+            ("id", &*node.id, &self.ids),
+            ("cluster", &*node.cluster, &self.clusters),
+        ];
+        let parts = parts
+            .into_iter()
+            .map(|(what, text, patterns)| (what.to_owned(), text, patterns));
+        parts.chain(members).find_map(|(what, text, patterns)| {
+            let patterns = differs(patterns, text)?;
+            Some(format!(
+                "the node's {what} `{}` does not match {patterns}",
+                super::shown(text)
+            ))
+        })
     }
 }

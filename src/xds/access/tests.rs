@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::TypeUrl;
+use classes::Path;
 
 /// Random numbers, the same in every run.
 struct Random(u64);
@@ -55,9 +56,20 @@ fn rule(random: &mut Random) -> AccessRule {
         identities,
         ids: patterns(&random.some(ids)),
         clusters: patterns(&random.some(&["edge", "*"])),
+        metadata: random
+            .some(&["NS", "LABELS.team"])
+            .into_iter()
+            .map(|path| {
+                (
+                    Path::new(path.split('.')),
+                    patterns(&random.some(if fields { &["{ns}", "a*"] } else { &["b", "*"] })),
+                )
+            })
+            .collect(),
         types: random.some(&TYPES.map(Box::from)).into(),
         names: patterns(&random.some(names)).into(),
         ways: random.some(&Way::ALL),
+        relay: false,
     }
 }
 
@@ -78,6 +90,11 @@ fn the_first_rule_that_matches_decides() {
         let node = Node {
             id: random.some(&IDS).concat().into(),
             cluster: random.some(&["edge", "core"]).concat().into(),
+            metadata: random
+                .some(&["NS", "LABELS.team"])
+                .into_iter()
+                .map(|path| (path.to_owned(), random.some(&["a", "b"]).concat()))
+                .collect(),
             ..Node::default()
         };
         let way = *random.some(&Way::ALL).first().unwrap_or(&Way::Sotw);

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
-    Changes, Dialect, HoldAction, HoldReason, HoldTarget, Reason, Resource, ResourceParts, ServerState, TypeUrl, Update,
+    Changes, Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, Reason, Resource, ResourceParts, ServerState,
+    TypeUrl, Update,
 };
 
 use super::BOTH;
 use super::pair::Pair;
 use super::plane::{cluster, endpoints, proxy, route, served_by};
+use super::stage::USUAL;
 use crate::{CDS, EDS, LDS, RDS, ms};
 
 /// Somebody wants all clusters, and the endpoints come from the source beside.
@@ -302,9 +304,10 @@ fn an_address_that_is_taken() {
 fn without_the_rule() {
     let mut pair = usual(Dialect::Delta);
     pair.lead(&["b"]);
-    let (crossings, _) = pair.main.beside.as_mut().unwrap();
-    crossings.set(ms(2000), Duration::ZERO);
-    pair.main.publish(Vec::new());
+    pair.main.set(GuardSettings {
+        unready: Duration::ZERO,
+        ..USUAL
+    });
     assert!(pair.leads(&["b"]));
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready settings");
     pair.lead(&["a"]);

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::Crossings;
 use xds::{Beside, Cut, Dialect, Name, Neighbour, Owners, ServerState, TypeUrl};
 
 use super::plane::{cluster, endpoints, listener, route};
@@ -42,8 +41,8 @@ impl Pair {
         let (mut main, mut aside) = (Stage::new(dialect, USUAL, &here), Stage::new(dialect, USUAL, &there));
         let shown: [Shown; 2] = std::array::from_fn(|_| Arc::new(Mutex::new(vec![Arc::default()])));
         let leased = Arc::new(Mutex::new(BTreeSet::from(["r".to_owned()])));
-        main.beside = Some((crossings(), Others::of(&shown[1]).beside(true, &theirs, &leased)));
-        aside.beside = Some((crossings(), Others::of(&shown[0]).beside(false, &theirs, &leased)));
+        main.beside = Some(Others::of(&shown[1]).beside(true, &theirs, &leased));
+        aside.beside = Some(Others::of(&shown[0]).beside(false, &theirs, &leased));
         let there = there
             .iter()
             .map(|(kind, name)| (String::from(*kind), String::from(*name)));
@@ -75,7 +74,7 @@ impl Pair {
         canary.upstream.now = self.aside.upstream.now;
         canary.plane.content = self.aside.plane.content.clone();
         let others = Others::of(&self.shown[0]);
-        canary.beside = Some((crossings(), others.beside(false, &self.theirs, &self.leased)));
+        canary.beside = Some(others.beside(false, &self.theirs, &self.leased));
         self.canary = Some(Box::new(canary));
         self.pass(ms(500));
     }
@@ -84,14 +83,14 @@ impl Pair {
     pub(crate) fn fall_back_to_main(&mut self, asking: &[Option<usize>]) {
         let mut others = Others::of(&self.shown[1]);
         (others.own_counts, others.asking) = (true, asking.to_vec());
-        self.main.beside = Some((crossings(), others.beside(true, &self.theirs, &self.leased)));
+        self.main.beside = Some(others.beside(true, &self.theirs, &self.leased));
     }
 
     /// The same for the server beside, which has these as well.
     pub(crate) fn fall_back_to_aside(&mut self, has: &[(&str, &str, Bytes)]) {
         let mut others = Others::of(&self.shown[0]);
         others.own_counts = true;
-        self.aside.beside = Some((crossings(), others.beside(false, &self.theirs, &self.leased)));
+        self.aside.beside = Some(others.beside(false, &self.theirs, &self.leased));
         for (kind, name, body) in has {
             self.aside.upstream.want(kind, name);
             self.aside.put(kind, name, body.clone());
@@ -233,10 +232,4 @@ impl Others {
         };
         Beside::new(owners, here, find, wants)
     }
-}
-
-fn crossings() -> Crossings {
-    let mut crossings = Crossings::default();
-    crossings.set(ms(2000), USUAL.unready);
-    crossings
 }

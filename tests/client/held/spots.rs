@@ -7,7 +7,7 @@ use xds::{Dialect, Spot, Spots};
 
 use super::reading::encoded;
 use super::stage::{Stage, USUAL};
-use crate::{CDS, LDS, ms};
+use crate::{CDS, LDS, VHDS, ms};
 
 fn listener(fields: &str) -> Bytes {
     encoded(LDS, &format!(r#""name": "x", {fields}"#))
@@ -141,4 +141,46 @@ fn a_part_of_a_held_address() {
     stage.put(LDS, "one", socket("127.0.0.1", 80, "", ""));
     stage.pass(ms(200));
     assert_eq!(stage.served(LDS), "one other");
+}
+
+/// What a listener has already it does not take: a change of it lets nothing go that shares its address.
+#[test]
+fn an_address_that_is_shared() {
+    const UNBOUND: &str = r#", "bind_to_port": false"#;
+    let mut stage = Stage::new(Dialect::Delta, USUAL, &[(CDS, "*"), (LDS, "*")]);
+    for name in ["held", "other"] {
+        stage.put(LDS, name, socket("0.0.0.0", 80, "", UNBOUND));
+    }
+    stage.pass(Duration::from_secs(10));
+    stage.remove(LDS, "held");
+    stage.restart();
+    stage.pass(Duration::from_secs(10));
+    assert_eq!(stage.why(LDS, "held"), "mass");
+    let changed = format!(r#"{UNBOUND}, "stat_prefix": "changed""#);
+    stage.put(LDS, "other", socket("0.0.0.0", 80, "", &changed));
+    stage.pass(ms(200));
+    assert_eq!(stage.served(LDS), "held other");
+    // Another one that comes there does.
+    stage.put(LDS, "third", socket("0.0.0.0", 80, "", UNBOUND));
+    stage.pass(ms(200));
+    assert_eq!(stage.served(LDS), "other third");
+}
+
+/// Virtual hosts of different route configurations can have one domain.
+#[test]
+fn a_domain_of_another_route_configuration() {
+    let host = |domain: &str| encoded(VHDS, &format!(r#""name": "x", "domains": ["{domain}"]"#));
+    let wants = ["one/h", "two/h", "one/new"].map(|name| (VHDS, name));
+    let mut stage = Stage::new(Dialect::Delta, USUAL, &wants);
+    stage.put(VHDS, "one/h", host("a.example"));
+    stage.put(VHDS, "two/h", host("a.example"));
+    stage.pass(Duration::from_secs(20));
+    stage.remove(VHDS, "one/h");
+    stage.remove(VHDS, "two/h");
+    stage.restart();
+    stage.pass(Duration::from_secs(10));
+    assert_eq!(stage.served(VHDS), "one/h two/h");
+    stage.put(VHDS, "one/new", host("a.example"));
+    stage.pass(ms(200));
+    assert_eq!(stage.served(VHDS), "one/new two/h");
 }

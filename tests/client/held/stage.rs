@@ -1,4 +1,4 @@
-//! A relay's writer without its sockets: the machine of one stream, the guard behind it, and the view that they fill.
+//! A relay's writer without its sockets: the machine of one stream, the table of what waits behind it, and the view that they fill.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use protocol::{Crossings, Guard, Request, read_delta};
+use protocol::{Holds, Request, read_delta};
 use xds::{
-    Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldReason, HoldTarget,
-    HoldTimes, Known, MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
+    Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes,
+    Known, MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -18,7 +18,7 @@ use crate::{Upstream, ms};
 /// The relay and its control plane.
 pub(crate) struct Stage {
     pub(crate) upstream: Upstream,
-    pub(crate) guard: Guard,
+    pub(crate) guard: Holds,
     pub(crate) plane: Plane,
     pub(crate) dialect: Dialect,
     /// The routes that a client wants now.
@@ -34,8 +34,8 @@ pub(crate) struct Stage {
     pub(crate) elsewhere: Option<Arc<Cut>>,
     /// Others have stayed here.
     pub(crate) some_stayed: bool,
-    /// The changes that wait for other sources, and what clients read of these.
-    pub(crate) beside: Option<(Crossings, Beside)>,
+    /// What clients read of other sources.
+    pub(crate) beside: Option<Beside>,
 }
 
 /// The default settings.
@@ -60,7 +60,7 @@ impl Stage {
     pub(crate) fn new(dialect: Dialect, settings: GuardSettings, wants: &[(&str, &str)]) -> Self {
         let mut stage = Self {
             upstream: Upstream::new(dialect),
-            guard: Guard::new(ms(100), ms(2000), settings),
+            guard: Holds::new(ms(100), ms(2000), settings),
             plane: Plane::default(),
             dialect,
             wanted: BTreeSet::new(),
@@ -133,7 +133,6 @@ impl Stage {
             self.exchange();
             let due = self.upstream.client.poll_timeout();
             let due = due.into_iter().chain(self.guard.poll_timeout());
-            let due = due.chain(self.beside.as_ref().and_then(|(crossings, _)| crossings.poll_timeout()));
             let Some(at) = due.min().filter(|at| *at <= end) else {
                 break;
             };
@@ -151,10 +150,7 @@ impl Stage {
             action,
             reason: "a test".into(),
         };
-        let mut concerned = self.guard.handle_order(&order, self.upstream.now);
-        if let Some((crossings, _)) = &mut self.beside {
-            concerned += crossings.handle_order(&order, self.upstream.now);
-        }
+        let concerned = self.guard.handle_order(&order, self.upstream.now);
         self.publish(Vec::new());
         concerned
     }
@@ -168,59 +164,43 @@ impl Stage {
     pub(crate) fn unwant(&mut self, kind: &str, name: &str) {
         let target = Target::Name(Name::from(name));
         self.guard.handle_unwanted(&TypeUrl::new(kind), &target);
-        if let Some((crossings, _)) = &mut self.beside {
-            crossings.handle_unwanted(&TypeUrl::new(kind), &target);
-        }
         self.upstream.unwant(kind, name);
         self.publish(Vec::new());
     }
 
     /// The writer's turn.
     pub(crate) fn publish(&mut self, mut changes: Vec<Changes>) {
-        if Guard::asks_for_inheritance(&changes)
+        if Holds::asks_for_inheritance(&changes)
             && let Some(served) = &self.elsewhere
         {
             self.guard.inherit(served.clone(), !self.some_stayed);
         }
-        let now = self.upstream.now;
-        if let Some((crossings, _)) = &mut self.beside {
-            crossings.hear(&changes);
-        }
-        self.guard.hold(&mut changes, &self.upstream.cut, now);
-        if let Some((crossings, beside)) = &mut self.beside {
-            crossings.hold(&mut changes, &self.upstream.cut, Some(beside), now);
-        }
+        let (now, beside) = (self.upstream.now, self.beside.as_ref());
+        self.guard.hear(&mut changes, &self.upstream.cut, now);
+        self.guard.cross(&mut changes, &self.upstream.cut, beside, now);
         self.apply(&changes);
         loop {
-            let beside = self.beside.as_ref().map(|(_, beside)| beside);
-            self.guard.look_beside(beside, now);
+            let beside = self.beside.as_ref();
             let wanted = |type_url: &TypeUrl, name: &Name| match beside {
                 Some(beside) => beside.wants(type_url, name),
                 None => self.wanted.contains(name.as_str()),
             };
-            let mut released = self.guard.release(&self.upstream.cut, wanted, now);
-            if let Some((crossings, beside)) = &mut self.beside {
-                crossings.release(&mut released, &self.upstream.cut, Some(beside), now);
-            }
+            let released = self.guard.look(&self.upstream.cut, beside, wanted, now);
             if released.is_empty() {
                 break;
             }
             self.apply(&released);
         }
-        let crossings = self.beside.as_mut().map(|(crossings, _)| crossings);
-        let waiting = crossings.and_then(Crossings::take_holds);
-        let told = [(self.guard.take_holds(), false), (waiting, true)];
-        for ((holds, events), unready) in told.into_iter().filter_map(|(told, unready)| Some((told?, unready))) {
-            self.holds
-                .retain(|hold| (hold.reason == HoldReason::Unready) != unready);
-            self.holds.extend(holds);
-            for event in events {
-                let what = format!("{} {}", event.type_url.word(), event.reason);
-                self.events.push(match event.change {
-                    HoldChange::Begun | HoldChange::Joined => format!("+{what} {}", event.removals),
-                    HoldChange::Ended(end) => format!("-{what} {}", end.word()),
-                });
-            }
+        let Some((holds, events)) = self.guard.take_told() else {
+            return;
+        };
+        self.holds = holds;
+        for event in events {
+            let what = format!("{} {}", event.type_url.word(), event.reason);
+            self.events.push(match event.change {
+                HoldChange::Begun | HoldChange::Joined => format!("+{what} {}", event.removals),
+                HoldChange::Ended(end) => format!("-{what} {}", end.word()),
+            });
         }
     }
 

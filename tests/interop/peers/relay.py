@@ -19,10 +19,10 @@ class Relay(Process):
 
     def __init__(
         self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, text=None, polls=False,
-        listens=False,
+        listens=False, admin=None,
     ):
         self.address = address or f"127.0.0.1:{free_port()}"
-        self.admin = f"127.0.0.1:{free_port()}"
+        self.admin = admin or f"127.0.0.1:{free_port()}"
         command = [program, "serve", "--admin", self.admin, "--secrets", "allow"]
         if not listens:  # Otherwise the text says where.
             command += ["--listen", self.address]
@@ -50,7 +50,8 @@ class Relay(Process):
 
     def bootstrap(self, *arguments):
         """The output of `distributary bootstrap` for a client of this relay."""
-        command = [self.program, "bootstrap", *arguments, "--relay", self.address]
+        relays = [] if "--relay" in arguments else ["--relay", self.address]
+        command = [self.program, "bootstrap", *arguments, *relays]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
     def get(self, *arguments):

@@ -9,6 +9,8 @@ from scenarios.envoy_http import single_cluster
 from scenarios.grpc_traffic import service
 
 RELAY = "the relay prints it"
+# Two health checks of 5 s, and the pause until Envoy connects again.
+FAILOVER = 40.0
 
 
 def federated(world):
@@ -36,6 +38,53 @@ def envoy_with_the_printed_bootstrap(world, dialect):
         world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"])])
         traffic.reaches("b")
         world.control_plane.apply(put=[make.endpoints("x", world.backends.http["a"])])
+        traffic.reaches("a")
+        traffic.stop()
+        envoy.stop()
+
+
+@scenario("F-11", AGGREGATED, caches=("linear",), relay_only=RELAY)
+def envoy_with_two_relays(world, dialect):
+    """The first one is away when Envoy starts; it comes, and goes: Envoy has changes all the while."""
+    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
+    first = f"127.0.0.1:{free_port()}"
+    second = world.start_relay(world.control_plane.address)
+    word = dialect.name.removeprefix("ads-")
+    text = second.bootstrap("envoy", "--dialect", word, "--node-id", "two", "--admin-port", "0",
+                            "--relay", first, "--relay", second.address)
+    world.envoy(dialect, node="two", text=text).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    preferred = world.start_relay(world.control_plane.address, address=first)
+    second.kill()
+    streams = 'distributary_streams{dialect="delta"} 1' if word == "delta" else 'distributary_streams{dialect="sotw"} 1'
+    eventually("it asks the first relay", lambda: streams in preferred.page("/metrics"), within=FAILOVER)
+    world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"])])
+    traffic.reaches("b")
+    other = world.start_relay(world.control_plane.address, address=second.address)
+    preferred.kill()
+    eventually("it asks the second relay", lambda: streams in other.page("/metrics"), within=FAILOVER)
+    world.control_plane.apply(put=[make.endpoints("x", world.backends.http["a"])])
+    traffic.reaches("a")
+
+
+@scenario("F-11", AGGREGATED, caches=("linear",), relay_only=RELAY)
+def envoy_by_name_and_by_socket(world, dialect):
+    """A relay is found as `localhost`, which may have an IPv6 address at which nobody listens, and at a Unix socket."""
+    world.control_plane.apply(put=single_cluster(world, dialect, "a"))
+    path = world.logs / "relay.sock"
+    address = f"127.0.0.1:{free_port()}"
+    text = (
+        f"listeners: [{{ address: '{address}' }}, {{ address: 'unix:{path}' }}]\n"
+        f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"
+    )
+    relay = world.start_relay(None, address=address, text=text, listens=True)
+    word = dialect.name.removeprefix("ads-")
+    port = address.rpartition(":")[2]
+    for node, where in (("named", f"localhost:{port}"), ("local", f"unix:{path}")):
+        printed = relay.bootstrap("envoy", "--dialect", word, "--node-id", node, "--admin-port", "0", "--relay", where)
+        envoy = world.envoy(dialect, node=node, text=printed).ready()
+        traffic = world.traffic()
         traffic.reaches("a")
         traffic.stop()
         envoy.stop()

@@ -97,3 +97,37 @@ def a_control_plane_hangs(world):
     eventually("it answers", lambda: state() == "answering", within=NOTICED)
     if len(clients.streams()) != before:
         raise Failed("clients have lost their streams")
+
+
+@scenario("A-12", caches=("linear",), relay_only=RELAY)
+def a_control_plane_that_forbids_pings_hangs(world):
+    """gRPC servers in Go close a connection on which they are pinged more often than every five minutes. That is said, and a hang is
+    noticed as soon as before."""
+    relay, clients = served(world)
+    control_plane = world.control_plane
+    before = len(clients.streams())
+
+    def server():
+        return json.loads(relay.page("/clusters?format=json"))["authorities"][0]["servers"][0]
+
+    # Three pings are too many, and each follows 35 s of silence.
+    eventually("it forbids pings", lambda: "the server forbids HTTP/2 pings" in relay.log.read_text(), within=4 * NOTICED)
+    eventually("it answers", lambda: server()["state"] == "answering")
+    time.sleep(5)
+    began = time.monotonic()
+    control_plane.child.send_signal(signal.SIGSTOP)
+    try:
+        eventually("it does not answer", lambda: server()["state"] != "answering", within=90.0)
+        took = time.monotonic() - began
+        eventually("it is said", lambda: "does not answer calls" in json.dumps(server()), within=5.0)
+        # A new connection is accepted by the system, and silent for 30 s.
+        eventually("so it is of a new connection", lambda: "does not answer on a new connection" in json.dumps(server()),
+                   within=NOTICED)
+        if "is it a gRPC port" in relay.log.read_text():
+            raise Failed("a port that has answered before is asked for its kind")
+    finally:
+        control_plane.child.send_signal(signal.SIGCONT)
+    eventually("it answers", lambda: server()["state"] == "answering", within=NOTICED)
+    if len(clients.streams()) != before:
+        raise Failed("clients have lost their streams")
+    print(f"a hang was noticed after {took:.0f} s")

@@ -226,7 +226,10 @@ impl Origins {
         let (origin, created) = (upper.origin, upper.scopes.take_created());
         for view in created {
             let node = view.class().presented().over(&relay_node());
-            let node = come_through(node, view.mailbox().take_relays().unwrap_or_default());
+            let node = come_through(
+                node,
+                view.mailbox().take_relays(course.clock.instant()).unwrap_or_default(),
+            );
             course.log(|| format!("upstream {origin}: a view of the relay above begins"));
             self.zones[origin].attach(view, node);
         }
@@ -280,8 +283,9 @@ impl Origins {
             .below
             .and_then(|server| self.zones[server].upper.as_ref());
         expected.extend(above.map(|upper| upper.settings.relay_id.clone()));
-        let relays = read_node(node).relays;
-        if *relays != *expected {
+        let node = read_node(node);
+        let relays = node.relays();
+        if relays != expected {
             return broken!(
                 K25,
                 "server {} is asked by way of {relays:?}, not {expected:?}",

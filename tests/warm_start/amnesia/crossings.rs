@@ -1,7 +1,7 @@
 //! Routes of one control plane that lead to clusters whose endpoints come from another one: no client is sent there before they are
 //! there (D-12), and what they lead to stays as long as they do (D-11).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
@@ -187,23 +187,30 @@ fn write(folder: &Path, leads: &str) {
     std::fs::rename(folder.join("new"), folder.join("all.yaml")).unwrap();
 }
 
-/// Routes from files wait as well; what the file says again is what waits, and a person lets it go.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_route_of_a_file() {
-    let (aside, folder) = (Server::start().await, directory("crossings-files"));
+/// A folder with a route to `a`, a control plane that has the endpoints of `a` only, and a client that has all of it. Routes wait so long.
+async fn start_files(name: &str, gate: &str) -> (PathBuf, Server, Relay, Watcher) {
+    let name = format!("crossings-files-{name}");
+    let (aside, folder) = (Server::start().await, directory(&name));
     write(&folder, "a");
     aside.put(EDS, "a", endpoints("a", 1));
     let more = format!(
-        "sources: [{{types: [eds], xds_servers: [{}]}}]\ntimers: {{order_gate: 20s}}\n",
+        "sources: [{{types: [eds], xds_servers: [{}]}}]\ntimers: {{order_gate: {gate}}}\n",
         one(&aside)
     );
     let files = format!("{{server_uri: '{}'}}", folder.display());
-    let relay = Relay::telling("crossings-files", &guarded(&files, "{unready: 60s}", &more));
+    let relay = Relay::telling(&name, &guarded(&files, "{unready: 60s}", &more));
     let wants: [(&str, &[&str]); 4] = [(LDS, &["*"]), (CDS, &["*"]), (RDS, &["r"]), (EDS, &["a", "b"])];
     let watcher = Watcher::start(relay.address, &wants).await;
     watcher.has(CDS, "a b").await;
     watcher.has(RDS, "r").await;
     watcher.has(EDS, "a").await;
+    (folder, aside, relay, watcher)
+}
+
+/// Routes from files wait as well, and what the file says again is what waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_route_of_a_file() {
+    let (folder, aside, relay, watcher) = start_files("wait", "10m").await;
     write(&folder, "b");
     holding(&relay, "rds", "unready", "r").await;
     // It is taken back, and said again.
@@ -215,16 +222,37 @@ async fn a_route_of_a_file() {
     aside.put(EDS, "b", endpoints("b", 1));
     eventually("the new route", || (watcher.sent("r") == 2).then_some(())).await;
     nothing_held(&relay).await;
+    // What is removed stays while its cluster may be in use, and the route may lead there again.
     aside.remove(EDS, "a");
-    watcher.has(EDS, "a b").await;
     write(&folder, "a");
     eventually("the first route", || (watcher.sent("r") == 3).then_some(())).await;
-    watcher.has(EDS, "b").await;
+    watcher.has(EDS, "a b").await;
+}
+
+/// A person lets it go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_route_of_a_file_is_let_go() {
+    let (folder, _aside, relay, watcher) = start_files("released", "10m").await;
     write(&folder, "b");
-    eventually("the second route", || (watcher.sent("r") == 4).then_some(())).await;
-    write(&folder, "a");
     holding(&relay, "rds", "unready", "r").await;
+    assert_eq!(watcher.sent("r"), 1);
     let (code, text) = relay.command(&["holds", "release", "rds/r", "--reason", "a test"]);
     assert_eq!(code, Some(0), "{text}");
-    eventually("what was let go", || (watcher.sent("r") == 5).then_some(())).await;
+    eventually("what was let go", || (watcher.sent("r") == 2).then_some(())).await;
+}
+
+/// The order gate ends both waits: that of endpoints that were removed, and that of a route to them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn endpoints_that_go_under_a_route_of_a_file() {
+    let (folder, aside, relay, watcher) = start_files("clock", "1s").await;
+    aside.put(EDS, "b", endpoints("b", 1));
+    watcher.has(EDS, "a b").await;
+    write(&folder, "b");
+    eventually("the second route", || (watcher.sent("r") == 2).then_some(())).await;
+    aside.remove(EDS, "a");
+    watcher.has(EDS, "b").await;
+    write(&folder, "a");
+    eventually("the first route", || (watcher.sent("r") == 3).then_some(())).await;
+    let ended = "distributary_held_removals_ended_total{reason=\"unready\",by=\"clock\"}";
+    assert_eq!(metric(&relay, ended), 1);
 }

@@ -152,7 +152,8 @@ impl World {
         let published = Published::new(&[Signer::new("key").public()]);
         let mut more = format!(
             "timers: {{linger: 1s}}\nclasses: [{{key: [cluster]}}]\n\
-             rules: [{{name: nobody, types: lds, names: '{FORBIDDEN}*', action: deny}}, {{name: all}}, {{name: operators, dialects: csds}}]\n\
+             rules: [{{name: nobody, types: lds, names: '{FORBIDDEN}*', action: deny}}, \
+             {{name: tokens, identities: 'jwt:{ISSUER}#*'}}, {{name: all}}, {{name: operators, dialects: csds}}]\n\
              jwt: [{{issuer: '{ISSUER}', audiences: [relay], jwks_file: '{}'}}]\n",
             published.file.display()
         );

@@ -49,6 +49,7 @@ pub(crate) enum Address {
 
 pub(crate) struct Relay {
     pub(crate) address: Address,
+    pub(crate) entrance: Arc<Entrance>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) trigger: DrainTrigger,
     /// Keeps the view of the default class while clients come and go.
@@ -177,9 +178,10 @@ impl Relay {
         // No session is behind it.
         seat.watch(true);
         let entrance = Arc::new(Entrance::new(planned.tls, planned.proxies));
-        spawn(serve(listener, entrance, shared.clone(), draining));
+        spawn(serve(listener, entrance.clone(), shared.clone(), draining));
         Self {
             address,
+            entrance,
             shared,
             trigger,
             seat,

@@ -5,8 +5,11 @@
 mod relay_chain;
 mod words;
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -15,6 +18,7 @@ use relay_chain::RelayChain;
 use words::Words;
 pub use words::WordsQuestion;
 
+use classes::Marks;
 use xds::{HoldOrder, Name, ServerWords, TypeUrl};
 
 /// What the writer of a view is told.
@@ -71,17 +75,28 @@ impl Mailbox {
         self.superseded.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes that a client has come through these relays.
-    pub fn come_through(&self, relays: &[String]) {
-        if self.relays.add(relays) {
+    /// K-25: the client of a session has come through these relays, and not through those that were said before.
+    pub fn come_through(&self, session: u32, marks: Option<&Arc<Marks>>) {
+        if self.relays.bring(session, marks) {
             self.wake();
         }
     }
 
-    /// Returns all relays that are known, if there are new ones since the last call.
+    /// Returns the marks of relays that the server is told from now on, if they are others than before.
     #[must_use]
-    pub fn take_relays(&self) -> Option<Vec<String>> {
-        self.relays.take()
+    pub fn take_relays(&self, now: Instant) -> Option<Vec<String>> {
+        self.relays.take(now)
+    }
+
+    /// When [`Self::take_relays`] is due.
+    #[must_use]
+    pub fn relays_due(&self) -> Option<Instant> {
+        self.relays.due()
+    }
+
+    /// The server refuses what has come through this relay. Returns the sessions that bring its mark, and all who have brought it.
+    pub(super) fn end_relay(&self, mark: &str) -> (Vec<u32>, BTreeSet<Arc<str>>) {
+        self.relays.end(mark)
     }
 
     /// Returns the questions for the writer, from now on. A view whose writer does not call this answers none.

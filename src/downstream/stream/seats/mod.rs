@@ -121,14 +121,20 @@ impl Seats {
         seats.for_each(Seat::rest);
     }
 
-    /// K-25: records the relays through which the client comes; these may be more than in its first request.
-    pub fn meet(&mut self, node: &Arc<Node>) {
+    /// K-25: records the relays through which the client comes; these may be others than in its first request.
+    ///
+    /// # Errors
+    ///
+    /// What has come through one of them would lead back to it.
+    pub fn meet(&mut self, scopes: &Scopes, node: &Arc<Node>) -> Result<(), NoPlace> {
         if Arc::ptr_eq(&self.node, node) {
-            return;
+            return Ok(());
         }
+        scopes.admit_marks(node)?;
         self.node = node.clone();
         let seats = self.bindings.iter().flat_map(|binding| &binding.seats);
-        seats.for_each(|seat| seat.view().mailbox().come_through(&node.relays));
+        seats.for_each(|seat| seat.come_through(node.marks.as_ref()));
+        Ok(())
     }
 
     /// Returns what has rung since the last call; the next ring wakes the task. `tell` gets the changes in the views that the

@@ -152,7 +152,12 @@ fn part(bindings: &mut Bindings, places: &Places<'_>, before: &Owners, want: &Wa
         Some(binding) => binding.take_over(want, &view),
         None => {
             let from = bindings.of(old.as_deref());
-            let seat = from.and_then(|from| Some((from.seat()?.beside(new.clone()), from.fallback.patience())));
+            let seat = from.and_then(|from| {
+                Some((
+                    from.seat()?.beside(new.clone(), places.node.marks.as_ref()),
+                    from.fallback.patience(),
+                ))
+            });
             let route = places.routes.route(new.as_deref(), places.node);
             let (Some((seat, patience)), Some(route)) = (seat, route) else {
                 return false;

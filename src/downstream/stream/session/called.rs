@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use tonic::Status;
 
 use super::Session;
-use crate::downstream::stream::ends::status;
+use crate::downstream::bearer::known;
+use crate::downstream::stream::ends::{no_place, status};
 
 impl Session {
     /// Takes the changes in the views since the last call; the next change wakes the task.
@@ -22,8 +23,8 @@ impl Session {
         self.stirred |= rung.any;
         rung.inquiries.iter().flatten().for_each(|inquiry| self.answer(inquiry));
         if rung.dismissed {
-            let message = "the client is too slow: the relay would have to keep too much outdated content for it (`limits.pinned_bytes_per_view`)";
-            self.end.get_or_insert_with(|| Status::unavailable(message));
+            let status = self.dismissal();
+            self.end.get_or_insert(status);
         }
     }
 
@@ -49,12 +50,26 @@ impl Session {
         }
         self.stirred = true;
         let identity = self.accounts.identity();
-        let taken = self
-            .server
-            .handle_access(access, identity, &*self.shared.library, self.now);
-        if let Err(end) = taken {
-            let status = status(&self.shared, end);
+        if let Err(end) = known(&self.shared, identity) {
+            self.end.get_or_insert(end);
+            return;
+        }
+        let taken = self.server.handle_access(access, &*self.shared.library, self.now);
+        let taken = taken.map_err(|end| status(&self.shared, end));
+        // K-25: other rules may let the client be a relay, or not any more.
+        if let Err(status) = taken.and_then(|()| self.enter()) {
             self.end.get_or_insert(status);
         }
+    }
+
+    /// A view has told the session to end. Returns why.
+    fn dismissal(&self) -> Status {
+        let node = self.server.node();
+        if let Some(Err(looped)) = node.map(|node| self.shared.scopes.admit_marks(node)) {
+            return no_place(&self.shared, looped);
+        }
+        Status::unavailable(
+            "the client is too slow: the relay would have to keep too much outdated content for it (`limits.pinned_bytes_per_view`)",
+        )
     }
 }

@@ -294,8 +294,8 @@ impl Session {
     fn enter(&mut self) -> Result<(), Status> {
         let Some(node) = self.server.node() else { return Ok(()) };
         if let Some(seats) = &mut self.seats {
-            seats.meet(node);
-            return Ok(());
+            let met = seats.meet(&self.shared.scopes, node);
+            return met.map_err(|error| no_place(&self.shared, error));
         }
         self.accounts.enter(&self.shared, node, &self.method, self.now);
         let patience = self.settings().protocol.timers.move_after;

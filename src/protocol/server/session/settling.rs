@@ -12,7 +12,7 @@ use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind, Rejected};
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Item, Kind, Name, Objection, Version, words_of};
+use xds::{Answers, Item, Kind, Name, Objection, Said, Version, words_of};
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
@@ -43,11 +43,11 @@ impl Subscription {
             None => ReceiptKind::Ack(self.accept(&flight)),
             Some(detail) => {
                 self.asked.interrupted(now);
-                let objection = answers.objection(Objection::new(detail.code, &detail.message, flight.sent));
+                let objection = answers.objection(&self.heard(detail, flight.sent), Some(&flight.batch));
                 ReceiptKind::Nack {
                     response: Rejected(Some(flight.batch.clone())),
                     given_up: self.reject((&flight, again), &detail.message, &objection, now),
-                    message: detail.message.clone(),
+                    objection,
                 }
             }
         };
@@ -63,12 +63,21 @@ impl Subscription {
 
     /// E-24: the client is a relay, holds the last response, and says that its own clients reject something of it.
     fn hear_of_clients(&mut self, detail: &Detail, answers: &impl Answers, now: Instant) -> ReceiptKind {
-        let objection = answers.objection(Objection::new(detail.code, &detail.message, now));
-        self.notes.note_relayed(objection);
+        let objection = answers.objection(&self.heard(detail, now), None);
+        self.notes.note_relayed(objection.clone());
         ReceiptKind::Nack {
             response: Rejected(None),
             given_up: 0,
-            message: detail.message.clone(),
+            objection,
+        }
+    }
+
+    fn heard<'a>(&'a self, detail: &'a Detail, sent: Instant) -> Said<'a> {
+        Said {
+            type_url: self.type_url(),
+            code: detail.code,
+            words: &detail.message,
+            sent,
         }
     }
 

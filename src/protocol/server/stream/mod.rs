@@ -237,14 +237,8 @@ impl Server {
     ///
     /// # Errors
     /// The rules do not admit the client: the stream must end.
-    pub fn handle_access(
-        &mut self,
-        access: Arc<Access>,
-        identity: &Identity,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<(), End> {
-        if self.caller.handle_access(access, identity, answers)? {
+    pub fn handle_access(&mut self, access: Arc<Access>, answers: &impl Answers, now: Instant) -> Result<(), End> {
+        if self.caller.handle_access(access, answers)? {
             self.rest = Rest::Waits;
             for one in &mut self.types {
                 let rights = self.caller.rights_of(one.type_url(), answers)?;

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use distributary::config::Issuer;
+use distributary::config::{Issuer, KeySource};
 use distributary::token::Tokens;
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +19,7 @@ static TOKENS: LazyLock<Tokens> = LazyLock::new(|| {
     let issuer = Issuer {
         name: "i".to_owned(),
         audiences: vec!["a".to_owned()],
-        jwks_file: keys.clone(),
+        keys: KeySource::File(keys.clone()),
         skew: Duration::from_secs(60),
     };
     let tokens = Tokens::read(&[issuer]).expect("the keys are good");

@@ -8,7 +8,7 @@ mod verdict;
 use std::sync::Arc;
 
 use super::reader::Reader;
-use crate::guard::references;
+use crate::holds::references;
 use crate::server::books::Books;
 use crate::server::ledger::Row;
 use crate::server::turn::TypeTurn;

@@ -1,0 +1,227 @@
+//! What the control plane says passes here before it is published.
+//!
+//! Owns which updates are taken out. Does not decide how long they wait.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Holds;
+use super::ground::{Ground, Loss};
+use super::losses::is_present;
+use super::reach::{is_referred, unsettle};
+use super::reading::is_empty_assignment;
+use super::waiting::{Half, Item, Row};
+use super::word::{is_quiet, removes};
+use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update};
+
+/// For what the removals among some changes wait.
+#[derive(Clone, Copy)]
+struct Waits {
+    quiet: bool,
+    referred: bool,
+    /// They are a part of a first state, of which something was served before.
+    first: bool,
+}
+
+impl Holds {
+    /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view
+    /// has.
+    pub fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
+        let elsewhere = self.elsewhere.take();
+        let within = self.settings.mass.within;
+        for change in &mut *changes {
+            let kind = change.type_url.kind();
+            if kind.gated() && !change.updates.is_empty() {
+                self.directed = Some(now);
+            }
+            self.first_states.hear(change, cut, elsewhere.as_ref(), within, now);
+            let half = (change.type_url.clone(), change.wildcard);
+            let waits = self.waits(change, &half);
+            let concerns = |update: &Update| {
+                let assigns = kind == Kind::Eds && matches!(update, Update::Put(..));
+                removes(update) && waits.any() || assigns && (waits.first || self.table.takes_endpoints(update.name()))
+            };
+            if self.table.has_half(&half) || change.updates.iter().any(concerns) {
+                self.sift(
+                    change,
+                    &half,
+                    waits,
+                    cut.half(&half.0, half.1).map(|state| &**state),
+                    now,
+                );
+            }
+            self.take_over(change, &half, cut, now);
+            if let Some(elsewhere) = &elsewhere {
+                self.drop_gone(change, &half, cut, elsewhere);
+            }
+            self.first_states.end(change);
+            self.forget_earlier_run(change, &half);
+        }
+        changes.retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
+    }
+
+    fn waits(&self, change: &Changes, half: &Half) -> Waits {
+        let kind = half.0.kind();
+        let relayed = change.phase == Phase::Relayed;
+        Waits {
+            quiet: !self.quiet.is_zero() && is_quiet(kind),
+            referred: !relayed && self.follows_references() && is_referred(kind),
+            first: self.first_states.judges(half),
+        }
+    }
+
+    /// Takes the removals that wait out of the changes of one half of a type.
+    fn sift(&mut self, change: &mut Changes, half: &Half, waits: Waits, state: Option<&State>, now: Instant) {
+        let mut lost = BTreeSet::new();
+        for update in std::mem::take(&mut change.updates) {
+            let item = (half.clone(), update.name().clone());
+            if removes(&update) && self.table.get(&item).is_some_and(Row::is_change) {
+                // Nothing of it comes later, although the removal itself may be held.
+                self.table.leave(&item, HoldEnd::Server);
+            }
+            // Some control planes say of the endpoints of a removed cluster that there are none: they go with the cluster.
+            let taken = self.table.takes_endpoints(&item.1);
+            let empties = (waits.first || taken)
+                && becomes_empty(half.0.kind(), state, &update)
+                && self.first_states.gone_elsewhere(&item) != Some(true);
+            let follows = empties && taken;
+            // What waits already is said again.
+            let removal = self.table.removal(&item);
+            let waits_for_any = waits.any() || removal.is_some();
+            if empties || removes(&update) && waits_for_any && self.can_wait(&item, state, now) {
+                self.begin(&item, update, follows, waits, state, now);
+                lost.insert(item.1);
+                continue;
+            }
+            // K-16: that the control plane does not answer takes nothing from anybody.
+            let was_said = removal.is_some_and(|removal| !removal.is_remembered());
+            if was_said && matches!(update, Update::Absent(_, Reason::TimedOut)) {
+                continue;
+            }
+            if matches!(update, Update::Error(..)) && removal.is_some_and(|removal| !removal.is_emptied()) {
+                let together = lost.contains(&item.1);
+                self.table
+                    .change(&item, HoldEnd::Gone, |row| row.complain(update, together));
+            } else {
+                self.first_states.find(&item);
+                change.updates.extend(self.overtake(half, &update, now));
+                change.updates.push(update);
+            }
+        }
+    }
+
+    /// Whether a removal of this resource can wait. What clients are not served any more, because all read another server which has
+    /// removed it, is not brought back.
+    fn can_wait(&self, item: &Item, state: Option<&State>, now: Instant) -> bool {
+        state.is_some_and(|state| is_present(state, &item.1))
+            && expiry(state, &item.1).is_none_or(|at| at > now + self.bound)
+            && self.first_states.gone_elsewhere(item) != Some(true)
+    }
+
+    /// A removal begins to wait, or is said again. Endpoints that are emptied do so if they are a part of a first state, and if `follows`
+    /// like a removal.
+    fn begin(&mut self, item: &Item, update: Update, follows: bool, waits: Waits, state: Option<&State>, now: Instant) {
+        let emptied = matches!(update, Update::Put(..));
+        let goes = follows || !emptied;
+        let endpoints = state.and_then(|state| state.resource(&item.1)?.endpoints());
+        let known = self.table.removal(item).map(Row::loss);
+        let first = waits.first && self.first_states.gone_elsewhere(item).is_none();
+        // What an earlier run has held for a reference was removed by the server on purpose, and is no loss.
+        if first && known != Some(None) {
+            self.first_states.lose(item, emptied, known.is_none(), now);
+        }
+        if known.is_some() {
+            self.table.say(item, update.into(), endpoints);
+            return;
+        }
+        let quiet = waits.quiet && goes;
+        let grounds = quiet.then_some(Ground::Quiet(now)).into_iter();
+        let grounds = grounds.chain(first.then_some(Ground::Lost(Loss::Undecided)));
+        let row = Row::new(update.into(), grounds.collect(), now)
+            .expiring(expiry(state, &item.1))
+            .following(follows)
+            .referred(waits.referred && goes);
+        if quiet {
+            self.queue.push_back((now, item.clone()));
+        }
+        self.table.enter(item, row, endpoints);
+        // What it refers to is not held by the server's own word any more.
+        self.reach.touch(item, &mut self.table);
+    }
+
+    /// A name has returned, or something takes its place: returns what must come before that, because a name goes together with what
+    /// replaces it (K-20).
+    fn overtake(&mut self, half: &Half, update: &Update, now: Instant) -> Vec<Update> {
+        let mut before = Vec::new();
+        if !self.table.has_half(half) {
+            return before;
+        }
+        match update {
+            Update::Put(resource, _) => {
+                let returned = self.leave_removal(&(half.clone(), resource.name().clone()), HoldEnd::Server);
+                let endpoints = returned.as_ref().and_then(Row::endpoints);
+                endpoints.into_iter().for_each(|name| self.restart_quiet(name, now));
+                for alias in resource.aliases() {
+                    let removal = self.leave_removal(&(half.clone(), alias.clone()), HoldEnd::Server);
+                    before.extend(removal.into_iter().flat_map(Row::into_updates));
+                }
+            }
+            Update::Absent(name, _) | Update::Forget(name) => {
+                self.leave_removal(&(half.clone(), name.clone()), HoldEnd::Gone);
+            }
+            Update::Whole(_) | Update::Error(..) => {}
+        }
+        before
+    }
+
+    /// A cluster has returned: that it has no endpoints, which was said of it while it went, counts when the quiet time is over. What it
+    /// has now comes in that time.
+    fn restart_quiet(&mut self, endpoints: &Name, now: Instant) {
+        let emptied = self.table.named(Kind::Eds, endpoints);
+        let emptied = emptied.filter(|(_, removal)| removal.is_emptied() && removal.loss().is_none());
+        for item in emptied.map(|(item, _)| item).collect::<Vec<_>>() {
+            self.table.change(&item, HoldEnd::Server, |row| row.restart_quiet(now));
+            self.queue.push_back((now, item));
+        }
+    }
+
+    /// Something does not wait any more, because of `end`.
+    pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
+        let row = self.table.leave(item, end)?;
+        if row.is_change() {
+            return Some(row);
+        }
+        // What it held may go, and what it names is held by the server's own word again.
+        self.reach.touch(item, &mut self.table);
+        if let Some(name) = row.endpoints() {
+            unsettle(Kind::Eds, name, item, &mut self.table);
+        }
+        Some(row)
+    }
+
+    fn leave_removal(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
+        self.table.is_going(item).then(|| self.leave(item, end)).flatten()
+    }
+}
+
+impl Waits {
+    const fn any(self) -> bool {
+        self.quiet || self.referred || self.first
+    }
+}
+
+fn expiry(state: Option<&State>, name: &Name) -> Option<Instant> {
+    state.and_then(|state| state.expiry(name)).map(|expiry| expiry.at)
+}
+
+/// Whether an endpoint assignment that has endpoints gets one without.
+fn becomes_empty(kind: Kind, state: Option<&State>, update: &Update) -> bool {
+    let (Kind::Eds, Update::Put(resource, _), Some(state)) = (kind, update, state) else {
+        return false;
+    };
+    let before = state
+        .resource(resource.name())
+        .filter(|before| !Arc::ptr_eq(before, resource));
+    before.is_some_and(|before| is_empty_assignment(resource) && !is_empty_assignment(before))
+}

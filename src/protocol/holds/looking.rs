@@ -1,0 +1,184 @@
+//! Which waiting removals go now.
+//!
+//! Owns the order in which they go: listeners, routes, clusters, endpoints. Does not know what was said of them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::Holds;
+use super::losses::is_present;
+use super::reach::is_referred;
+use super::table::Stage;
+use super::waiting::{Half, Item, Row};
+use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, TypeUrl, Update};
+
+impl Holds {
+    /// Whether nothing waits: then changes of other views concern nobody here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Returns what waits for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed. `beside`: what clients of
+    /// the view read of other servers; `wanted`: whether a client wants the route configuration of this name now. To be called once all
+    /// that was said is published.
+    pub fn look(
+        &mut self,
+        cut: &Cut,
+        beside: Option<&Beside>,
+        wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        now: Instant,
+    ) -> Vec<Changes> {
+        let mut going = self.let_removals_go(cut, beside, wanted, now);
+        self.let_changes_go(&mut going, cut, beside, now);
+        going
+    }
+
+    fn let_removals_go(
+        &mut self,
+        cut: &Cut,
+        beside: Option<&Beside>,
+        wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        now: Instant,
+    ) -> Vec<Changes> {
+        if !self.table.removes_nothing() && self.reach.read_beside(beside, &mut self.table) {
+            self.directed = Some(now);
+        }
+        self.end_quiet(now);
+        self.first_states.judge(cut, &self.settings.mass, &mut self.table, now);
+        self.table.end_judgements(now);
+        if self.table.removes_nothing() {
+            self.reach.clear();
+            self.table.rest();
+            return Vec::new();
+        }
+        for item in self.reach.read(cut, &mut self.table) {
+            self.leave(&item, HoldEnd::Gone);
+        }
+        self.reach.leave(&wanted, &mut self.table);
+        let mut going: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
+        while let Some((stage, item)) = self.table.next(now) {
+            if let Some(updates) = self.decide(stage, &item, &wanted, now) {
+                let present = cut
+                    .half(&item.0.0, item.0.1)
+                    .is_some_and(|state| is_present(state, &item.1));
+                if present {
+                    going.entry(item.0).or_default().extend(updates);
+                }
+            }
+        }
+        let going = going.into_iter();
+        going.map(|(half, updates)| Changes::of(half, updates)).collect()
+    }
+
+    /// Ends the quiet time of what has waited long enough.
+    fn end_quiet(&mut self, now: Instant) {
+        let mut any = false;
+        while self.quiet_ends().is_some_and(|due| due <= now) {
+            let Some((since, item)) = self.queue.pop_front() else {
+                break;
+            };
+            // The name may have returned, and gone again later.
+            if self.table.get(&item).and_then(Row::quiet_since) == Some(since) {
+                self.table.change(&item, HoldEnd::Free, Row::end_quiet);
+                any = true;
+            }
+        }
+        if any {
+            // At the bound, a listener goes no later than the clusters that it leads to.
+            let listeners = |half: &Half| half.0.kind() == Kind::Lds;
+            for item in self.table.select(listeners, |removal| removal.quiet_since().is_some()) {
+                self.table.change(&item, HoldEnd::Free, Row::end_quiet);
+            }
+        }
+    }
+
+    /// Whether a cluster stays because a listener names a route that is not known yet. Clients are about to ask for that, and send
+    /// traffic by the route that they have.
+    fn may_be_referred(&mut self, item: &Item, now: Instant) -> bool {
+        let until = self.table.get(item).and_then(Row::perhaps_until);
+        if until.is_some_and(|until| until <= now) {
+            return false;
+        }
+        let Some(source) = self.reach.unknown_route(item) else {
+            return false;
+        };
+        self.table.may_refer(item, source, now + self.bound);
+        true
+    }
+
+    /// Returns the cluster of another server that keeps an endpoint assignment, and whether that server still sends it: then it does so for a
+    /// while only.
+    fn of_endpoints(&self, item: &Item, now: Instant) -> Option<(Item, bool)> {
+        let over = self.table.get(item)?.said() + self.bound <= now;
+        let found = self.reach.of_endpoints(item);
+        found.filter(|(_, said)| !(*said && over))
+    }
+
+    /// Returns what was said of a removal, if it waits for nothing any more.
+    fn decide(
+        &mut self,
+        stage: Stage,
+        item: &Item,
+        wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        now: Instant,
+    ) -> Option<Vec<Update>> {
+        let removal = self.table.removal(item)?;
+        if removal.is_remembered() && removal.ordered_until().is_some_and(|until| until <= now) {
+            self.table.change(item, HoldEnd::Clock, Row::forget_order);
+            return None;
+        }
+        if removal.waits(now) {
+            // What refers to it is looked for when nothing else holds it.
+            self.table.refer(item, None);
+            return None;
+        }
+        let limit = self.table.clocks().of_reference(removal.said());
+        let over = limit.is_some_and(|limit| limit <= now);
+        let referred = self.follows_references() && is_referred(item.0.0.kind());
+        if referred && removal.can_be_named(now) && !over {
+            let source = match stage {
+                Stage::Listeners => None,
+                Stage::Routes => self.reach.of_route(item, None, &self.table),
+                Stage::Clusters => self.reach.of_cluster(item, wanted, &self.table),
+                Stage::Members => self.reach.of_member(item, &self.table, now),
+                Stage::Endpoints => {
+                    let own = self.table.clusters_of(&item.1).next().cloned();
+                    let own = own.or_else(|| self.reach.of_older_endpoints(item));
+                    own.map(|cluster| (cluster, false))
+                        .or_else(|| self.of_endpoints(item, now))
+                }
+            };
+            if stage == Stage::Endpoints
+                && let Some((cluster, true)) = source
+            {
+                let until = self.table.get(item)?.said() + self.bound;
+                self.table.may_refer(item, cluster, until);
+                return None;
+            }
+            if source.is_none() && stage == Stage::Clusters {
+                if !self.may_be_referred(item, now) {
+                    self.table.look_at(Stage::Members, item.clone());
+                }
+                return None;
+            }
+            if source.is_some() {
+                self.table.refer(item, source);
+                if stage == Stage::Members {
+                    // It holds no members of its own any more.
+                    self.reach.touch(item, &mut self.table);
+                }
+                return None;
+            }
+        }
+        let row = self.table.get(item)?;
+        if row.follows() {
+            let until = now + self.bound;
+            self.table.change(item, HoldEnd::Free, |row| row.outlive(until));
+            return None;
+        }
+        let end = row.end(&item.0.0, self.table.clocks(), now);
+        self.reach.go(item, &mut self.table);
+        self.leave(item, end).map(Row::into_updates)
+    }
+}

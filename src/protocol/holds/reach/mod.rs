@@ -1,0 +1,375 @@
+//! Which served resources refer to which names.
+//!
+//! Owns what counts as a source: listeners, scoped routes and virtual hosts that are served, routes that one of them names or a
+//! client wants, aggregate clusters that stay, and the older contents that stand in for any of these; here, and in what the clients of
+//! the view read of other servers. Each resource is read once, and a change costs what it names. Does not decide what goes.
+
+mod abroad;
+mod changes;
+mod named;
+mod stand_ins;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use imbl::ordmap::DiffItem;
+
+use super::table::Table;
+use super::waiting::{Half, Item};
+use abroad::Abroad;
+pub(super) use named::is_referred;
+use named::{best, named, refers};
+use stand_ins::StandIns;
+use xds::{Beside, Cut, Kind, Known, Name, Reason, References, Resource, State, TypeUrl, ViewPlace};
+
+/// A resource that refers to others, and where it is served; `None`: here.
+type Source = (Item, Option<ViewPlace>);
+
+/// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    read: BTreeMap<Half, Arc<State>>,
+    /// By the name of a route configuration or a cluster: what names it.
+    routes: BTreeMap<Name, BTreeSet<Source>>,
+    clusters: BTreeMap<Name, BTreeSet<Source>>,
+    /// The route configurations that hold a removal, and count only because a client wants them.
+    leased: BTreeSet<Source>,
+    /// The resources in `read` that go, and do not count any more.
+    going: BTreeSet<Item>,
+    /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
+    unconfirmed: BTreeMap<Source, Arc<Resource>>,
+    /// What names a route configuration of which nothing is known; empty: that is to be looked for.
+    unknown: OnceLock<Vec<Source>>,
+    /// The clusters that stay until that is known.
+    suspended: BTreeSet<Item>,
+    abroad: Abroad,
+    stand_ins: StandIns,
+}
+
+impl Reach {
+    /// Reads what has changed in the cut. What a changed resource referred to must be looked at again. Returns the held resources that
+    /// are not served any more.
+    pub(super) fn read(&mut self, cut: &Cut, table: &mut Table) -> Vec<Item> {
+        let mut gone = Vec::new();
+        let follows = table.going_halves().any(|half| is_referred(half.0.kind()));
+        let is_empty = self.routes.is_empty() && self.clusters.is_empty();
+        if !(follows || is_empty) {
+            self.clear();
+        }
+        let referring = cut.slots().filter(|(type_url, _)| follows && refers(type_url.kind()));
+        let referring = referring.flat_map(|(type_url, _)| [(type_url.clone(), true), (type_url.clone(), false)]);
+        let halves: BTreeSet<Half> = referring
+            .chain(table.going_halves().cloned())
+            .chain(self.read.keys().cloned())
+            .collect();
+        for half in halves {
+            let before = self.read.get(&half).cloned();
+            let now = cut.half(&half.0, half.1).cloned();
+            if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
+                continue;
+            }
+            self.read_half(&half, None, (before.as_deref(), now.as_deref()), table, &mut gone);
+            match now {
+                Some(now) => self.read.insert(half, now),
+                None => self.read.remove(&half),
+            };
+        }
+        if follows && !self.stand_ins.are_of(cut) {
+            for (source, before) in self.stand_ins.read(cut) {
+                self.change_stand_ins(&source, &before, table);
+            }
+        }
+        gone
+    }
+
+    /// Reads what has changed in what clients read of other servers. Returns whether something that directs traffic has.
+    pub(super) fn read_beside(&mut self, beside: Option<&Beside>, table: &mut Table) -> bool {
+        let news = self.abroad.read(beside);
+        for change in news.found {
+            let (before, now) = (change.before.as_deref(), change.now.as_deref());
+            self.read_half(&change.half, Some(&change.place), (before, now), table, &mut Vec::new());
+        }
+        for place in &news.condemned {
+            let is_read = |half: &Half, name: &Name| self.abroad.has(place, half, name);
+            let changed = self.stand_ins.read_at(Some(place), self.abroad.cut(place), is_read);
+            for (source, before) in changed {
+                self.change_stand_ins(&source, &before, table);
+            }
+        }
+        if news.holds {
+            let of_others = |by: &Item| by.0.0.kind() == Kind::Cds;
+            let assignments = table.select(
+                |half| half.0.kind() == Kind::Eds,
+                |removal| removal.by().is_some_and(|(by, _)| of_others(by)),
+            );
+            assignments.into_iter().for_each(|item| table.look(item));
+        }
+        news.directs
+    }
+
+    fn read_half(
+        &mut self,
+        half: &Half,
+        place: Option<&ViewPlace>,
+        (before, now): (Option<&State>, Option<&State>),
+        table: &mut Table,
+        gone: &mut Vec<Item>,
+    ) {
+        let mut silent = Vec::new();
+        let mut change = |name: &Name, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>| {
+            let source = ((half.clone(), name.clone()), place.cloned());
+            let unconfirmed = self.unconfirmed.remove(&source);
+            let goes = place.is_none() && self.going.remove(&source.0);
+            let counted = old.or(unconfirmed.as_ref()).filter(|_| !goes);
+            let new = new.filter(|_| place.is_none_or(|place| self.abroad.has(place, half, name)));
+            self.change(&source, counted, new, table);
+            if place.is_none() && old.is_some() && new.is_none() && table.is_going(&source.0) {
+                gone.push(source.0);
+            }
+        };
+        match (before, now) {
+            (Some(before), Some(now)) => {
+                for item in before.entries().diff(now.entries()) {
+                    match item {
+                        DiffItem::Update {
+                            old: (name, Known::Present(old)),
+                            new: (_, Known::Absent(Reason::TimedOut)),
+                        } => silent.push((name.clone(), old.clone())),
+                        DiffItem::Add(name, new) => change(name, None, new.resource()),
+                        DiffItem::Update { old, new } => change(new.0, old.1.resource(), new.1.resource()),
+                        DiffItem::Remove(name, old) => change(name, old.resource(), None),
+                    }
+                }
+            }
+            // What is not confirmed goes with the others.
+            (Some(before), None) => before
+                .entries()
+                .iter()
+                .for_each(|(name, old)| change(name, old.resource(), None)),
+            (None, Some(now)) => {
+                if refers(half.0.kind()) {
+                    now.resources().for_each(|new| change(new.name(), None, Some(new)));
+                }
+                let unserved = table.of_half(half).filter(|(name, row)| {
+                    let served = now.resource(name).is_some();
+                    !(served || row.is_remembered() || row.is_change())
+                });
+                let unserved: Vec<Item> = unserved.map(|(name, _)| (half.clone(), name.clone())).collect();
+                gone.extend(unserved);
+            }
+            (None, None) => {}
+        }
+        let silent = silent.into_iter();
+        let silent = silent.map(|(name, old)| (((half.clone(), name), place.cloned()), old));
+        self.unconfirmed.extend(silent);
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What is held because of this resource must be looked at again.
+    pub(super) fn touch(&self, item: &Item, table: &mut Table) {
+        self.touch_source(&(item.clone(), None), table);
+    }
+
+    fn touch_source(&self, source: &Source, table: &mut Table) {
+        for named in self.all_named(source) {
+            for name in &named.routes {
+                unsettle(Kind::Rds, name, &source.0, table);
+                self.touch_route(name, table);
+            }
+            for name in &named.clusters {
+                unsettle(Kind::Cds, name, &source.0, table);
+            }
+        }
+    }
+
+    /// Returns what a resource names, and what stands in for it.
+    fn all_named(&self, source: &Source) -> impl Iterator<Item = &References> {
+        let kind = source.0.0.0.kind();
+        let served = named(kind, self.resource(source)).filter(|_| refers(kind));
+        served.into_iter().chain(self.stand_ins.named(source))
+    }
+
+    /// What is held because of a route configuration of this name must be looked at again.
+    fn touch_route(&self, name: &Name, table: &mut Table) {
+        for (_, half, state) in self.route_states() {
+            let item = (half.clone(), name.clone());
+            let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
+            let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
+            let served = resources.filter_map(|resource| named(Kind::Rds, Some(resource)));
+            for name in served
+                .chain(self.stand_ins.named_anywhere(&item))
+                .flat_map(|named| &named.clusters)
+            {
+                unsettle(Kind::Cds, name, &item, table);
+            }
+        }
+    }
+
+    /// The states of route configurations, wherever they are.
+    fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, &Half, &Arc<State>)> {
+        let here = self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
+        let here = here.map(|(half, state)| (None, half, state));
+        here.chain(self.abroad.route_states())
+    }
+
+    /// Whether a client may have both: what is read at this place under this name, and the other one. Of what one owner has, some clients
+    /// can read another view.
+    fn meet(&self, place: Option<&ViewPlace>, one: (&Half, &Name), (item, other): &Source) -> bool {
+        place == other.as_ref() || !self.abroad.have_one_owner(one, item)
+    }
+
+    /// The same for what is removed here.
+    fn meets(&self, removed: &Item, source: &Source) -> bool {
+        self.meet(None, (&removed.0, &removed.1), source)
+    }
+
+    /// What is held because of routes that no client wants any more must be looked at again.
+    pub(super) fn leave(&mut self, wanted: impl Fn(&TypeUrl, &Name) -> bool, table: &mut Table) {
+        let left = self.leased.iter().filter(|((half, name), _)| !wanted(&half.0, name));
+        for source in left.cloned().collect::<Vec<_>>() {
+            self.leased.remove(&source);
+            self.touch_source(&source, table);
+        }
+    }
+
+    /// Whether the control plane still sends this.
+    fn is_said(&self, (item, place): &Source, table: &Table) -> bool {
+        match place {
+            None => !table.is_going(item),
+            Some(place) => !self.abroad.is_held(place, item),
+        }
+    }
+
+    /// Returns a cluster of another server that takes its endpoints from a removed assignment, and whether that server still sends it.
+    pub(super) fn of_endpoints(&self, assignment: &Item) -> Option<(Item, bool)> {
+        let clusters = self.abroad.clusters_of(&assignment.1);
+        let clusters = clusters.filter(|source| self.meets(assignment, source));
+        let clusters = clusters.map(|(item, place)| {
+            let held = place.as_ref().is_some_and(|place| self.abroad.is_held(place, item));
+            (item, held)
+        });
+        best(clusters).map(|(item, table)| (item, !table))
+    }
+
+    /// Returns a cluster in whose place another one stands that has these endpoints.
+    pub(super) fn of_older_endpoints(&self, assignment: &Item) -> Option<Item> {
+        let mut clusters = self.stand_ins.with_endpoints(&assignment.1);
+        clusters
+            .find(|source| self.meets(assignment, source))
+            .map(|(item, _)| item.clone())
+    }
+
+    /// Returns what names a route configuration, and whether the control plane still sends that.
+    pub(super) fn of_route(
+        &self,
+        (half, name): &Item,
+        place: Option<&ViewPlace>,
+        table: &Table,
+    ) -> Option<(Item, bool)> {
+        let sources = self.routes.get(name).into_iter().flatten();
+        let sources = sources.filter(|source| self.meet(place, (half, name), source));
+        best(sources.map(|source| (&source.0, self.is_said(source, table))))
+    }
+
+    /// Returns the listener or the route in use that names a cluster.
+    pub(super) fn of_cluster(
+        &mut self,
+        cluster: &Item,
+        wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        table: &Table,
+    ) -> Option<(Item, bool)> {
+        let sources = self.clusters.get(&cluster.1).into_iter().flatten();
+        let in_use = sources.filter_map(|source| {
+            let (item, kind) = (&source.0, source.0.0.0.kind());
+            if kind == Kind::Cds || !self.meets(cluster, source) {
+                return None;
+            }
+            let named = self.of_route(item, source.1.as_ref(), table);
+            let named = named.filter(|_| kind == Kind::Rds);
+            match named {
+                Some((_, said)) => Some((source, said && self.is_said(source, table))),
+                None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((source, false)),
+                None => Some((source, self.is_said(source, table))),
+            }
+        });
+        let (source, said) = best(in_use)?;
+        if source.0.0.0.kind() == Kind::Rds && !self.routes.contains_key(&source.0.1) {
+            self.leased.insert(source.clone());
+        }
+        Some((source.0, said))
+    }
+
+    /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
+    /// only another one holds does not count, so no two clusters hold each other.
+    pub(super) fn of_member(&self, member: &Item, table: &Table, now: Instant) -> Option<(Item, bool)> {
+        let sources = self.clusters.get(&member.1).into_iter().flatten();
+        let sources = sources.filter(|source| source.0.0.0.kind() == Kind::Cds && self.meets(member, source));
+        best(
+            sources.filter_map(|source| match table.removal(&source.0).filter(|_| source.1.is_none()) {
+                None => Some((&source.0, self.is_said(source, table))),
+                Some(removal) => {
+                    let item = &source.0;
+                    let directly = removal.by().is_some_and(|(by, _)| by.0.0.kind() != Kind::Cds);
+                    (directly || removal.waits(now)).then_some((item, false))
+                }
+            }),
+        )
+    }
+
+    /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
+    pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
+        let unknown = self.unknown.get_or_init(|| {
+            let is_known = |name: &Name, source: &Source| {
+                let mut states = self.route_states();
+                states.any(|(place, half, state)| state.known(name).is_some() && self.meet(place, (half, name), source))
+            };
+            let all = self.routes.iter();
+            let all = all.flat_map(|(name, sources)| sources.iter().map(move |source| (name, source)));
+            let unknown = all.filter(|(name, source)| !is_known(name, source));
+            unknown.map(|(_, source)| source.clone()).collect()
+        });
+        let found = unknown.iter().find(|source| self.meets(cluster, source));
+        let found = found.map(|(item, _)| item.clone());
+        if found.is_some() {
+            self.suspended.insert(cluster.clone());
+        }
+        found
+    }
+
+    fn resource(&self, source: &Source) -> Option<&Arc<Resource>> {
+        let ((half, name), place) = source;
+        let read = match place {
+            None => self.read.get(half)?.resource(name),
+            Some(place) => self.abroad.resource(place, &source.0),
+        };
+        read.or_else(|| self.unconfirmed.get(source))
+    }
+}
+
+/// The removal of this name must be looked at again, if this resource holds it.
+pub(super) fn unsettle(kind: Kind, name: &Name, source: &Item, table: &mut Table) {
+    look(kind, name, table, |by, _| by == source);
+}
+
+/// The removal of this name must be looked at again, if what holds it is one of these; `true`: the control plane still sends that.
+fn look(kind: Kind, name: &Name, table: &mut Table, which: impl Fn(&Item, bool) -> bool) {
+    let by = table
+        .named(kind, name)
+        .filter(|(_, removal)| removal.by().is_some_and(|(by, said)| which(by, said)));
+    let items: Vec<Item> = by.map(|(item, _)| item).collect();
+    items.into_iter().for_each(|item| table.look(item));
+}
+
+fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Source>>, name: &Name, source: &Source) {
+    if let Some(sources) = of.get_mut(name) {
+        sources.remove(source);
+        if sources.is_empty() {
+            of.remove(name);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the older contents refer to that stand in for condemned ones (E-26), here and in what clients read of other servers.
+//!
+//! Owns which these are, each under the name of what it stands in for. Does not know for whom they stand in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::reading::references;
+use super::super::waiting::{Half, Item};
+use super::Source;
+use xds::{Condemned, Cut, Kind, Name, References, Resource, ViewPlace};
+
+/// The older contents that were read last.
+#[derive(Debug, Default)]
+pub(super) struct StandIns {
+    /// What was condemned here.
+    own: Arc<Vec<Arc<Condemned>>>,
+    by_source: BTreeMap<Source, Vec<Arc<Resource>>>,
+}
+
+impl StandIns {
+    /// Whether what is condemned in the view's own cut is what was read last.
+    pub(super) fn are_of(&self, cut: &Cut) -> bool {
+        Arc::ptr_eq(&self.own, cut.condemned())
+    }
+
+    /// Reads what is condemned in the view's own cut. Returns what has changed: each source with the contents that stood in for it before.
+    pub(super) fn read(&mut self, cut: &Cut) -> Vec<(Source, Vec<Arc<Resource>>)> {
+        self.own = cut.condemned().clone();
+        self.read_at(None, Some(cut), |_, _| true)
+    }
+
+    /// The same for a place where clients read some of what is there; without a cut, they do not any more.
+    pub(super) fn read_at(
+        &mut self,
+        place: Option<&ViewPlace>,
+        cut: Option<&Cut>,
+        is_read: impl Fn(&Half, &Name) -> bool,
+    ) -> Vec<(Source, Vec<Arc<Resource>>)> {
+        let at_place = |source: &Source| source.1.as_ref() == place;
+        let known = std::mem::take(&mut self.by_source).into_iter();
+        let (mut before, others): (BTreeMap<_, _>, _) = known.partition(|(source, _)| at_place(source));
+        self.by_source = others;
+        for (cut, one) in cut
+            .into_iter()
+            .flat_map(|cut| cut.condemned().iter().map(move |one| (cut, one)))
+        {
+            for half in [true, false].map(|wildcard| (one.type_url.clone(), wildcard)) {
+                let state = cut.half(&half.0, half.1);
+                if state.is_some_and(|state| state.resource(one.name()).is_some()) && is_read(&half, one.name()) {
+                    let source = ((half, one.name().clone()), place.cloned());
+                    self.by_source.entry(source).or_default().push(one.stands_in.clone());
+                }
+            }
+        }
+        let new = self.by_source.keys();
+        let new = new.filter(|source| at_place(source) && !before.contains_key(*source));
+        let new: Vec<_> = new.map(|source| (source.clone(), Vec::new())).collect();
+        let same = |one: &[Arc<Resource>], other: &[Arc<Resource>]| {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        before.retain(|source, old| !same(old, self.of(source)));
+        before.into_iter().chain(new).collect()
+    }
+
+    /// What stands in for this does not count any more: it goes itself.
+    pub(super) fn remove(&mut self, source: &Source) -> Vec<Arc<Resource>> {
+        self.by_source.remove(source).unwrap_or_default()
+    }
+
+    /// Returns what stands in for this.
+    pub(super) fn of(&self, source: &Source) -> &[Arc<Resource>] {
+        self.by_source.get(source).map_or(&[], |found| found)
+    }
+
+    /// Returns what that refers to.
+    pub(super) fn named(&self, source: &Source) -> impl Iterator<Item = &References> {
+        let kind = source.0.0.0.kind();
+        self.of(source).iter().filter_map(move |one| references(kind, one))
+    }
+
+    /// Returns what everything refers to that stands in for this, wherever it is read.
+    pub(super) fn named_anywhere(&self, item: &Item) -> impl Iterator<Item = &References> {
+        let all = self.by_source.range((item.clone(), None)..);
+        all.map(|(source, _)| source)
+            .take_while(move |source| source.0 == *item)
+            .flat_map(|source| self.named(source))
+    }
+
+    /// Whether any of what stands in for this names this route configuration or cluster.
+    pub(super) fn name(&self, of: Kind, source: &Source, name: &Name) -> bool {
+        let names = |named: &References| {
+            if of == Kind::Rds {
+                named.routes.contains(name)
+            } else {
+                named.clusters.contains(name)
+            }
+        };
+        self.named(source).any(names)
+    }
+
+    /// Returns the clusters in whose place another one stands that has these endpoints.
+    pub(super) fn with_endpoints(&self, name: &Name) -> impl Iterator<Item = &Source> {
+        let all = self.by_source.iter();
+        let has = |one: &Arc<Resource>| one.endpoints() == Some(name);
+        all.filter_map(move |(source, found)| found.iter().any(has).then_some(source))
+    }
+}

@@ -1,0 +1,394 @@
+//! All that waits, and the clocks by which it does.
+//!
+//! Owns the rows, which of them must be looked at, and that operators are told of each change. Does not know why one waits or goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::clocks::Clocks;
+use super::ground::{Ground, Loss, Order, Reason};
+use super::told::Told;
+use super::waiting::{Half, Item, Row};
+use super::word::Word;
+use xds::{GuardSettings, Hold, HoldEnd, HoldEvent, HoldReason, Kind, Name, TypeUrl};
+
+/// The table.
+///
+/// Invariant: no half is empty; what operators see of a row is what `show` told last.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    rows: BTreeMap<Half, BTreeMap<Name, Row>>,
+    /// Those that are changes.
+    changes: BTreeSet<Item>,
+    clocks: Clocks,
+    /// For each endpoint assignment that removed clusters take their endpoints from: these clusters.
+    endpoints: BTreeMap<Name, BTreeSet<Item>>,
+    /// The removals that may wait for nothing any more, in the order in which they are looked at.
+    agenda: BTreeSet<(Stage, Item)>,
+    alarms: BTreeSet<(Instant, Item)>,
+    told: Told,
+}
+
+/// What goes together goes in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// Listeners, and whatever else nothing refers to.
+    Listeners,
+    Routes,
+    /// Clusters that a listener or a route may name.
+    Clusters,
+    /// Clusters that only an aggregate cluster may name.
+    Members,
+    Endpoints,
+}
+
+impl Stage {
+    const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Rds => Self::Routes,
+            Kind::Cds => Self::Clusters,
+            Kind::Eds => Self::Endpoints,
+            Kind::Lds | Kind::Srds | Kind::Vhds | Kind::Leds | Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Other => {
+                Self::Listeners
+            }
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Whether no removal waits.
+    pub(super) fn removes_nothing(&self) -> bool {
+        self.going_halves().next().is_none()
+    }
+
+    pub(super) fn get(&self, (half, name): &Item) -> Option<&Row> {
+        self.rows.get(half)?.get(name)
+    }
+
+    fn get_mut(&mut self, (half, name): &Item) -> Option<&mut Row> {
+        self.rows.get_mut(half)?.get_mut(name)
+    }
+
+    /// The removal of this name.
+    pub(super) fn removal(&self, item: &Item) -> Option<&Row> {
+        self.get(item).filter(|row| !row.is_change())
+    }
+
+    /// Whether it is removed.
+    pub(super) fn is_going(&self, item: &Item) -> bool {
+        self.removal(item).is_some()
+    }
+
+    pub(super) fn has_half(&self, half: &Half) -> bool {
+        !self.is_empty() && self.rows.contains_key(half)
+    }
+
+    /// Returns the halves in which a removal waits.
+    pub(super) fn going_halves(&self) -> impl Iterator<Item = &Half> {
+        let going = self
+            .rows
+            .iter()
+            .filter(|(_, rows)| rows.values().any(|row| !row.is_change()));
+        going.map(|(half, _)| half)
+    }
+
+    /// Returns the rows of one half.
+    pub(super) fn of_half(&self, half: &Half) -> impl Iterator<Item = (&Name, &Row)> {
+        self.rows.get(half).into_iter().flatten()
+    }
+
+    /// Returns the removals of a name in the types of this kind.
+    pub(super) fn named(&self, kind: Kind, name: &Name) -> impl Iterator<Item = (Item, &Row)> {
+        let halves = self.rows.iter().filter(move |((of, _), _)| of.kind() == kind);
+        halves.filter_map(move |(half, rows)| {
+            let (name, row) = rows.get_key_value(name)?;
+            (!row.is_change()).then(|| ((half.clone(), name.clone()), row))
+        })
+    }
+
+    /// Returns these rows of these halves.
+    pub(super) fn select(&self, of: impl Fn(&Half) -> bool, which: impl Fn(&Row) -> bool) -> Vec<Item> {
+        let halves = self.rows.iter().filter(|(half, _)| of(half));
+        let items = halves.flat_map(|(half, rows)| {
+            let rows = rows.iter().filter(|(_, row)| which(row));
+            rows.map(|(name, _)| (half.clone(), name.clone()))
+        });
+        items.collect()
+    }
+
+    /// Returns all of them.
+    pub(super) fn items(&self) -> Vec<Item> {
+        self.select(|_| true, |_| true)
+    }
+
+    /// Returns the changes.
+    pub(super) fn changes(&self) -> Vec<Item> {
+        self.changes.iter().cloned().collect()
+    }
+
+    /// When a row goes at the latest.
+    pub(super) fn until(&self, item: &Item) -> Option<Instant> {
+        self.get(item)?.until(&item.0.0, &self.clocks)
+    }
+
+    pub(super) const fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
+    /// Returns what a judgement holds; without a number, what all judgements of the type hold.
+    fn judged(&self, type_url: &TypeUrl, number: Option<u32>) -> Vec<Item> {
+        let of_type = |half: &Half| half.0 == *type_url;
+        self.select(of_type, |removal| {
+            let by = removal.judgement();
+            by.is_some_and(|by| number.is_none_or(|number| number == by))
+        })
+    }
+
+    /// Returns what operators see as held for this reason.
+    pub(super) fn held_for(&self, type_url: &TypeUrl, reason: HoldReason, number: Option<u32>) -> Vec<Item> {
+        match reason {
+            HoldReason::Mass => self.judged(type_url, number),
+            HoldReason::Unready | HoldReason::Referenced => {
+                let of_type = |half: &Half| half.0 == *type_url;
+                self.select(of_type, |row| row.reason() == Some((reason, None)))
+            }
+        }
+    }
+
+    /// Whether a held cluster takes its endpoints from this assignment.
+    pub(super) fn takes_endpoints(&self, endpoints: &Name) -> bool {
+        self.endpoints.contains_key(endpoints)
+    }
+
+    /// Returns the held clusters that take their endpoints from this assignment.
+    pub(super) fn clusters_of(&self, endpoints: &Name) -> impl Iterator<Item = &Item> {
+        self.endpoints.get(endpoints).into_iter().flatten()
+    }
+
+    /// Something begins to wait. `endpoints`: what a removed cluster takes its endpoints from.
+    pub(super) fn enter(&mut self, item: &Item, row: Row, endpoints: Option<&Name>) {
+        if row.is_change() {
+            self.changes.insert(item.clone());
+        }
+        let of_half = self.rows.entry(item.0.clone()).or_default();
+        of_half.insert(item.1.clone(), row);
+        self.take_endpoints(item, endpoints);
+        self.look_again(item);
+        self.show(item, None, HoldEnd::Gone);
+    }
+
+    /// The control plane says a removal again, or for the first time to this run of the relay.
+    pub(super) fn say(&mut self, item: &Item, word: Word, endpoints: Option<&Name>) {
+        self.change(item, HoldEnd::Free, |row| row.say(word));
+        self.take_endpoints(item, endpoints);
+    }
+
+    fn take_endpoints(&mut self, item: &Item, endpoints: Option<&Name>) {
+        if let Some(row) = self.get_mut(item) {
+            row.set_endpoints(endpoints.cloned());
+        }
+        if let Some(endpoints) = endpoints {
+            let clusters = self.endpoints.entry(endpoints.clone()).or_default();
+            clusters.insert(item.clone());
+        }
+    }
+
+    /// A row changes, and must be looked at; `end`: what ended its hold, if it is not held for the same reason any more.
+    pub(super) fn change(&mut self, item: &Item, end: HoldEnd, change: impl FnOnce(&mut Row)) {
+        let Some(removal) = self.get_mut(item) else { return };
+        let before = removal.reason();
+        change(removal);
+        self.look_again(item);
+        self.show(item, before, end);
+    }
+
+    /// This refers to a removal, or it is not known any more what does.
+    pub(super) fn refer(&mut self, item: &Item, source: Option<(Item, bool)>) {
+        let Some(removal) = self.get_mut(item) else { return };
+        if removal.by() != source.as_ref().map(|(source, said)| (source, *said)) {
+            let before = removal.reason();
+            removal.refer(source);
+            self.show(item, before, HoldEnd::Free);
+        }
+    }
+
+    /// This listener names a route that is not known yet, and may refer to a removal by it.
+    pub(super) fn may_refer(&mut self, item: &Item, source: Item, until: Instant) {
+        let Some(removal) = self.get_mut(item) else { return };
+        // Whoever sees nothing new must not be told again: an alarm that is over would make the removal be looked at without end.
+        if removal.perhaps_until().is_none() || removal.by() != Some((&source, true)) {
+            let before = removal.reason();
+            removal.may_be_referred(source, until);
+            self.show(item, before, HoldEnd::Free);
+        }
+    }
+
+    /// A removal does not wait any more, because of `end`.
+    pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
+        let names = self.rows.get_mut(&item.0)?;
+        let removal = names.remove(&item.1)?;
+        if names.is_empty() {
+            self.rows.remove(&item.0);
+        }
+        self.changes.remove(item);
+        if let Some(endpoints) = removal.endpoints()
+            && let Some(clusters) = self.endpoints.get_mut(endpoints)
+        {
+            clusters.remove(item);
+            if clusters.is_empty() {
+                self.endpoints.remove(endpoints);
+            }
+        }
+        self.told.show(item, removal.reason(), None, end);
+        Some(removal)
+    }
+
+    /// A judgement holds these: the one with this number, if it holds anything still. Returns its number.
+    pub(super) fn condemn(&mut self, type_url: &TypeUrl, number: Option<u32>, items: &[Item], now: Instant) -> u32 {
+        let number = self.clocks.judgements.make(type_url, number, now);
+        for item in items {
+            self.change(item, HoldEnd::Free, |row| row.wait(Ground::Lost(Loss::Judged(number))));
+        }
+        number
+    }
+
+    /// No judgement holds this any more.
+    pub(super) fn acquit(&mut self, item: &Item, end: HoldEnd) {
+        self.change(item, end, Row::acquit);
+    }
+
+    /// An earlier run has made this judgement.
+    pub(super) fn remember(&mut self, hold: &Hold, now: Instant) {
+        if let (Some(number), Some(since)) = (hold.judgement, hold.since()) {
+            let times = (since, hold.until().unwrap_or(now));
+            self.clocks
+                .judgements
+                .remember((hold.type_url.clone(), number), times, now);
+        }
+    }
+
+    /// Whether the control plane is there: the clocks of judgements stand while it is not.
+    pub(super) fn handle_server(&mut self, there: bool, now: Instant) {
+        if self.clocks.judgements.handle_server(there, now) {
+            self.show_again(self.select(|_| true, |removal| removal.judgement().is_some()));
+        }
+    }
+
+    /// A person holds these judgements until then.
+    pub(super) fn extend(&mut self, type_url: &TypeUrl, number: Option<u32>, order: &Order) {
+        self.clocks.judgements.extend(type_url, number, order);
+        self.show_again(self.judged(type_url, number));
+    }
+
+    /// Ends the judgements whose time is over. A person may hold single names for longer.
+    pub(super) fn end_judgements(&mut self, now: Instant) {
+        while let Some(key) = self.clocks.judgements.over(now) {
+            let names = self.judged(&key.0, Some(key.1));
+            let ordered = |item: &Item| self.get(item).and_then(Row::ordered_until).filter(|until| *until > now);
+            let longer = names.iter().filter_map(ordered).max();
+            let over: Vec<Item> = names.into_iter().filter(|item| ordered(item).is_none()).collect();
+            self.clocks.judgements.end(&key, longer);
+            over.iter().for_each(|item| self.acquit(item, HoldEnd::Clock));
+        }
+    }
+
+    /// The clocks of these have changed.
+    fn show_again(&mut self, items: Vec<Item>) {
+        for item in items {
+            let reason = self.get(&item).and_then(Row::reason);
+            self.show(&item, reason, HoldEnd::Clock);
+        }
+    }
+
+    /// What operators see of a row, that was held for the reason `before`, may have changed.
+    fn show(&mut self, item: &Item, before: Option<Reason>, end: HoldEnd) {
+        let Some(row) = self.get(item) else { return };
+        let of = &item.0.0;
+        let judgement = row.judgement().map(|number| (of.clone(), number));
+        let order = judgement.as_ref().and_then(|key| self.clocks.judgements.order(key));
+        let shown = |reason| (reason, row.shown(&item.0, &self.clocks, order));
+        let shown = row.reason().map(shown);
+        let alarms = row.alarms(of, &self.clocks).filter(|_| !row.is_change());
+        let alarms: Vec<Instant> = alarms.collect();
+        self.alarms.extend(alarms.into_iter().map(|at| (at, item.clone())));
+        self.told.show(item, before, shown, end);
+    }
+
+    /// Sets how long what waits does so. What a judgement holds keeps its clock.
+    pub(super) fn set(&mut self, settings: &GuardSettings) {
+        self.clocks.judgements.set(settings.mass.hold);
+        self.clocks.references = settings.references;
+        self.clocks.unready = settings.unready;
+        self.look_at_all();
+    }
+
+    /// Sets the longest time for the quiet rule, and for changes.
+    pub(super) fn set_bound(&mut self, bound: Duration) {
+        if self.clocks.bound != bound {
+            self.clocks.bound = bound;
+            self.look_at_all();
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        let items = self.items();
+        items.iter().for_each(|item| self.look_again(item));
+        self.show_again(items);
+    }
+
+    /// The row must be looked at, if it is a removal. Changes are looked at each time.
+    fn look_again(&mut self, item: &Item) {
+        if self.is_going(item) {
+            self.look(item.clone());
+        }
+    }
+
+    /// The removal must be looked at.
+    pub(super) fn look(&mut self, item: Item) {
+        self.look_at(Stage::of(item.0.0.kind()), item);
+    }
+
+    /// The removal must be looked at once more, at this stage.
+    pub(super) fn look_at(&mut self, stage: Stage, item: Item) {
+        self.agenda.insert((stage, item));
+    }
+
+    /// Returns the next removal to look at.
+    pub(super) fn next(&mut self, now: Instant) -> Option<(Stage, Item)> {
+        while let Some((_, item)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
+            self.alarms.pop_first();
+            self.look(item);
+        }
+        self.agenda.pop_first()
+    }
+
+    /// Nothing is to be looked at: no removal waits.
+    pub(super) fn rest(&mut self) {
+        self.agenda.clear();
+        self.alarms.clear();
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let alarm = self.alarms.first().map(|(at, _)| *at);
+        let changes = self.changes.iter().filter_map(|item| self.until(item));
+        changes.chain(alarm).chain(self.clocks.judgements.poll_timeout()).min()
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&mut self) {
+        for item in self.items() {
+            self.leave(&item, HoldEnd::Gone);
+        }
+    }
+
+    /// Returns all holds, and what has happened to them since the last call, if anything has changed.
+    pub(super) fn take_told(&mut self) -> Option<(Vec<Hold>, Vec<HoldEvent>)> {
+        let judgements = &mut self.clocks.judgements;
+        judgements.retain(|(type_url, number)| self.told.has_judgement(type_url, *number));
+        self.told.take()
+    }
+}

@@ -1,0 +1,119 @@
+//! A view to which sessions move from the view of another server.
+//!
+//! Owns what it takes over of what they were served there, where its own server's first whole state lacks it: so the loss is judged once
+//! for all sessions; and what it drops because they lost it there. Does not know which view that is.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Holds;
+use super::ground::{Ground, Loss};
+use super::losses::is_present;
+use super::reach::is_referred;
+use super::waiting::{Half, Row};
+use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, Update};
+
+impl Holds {
+    /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hear`.
+    #[must_use]
+    pub fn asks_for_inheritance(changes: &[Changes]) -> bool {
+        changes.iter().any(begins)
+    }
+
+    /// The sessions of this view are served this by the view of another server; `all`: none reads this view now. It counts for the next
+    /// `hear`.
+    pub fn inherit(&mut self, served: Arc<Cut>, all: bool) {
+        self.elsewhere = Some(Elsewhere { served, all });
+    }
+
+    /// Adds to the changes what the sessions were not served any more where they are, as forgotten: it does not come back before the
+    /// server says it again. If a session reads this view, what it has stays until the server is known not to have it.
+    pub(super) fn drop_gone(&mut self, change: &mut Changes, half: &Half, cut: &Cut, elsewhere: &Elsewhere) {
+        let slot = elsewhere.served.slot(&half.0);
+        let (Some(own), Some(slot)) = (cut.half(&half.0, half.1), slot) else {
+            return;
+        };
+        // If the server knows what the relay has, it says nothing of what is unchanged.
+        if !(elsewhere.all && change.phase == Phase::Anew && begins(change)) {
+            return;
+        }
+        let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
+        let lists_all = half.1 && slot.wildcard.as_ref().is_some_and(|state| state.certain());
+        let is_gone = |name: &&Name| match slot.known(name) {
+            Some(Known::Present(_)) => false,
+            Some(Known::Absent(reason)) => *reason == Reason::Said,
+            None | Some(Known::Held(_)) => lists_all,
+        };
+        let names = own.resources().map(|resource| resource.name());
+        let gone: Vec<Name> = names
+            .filter(|name| !said.contains(name))
+            .filter(is_gone)
+            .cloned()
+            .collect();
+        for name in gone {
+            self.leave(&(half.clone(), name.clone()), HoldEnd::Gone);
+            change.updates.push(Update::Forget(name));
+        }
+    }
+
+    /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted.
+    pub(super) fn take_over(&mut self, change: &mut Changes, half: &Half, cut: &Cut, now: Instant) {
+        let Some(before) = self.first_states.elsewhere(half).cloned() else {
+            return;
+        };
+        let own = cut.half(&half.0, half.1);
+        let has = |name: &Name| own.as_ref().is_some_and(|own| is_present(own, name));
+        // F-17: what may not be cached, or ends by itself, is not taken over.
+        let can = |resource: &&Arc<Resource>| resource.may_be_cached() && before.expiry(resource.name()).is_none();
+        let lost: Vec<_> = match half.1 {
+            true if change.complete == Some(true) => {
+                let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
+                let lacking = before.resources().filter(|lost| !said.contains(lost.name()));
+                lacking.filter(|lost| !has(lost.name())).filter(can).cloned().collect()
+            }
+            true => return,
+            false => {
+                let denied = change.updates.iter().filter_map(denied).filter(|name| !has(name));
+                let lost = denied.filter_map(|name| before.entries().get(name)?.resource());
+                lost.filter(can).cloned().collect()
+            }
+        };
+        let names: BTreeSet<_> = lost.iter().map(|resource| resource.name()).collect();
+        let is_kept = |update: &Update| denied(update).is_none_or(|name| !names.contains(name));
+        change.updates.retain(is_kept);
+        for resource in lost {
+            let item = (half.clone(), resource.name().clone());
+            let gone = match half.1 {
+                true => Update::Forget(resource.name().clone()),
+                false => Update::Absent(resource.name().clone(), Reason::Said),
+            };
+            self.first_states.lose(&item, false, true, now);
+            let referred = self.follows_references() && is_referred(half.0.kind());
+            let row = Row::new(gone.into(), vec![Ground::Lost(Loss::Undecided)], now).referred(referred);
+            self.table.enter(&item, row, resource.endpoints());
+            change.updates.push(Update::Put(resource, None));
+        }
+    }
+}
+
+/// What sessions are served by the view of another server.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    pub(super) served: Arc<Cut>,
+    /// All of them are.
+    pub(super) all: bool,
+}
+
+/// Whether a first whole state begins with these changes.
+fn begins(change: &Changes) -> bool {
+    change.phase.is_first() && change.answered == Some(true)
+}
+
+/// Returns the name of which the server says that it does not exist.
+const fn denied(update: &Update) -> Option<&Name> {
+    match update {
+        Update::Absent(name, Reason::Said) => Some(name),
+        Update::Put(..) | Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
+    }
+}

@@ -1,0 +1,282 @@
+//! The page of the manual about control planes that do not authenticate: its configurations and its commands do what it says.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+
+use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls_pki_types::PrivateKeyDer;
+use serde_json::{Value, json};
+
+use super::{Relay, address_in, file, output, program};
+
+const PAGE: &str = include_str!("../../config/unauthenticated.md");
+const CLUSTERS: &str = r#"
+resources:
+- { "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a/web }
+- { "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: b/web }
+"#;
+const SECRETS: &str = r#"
+- { "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: a/key, generic_secret: { secret: { inline_string: s } } }
+- { "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: b/key, generic_secret: { secret: { inline_string: s } } }
+"#;
+
+/// The block of the page that begins with this comment.
+fn block(name: &str) -> &'static str {
+    let (_, after) = PAGE.split_once(&format!("```yaml\n# {name}\n")).unwrap();
+    after.split_once("```").unwrap().0
+}
+
+/// The commands of the page, without the name of the program.
+fn commands() -> Vec<Vec<&'static str>> {
+    let lines = PAGE.lines().filter_map(|line| line.strip_prefix("$ distributary "));
+    lines.map(|line| line.split_whitespace().collect()).collect()
+}
+
+/// Who signs certificates, and who signs tokens.
+struct World {
+    name: &'static str,
+    authority: CertifiedIssuer<'static, KeyPair>,
+    signer: EncodingKey,
+}
+
+impl World {
+    fn new(name: &'static str) -> Self {
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        Self {
+            name,
+            authority: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap(),
+            signer: EncodingKey::from_ec_der(&key.serialize_der()),
+        }
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        file(&format!("doors-{}-{name}", self.name), text).display().to_string()
+    }
+
+    fn certificate(&self, name: &str, uri: Option<&str>) -> (rcgen::Certificate, KeyPair) {
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        params
+            .subject_alt_names
+            .extend(uri.map(|uri| SanType::URI(uri.try_into().unwrap())));
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.authority).unwrap(), key)
+    }
+
+    /// Writes a certificate and its key.
+    fn pair(&self, name: &str, uri: Option<&str>) -> [String; 2] {
+        let (certificate, key) = self.certificate("127.0.0.1", uri);
+        [
+            self.file(&format!("{name}.pem"), &certificate.pem()),
+            self.file(&format!("{name}.key"), &key.serialize_pem()),
+        ]
+    }
+
+    fn token(&self, issuer: &str, claims: Value) -> String {
+        let mut all = json!({"iss": issuer, "aud": "distributary", "exp": get_current_timestamp() + 60});
+        all.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
+        let mut header = Header::new(Algorithm::ES256);
+        header.kid = Some("one".to_owned());
+        encode(&header, &all, &self.signer).unwrap()
+    }
+
+    /// Publishes the keys over HTTPS, for whoever shows this token. Returns the address.
+    fn publish(&self, token: Option<&'static str>) -> String {
+        let (certificate, key) = self.certificate("127.0.0.1", None);
+        let config = ServerConfig::builder_with_provider(distributary::tls::provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        let mut public = Jwk::from_encoding_key(&self.signer, Algorithm::ES256).unwrap();
+        public.common.key_id = Some("one".to_owned());
+        let body = json!({ "keys": [public] }).to_string();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let config = Arc::new(config);
+        std::thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), socket);
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                    head.extend(byte);
+                }
+                let head = String::from_utf8_lossy(&head).to_lowercase();
+                let known = token.is_none_or(|token| head.contains(&format!("authorization: bearer {token}\r\n")));
+                let status = if known { "200 OK" } else { "401 Unauthorized" };
+                let length = body.len();
+                drop(write!(
+                    stream,
+                    "HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}"
+                ));
+                stream.conn.send_close_notify();
+                drop(stream.flush());
+            }
+        });
+        address
+    }
+
+    /// Starts a relay as the page configures it, with the places of this machine. Returns it with its port.
+    fn serve(&self, page: &str, places: &[(&str, String)]) -> (Relay, String) {
+        let [certificate, key] = self.pair("relay", None);
+        let secrets = if page.contains("types: sds") { SECRETS } else { "" };
+        let resources = self.file("resources.yaml", &format!("{CLUSTERS}{secrets}"));
+        let own = [
+            ("0.0.0.0:15010", "127.0.0.1:0".to_owned()),
+            ("/etc/distributary/relay.pem", certificate),
+            ("/etc/distributary/relay.key", key),
+            ("/etc/distributary/clients.pem", self.ca()),
+            ("control-plane.xds.svc:18000", format!("file://{resources}")),
+            ("unix:/run/control-plane/xds.sock", format!("file://{resources}")),
+        ];
+        let mut text = format!("admin: {{ address: 127.0.0.1:0 }}\n{page}");
+        for (written, here) in places.iter().chain(&own) {
+            text = text.replace(written, here);
+        }
+        let config = self.file("relay.yaml", &text);
+        assert_eq!(
+            output(&["validate", &config]),
+            (Some(0), "OK\n".to_owned(), String::new())
+        );
+        let relay = Relay::start(program(&["serve", "--config", &config]));
+        let address = address_in(&relay.line("listening for clients"));
+        (relay, address)
+    }
+
+    fn ca(&self) -> String {
+        self.file("ca.pem", &self.authority.pem())
+    }
+
+    /// Asks a relay for resources as a client of this cluster.
+    fn get(&self, relay: &str, cluster: &str, more: &[&str]) -> (Option<i32>, String, String) {
+        let (server, ca) = (format!("https://{relay}"), self.ca());
+        let always = [
+            "get",
+            "--server",
+            &server,
+            "--ca",
+            &ca,
+            "--node-cluster",
+            cluster,
+            "-o",
+            "name",
+            "--timeout",
+            "30s",
+        ];
+        output(&[&always[..], more].concat())
+    }
+}
+
+/// The commands of the page, against the configuration of the page.
+#[test]
+fn service_accounts_of_kubernetes() {
+    let world = World::new("kubernetes");
+    let issuer = "https://kubernetes.default.svc.cluster.local";
+    let keys = world.publish(Some("own-token"));
+    let own_token = world.file("own-token", "own-token\n");
+    let account = |name: &str| {
+        json!({
+            "sub": format!("system:serviceaccount:a:{name}"),
+            "kubernetes.io": {"namespace": "a", "serviceaccount": {"name": name, "uid": "1"}, "pod": {"name": "web-1", "uid": "2"}},
+        })
+    };
+    let token = world.file("token", &world.token(issuer, account("web")));
+    let suspended = world.file("suspended", &world.token(issuer, account("suspended")));
+    let secrets = block("secrets");
+    let page = block("kubernetes").replace("upstream:\n", &format!("{}upstream:\n", secrets));
+    let (_relay, address) = world.serve(
+        &page,
+        &[
+            (
+                "https://kubernetes.default.svc/openid",
+                format!("https://{keys}/openid"),
+            ),
+            ("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", world.ca()),
+            ("/var/run/secrets/kubernetes.io/serviceaccount/token", own_token),
+        ],
+    );
+    let ca = world.ca();
+    let here = |word: &&'static str| match *word {
+        "https://relay:15010" => format!("https://{address}"),
+        "ca.pem" => ca.clone(),
+        // Other tests may run beside this one.
+        "5s" => "30s".to_owned(),
+        "token" => token.clone(),
+        other => other.to_owned(),
+    };
+    let ran: Vec<_> = commands()
+        .iter()
+        .map(|command| {
+            let args: Vec<String> = command.iter().map(here).collect();
+            output(&args.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .collect();
+    let [without, own, of_others, claimed] = &ran[..] else {
+        panic!("{ran:?}")
+    };
+    assert!(
+        without.0 == Some(1) && without.2.contains("require: identity"),
+        "{without:?}"
+    );
+    assert_eq!((own.0, own.1.as_str()), (Some(0), "a/web\n"), "{own:?}");
+    assert!(of_others.0 == Some(1) && of_others.1.is_empty(), "{of_others:?}");
+    assert!(
+        claimed.0 == Some(1) && claimed.2.contains("no rule of the relay admits"),
+        "{claimed:?}"
+    );
+
+    let with = |token: &str, more: &[&str]| world.get(&address, "a-edge", &[&["--token-file", token], more].concat());
+    assert_eq!(with(&token, &["sds", "a/key"]).1, "a/key\n");
+    assert_eq!(with(&token, &["sds", "b/key"]).0, Some(1));
+    let denied = with(&suspended, &["cds"]);
+    assert!(
+        denied.0 == Some(1) && denied.2.contains("rule `suspended`"),
+        "{denied:?}"
+    );
+}
+
+#[test]
+fn tokens_of_spire() {
+    let world = World::new("spire");
+    let issuer = "https://oidc-discovery.example.org";
+    let keys = world.publish(None);
+    let id = |ns: &str| json!({ "sub": format!("spiffe://example.org/ns/{ns}/sa/web") });
+    let [a, c] = ["a", "c"].map(|ns| world.file(ns, &world.token(issuer, id(ns))));
+    let authority = format!("{keys}/keys\n    ca_certificate_file: {}", world.ca());
+    let (_relay, address) = world.serve(block("spire"), &[("oidc-discovery.example.org/keys", authority)]);
+    assert_eq!(world.get(&address, "a-edge", &["cds", "--token-file", &a]).1, "a/web\n");
+    assert_eq!(world.get(&address, "a-edge", &["cds", "--token-file", &c]).0, Some(1));
+    assert_eq!(
+        world.get(&address, "a-edge", &["sds", "a/key", "--token-file", &a]).0,
+        Some(1)
+    );
+}
+
+#[test]
+fn clients_with_certificates() {
+    let world = World::new("certificates");
+    let [certificate, key] = world.pair("client", Some("spiffe://example.org/ns/a/sa/web"));
+    let (_relay, address) = world.serve(block("certificates"), &[]);
+    assert!(Path::new(&certificate).exists());
+    let shown = ["--cert", &certificate, "--key", &key];
+    assert_eq!(
+        world.get(&address, "a-edge", &[&["cds"], &shown[..]].concat()).1,
+        "a/web\n"
+    );
+    assert_eq!(
+        world.get(&address, "b-edge", &[&["cds"], &shown[..]].concat()).0,
+        Some(1)
+    );
+    assert_eq!(world.get(&address, "a-edge", &["cds"]).0, Some(1));
+}

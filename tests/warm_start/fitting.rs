@@ -1,0 +1,213 @@
+//! What a neighbour gives fits into the memory that is left, or is refused; and whoever takes it slowly keeps nobody else from it.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::snapshot::Identity;
+use distributary::xds::{Changes, Cut, Phase, Resource, ResourceParts, TypeUrl, Update};
+use socket2::{Domain, Socket, Type};
+
+use crate::fresh;
+use crate::neighbours::{body, client, given, neighbour, sends};
+use crate::plane::Plane;
+use crate::stage::{CDS, Client, Delta, Relay, clusters, now};
+
+/// A relay under a limit of the shell, with a limit of its own, that asks these neighbours.
+fn relay(name: &str, limit: &str, memory: &str, upstream: SocketAddr, from: SocketAddr) -> Relay {
+    let text = format!(
+        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
+         admin: {{address: '127.0.0.1:0'}}\nsnapshot: {{from: 'http://{from}'}}\nlimits: {{memory: {memory}}}\n"
+    );
+    let command = ["sh", "-c", &format!("{limit}; exec \"$0\" \"$@\"")].map(str::to_owned);
+    Relay::execute(&command, &format!("fitting-{name}"), &text, "json")
+}
+
+/// The most memory that the relay ever had, in MiB.
+fn peak(relay: &Relay) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", relay.process())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() >> 10
+}
+
+/// A snapshot of that server, for all clients, with so many clusters of so many bytes.
+fn snapshot(server: SocketAddr, clusters: usize, bytes: usize) -> Vec<u8> {
+    let type_url = TypeUrl::new(CDS);
+    let body = vec![7; bytes];
+    let put = |at: usize| {
+        let parts = ResourceParts {
+            type_url: &type_url,
+            name: format!("c{at}").as_str().into(),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: &body,
+            endpoints: None,
+            received: now(),
+        };
+        Update::Put(Arc::new(Resource::new(parts, 0)), None)
+    };
+    let changes = Changes {
+        type_url: type_url.clone(),
+        wildcard: true,
+        updates: (0..clusters).map(put).collect(),
+        complete: Some(true),
+        answered: None,
+        phase: Phase::Steady,
+    };
+    let of = Identity {
+        server: server.to_string(),
+        class: "-".to_owned(),
+    };
+    given(&of, &Cut::default().with(&changes).0)
+}
+
+/// 90 MB of honest content in a process that may have 256 MiB: it is taken as it comes, and never twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_fits_into_a_small_process() {
+    let plane = Plane::start().await;
+    let from = body(snapshot(plane.address, 900, 100_000));
+    let limit = "export TOKIO_WORKER_THREADS=2; ulimit -d 262144";
+    let relay = relay("small", limit, "auto", plane.address, from);
+    relay.line("a neighbour has given its snapshots");
+    let mut stream = client(&relay).await;
+    let mut served = 0;
+    while served < 900 {
+        served += stream.next().await.versions.len();
+    }
+}
+
+/// Whatever does not fit into `limits.memory` is refused before it is read, and whatever is no snapshot with its first bytes; then
+/// clients are served what the control plane says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_fit_is_refused() {
+    let zeros = |announced: u64| {
+        neighbour(move |stream| {
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", 500 << 20)?;
+            stream.write_all(&announced.to_le_bytes())?;
+            (0..500).try_for_each(|_| stream.write_all(&vec![0; 1 << 20]))
+        })
+    };
+    let mut plane = Plane::start().await;
+    // It says one byte, and goes on.
+    let mut lies = snapshot(plane.address, 300, 1 << 20);
+    lies[..8].copy_from_slice(&1_u64.to_le_bytes());
+    // What is announced fits, but small resources take more memory than bytes.
+    let many = snapshot(plane.address, 700_000, 40);
+    for (name, from, says) in [
+        (
+            "more",
+            zeros(300 << 20),
+            "it announces a snapshot of 300 MiB, and there is memory for ",
+        ),
+        ("zeros", zeros(100 << 20), "byte 0: this is not a snapshot of a relay"),
+        ("nothing", zeros(0), "byte 0: this is not a snapshot of a relay"),
+        ("lies", body(lies), "byte 0: this is not a snapshot of a relay"),
+        ("many", body(many), "memory is short: "),
+    ] {
+        let relay = relay(name, "true", "205MiB", plane.address, from);
+        let line = relay.line("a neighbour gives no snapshots; the control plane is asked");
+        assert!(line.contains(says), "{name}: {line}");
+        let mut stream = client(&relay).await;
+        let call = sends(&mut plane).await;
+        assert_eq!(stream.next().await.versions.len(), 10, "{name}");
+        assert!(peak(&relay) < 205, "{name}: {} MiB", peak(&relay));
+        drop(call);
+    }
+}
+
+/// Asks for snapshots from this address, and takes no more than the first bytes of the answer. Returns its status, too.
+fn takes_nothing(of: &Relay, from: &str) -> (TcpStream, String) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let from: SocketAddr = from.parse().unwrap();
+    socket.bind(&from.into()).unwrap();
+    // What the system takes counts as taken.
+    socket.set_recv_buffer_size(1 << 16).unwrap();
+    socket.connect(&of.admin_address().into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    write!(
+        stream,
+        "GET /snapshots HTTP/1.1\r\nhost: {}\r\n\r\n",
+        of.admin_address()
+    )
+    .unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    if head.ends_with(b"200") {
+        stream.read_exact(&mut [0; 4096]).unwrap();
+    }
+    (stream, String::from_utf8_lossy(&head).into_owned())
+}
+
+/// A relay with a cluster of some mebibytes, which no buffer of the system takes.
+async fn with_much(name: &str) -> (Relay, Plane) {
+    let mut plane = Plane::start().await;
+    let relay = relay(name, "true", "auto", plane.address, "127.0.0.1:1".parse().unwrap());
+    let mut stream: Delta = Client::connect(relay.address).await.open(&fresh()).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    let mut large = clusters("n1", &[("a", "1")], &[]);
+    let body = large.resources[0].resource.as_mut().unwrap();
+    // Field 15.
+    body.value = [&b"\x0a\x01a\x7a\x80\x80\x80\x06"[..], &[b'x'; 12 << 20]]
+        .concat()
+        .into();
+    call.send(&large);
+    assert_eq!(stream.next().await.versions.len(), 1);
+    drop(call);
+    (relay, plane)
+}
+
+/// Takes the snapshots of this one, and serves one cluster.
+async fn takes_all(name: &str, of: &Relay, plane: &Plane) {
+    let new = relay(name, "true", "auto", plane.address, of.admin_address());
+    let line = new.line("a neighbour ");
+    assert!(line.contains("a neighbour has given its snapshots"), "{line}");
+    let mut stream = client(&new).await;
+    assert_eq!(stream.next().await.versions.len(), 1, "{name}");
+}
+
+/// Whoever takes nothing has one turn, whatever it asks for beside, and none after some seconds; others have theirs meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_readers_keep_nobody_from_a_snapshot() {
+    let (giver, plane) = with_much("giver").await;
+    let slow: Vec<_> = ["127.0.0.2:0", "127.0.0.3:0"]
+        .map(|from| takes_nothing(&giver, from))
+        .into();
+    assert!(slow.iter().all(|(_, head)| head == "HTTP/1.1 200"), "{slow:?}");
+    let (_second, head) = takes_nothing(&giver, "127.0.0.2:0");
+    assert_eq!(head, "HTTP/1.1 503");
+    takes_all("quick", &giver, &plane).await;
+    for from in ["127.0.0.2", "127.0.0.3"] {
+        giver.line(&format!("\"who\":\"ip:{from}\",\"waited\""));
+    }
+    let (_again, head) = takes_nothing(&giver, "127.0.0.2:0");
+    assert_eq!(head, "HTTP/1.1 200");
+    // What was cut off is not taken for whole.
+    for (mut stream, _) in slow {
+        let mut rest = Vec::new();
+        let read = stream.read_to_end(&mut rest);
+        assert!(
+            read.is_err() || rest.len() < 12 << 20 && !rest.ends_with(b"0\r\n\r\n"),
+            "{read:?}"
+        );
+    }
+}
+
+/// When all turns are taken the next one waits a little, so that several relays can start at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_waits_for_its_turn() {
+    let (giver, plane) = with_much("busy").await;
+    let taking: Vec<_> = (2..10)
+        .map(|at| takes_nothing(&giver, &format!("127.0.0.{at}:0")))
+        .collect();
+    assert!(taking.iter().all(|(_, head)| head == "HTTP/1.1 200"));
+    let (_ninth, head) = takes_nothing(&giver, "127.0.0.10:0");
+    assert_eq!(head, "HTTP/1.1 503");
+    let leaves = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        drop(taking);
+    });
+    takes_all("patient", &giver, &plane).await;
+    leaves.join().unwrap();
+}
