@@ -276,8 +276,8 @@ fn host(peer: &Peer) -> String {
 mod tests {
     use super::*;
 
-    #[test]
     /// A client that tries again and again is another one with each attempt, by its port alone.
+    #[test]
     fn attempts_are_of_one_address() {
         let peer = |text: &str| host(&Peer::Tcp(text.parse().unwrap()));
         assert_eq!(peer("10.0.0.7:1000"), peer("10.0.0.7:1001"));
