@@ -76,7 +76,8 @@ COPY --from=build --chown=65532:65532 /state /var/lib/distributary
 COPY config/image/relay.yaml /etc/distributary/relay.yaml
 ENV DISTRIBUTARY_CONFIG=/etc/distributary/relay.yaml
 EXPOSE 15010 9902
-HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["/usr/bin/distributary", "health"]
+# Whether it runs, not whether it is ready: an engine that restarts what is unhealthy must not do so because a control plane is away.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["/usr/bin/distributary", "health", "--live"]
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/distributary"]
 CMD ["serve"]

@@ -72,8 +72,9 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
 pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {
     match shown.health.status() {
         Status::Starting => {
-            let mut words = vec!["STARTING: no control plane has been reached yet".to_owned()];
-            words.append(&mut shown.overview.look().reasons());
+            let missing = shown.health.missing();
+            let mut words = vec![format!("STARTING: {}", shown.health.not_reached())];
+            words.append(&mut shown.overview.look().reasons(missing.as_ref()));
             (StatusCode::SERVICE_UNAVAILABLE, words.join("; ") + "\n")
         }
         Status::Ready => (StatusCode::OK, "READY\n".to_owned()),

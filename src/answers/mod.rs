@@ -150,6 +150,13 @@ pub(crate) struct View {
     pub(crate) types: BTreeMap<String, Halves>,
 }
 
+impl View {
+    /// Whether any client reads it.
+    pub(crate) const fn is_read(&self) -> bool {
+        self.reading > 0
+    }
+}
+
 /// What the wildcard covers, and what was asked for by name.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Halves {

@@ -16,6 +16,9 @@ pub(crate) struct Resources {
 pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) class: String,
+    /// Whether no client reads the view that has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unread: bool,
     /// Whether the wildcard covers it.
     pub(crate) wildcard: bool,
     pub(crate) state: String,

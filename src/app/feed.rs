@@ -8,7 +8,6 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use parking_lot::Mutex;
 
 use super::fleet::{Fed, Fleet, Member};
 use super::introduced::Introduced;
@@ -93,19 +92,13 @@ async fn ready(fleet: Arc<Fleet>, live: Arc<Live>, warm: Option<Arc<Warm>>, heal
             let mut names = list.iter().filter_map(|member| member.in_snapshots());
             names.any(|name| saved.contains(name))
         };
-        let left = Mutex::new((0..lists.len()).collect::<BTreeSet<usize>>());
-        let there = |list: usize| {
-            let mut left = left.lock();
-            left.remove(&list);
-            if left.is_empty() {
-                health.advance(Status::Ready);
-            }
-        };
-        let lists = lists.into_iter().enumerate().map(|(at, list)| {
+        health.await_all(lists.iter().map(|(name, _)| name.clone()).collect());
+        let lists = lists.into_iter().map(|(name, list)| {
             if is_saved(&list) {
-                there(at);
+                health.is_there(&name);
             }
-            reach(list, by_class, move || there(at))
+            let health = &health;
+            reach(list, by_class, move || health.is_there(&name))
         });
         tokio::select! {
             _ = futures_util::future::join_all(lists) => {}

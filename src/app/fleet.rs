@@ -38,7 +38,7 @@ struct Members {
     /// The lists of servers by their names, that at the top without one.
     rows: BTreeMap<String, Row>,
     /// The lists among them without which clients cannot be served.
-    needed: Vec<Vec<usize>>,
+    needed: Vec<(String, Vec<usize>)>,
     /// Since when these are in no route.
     left: BTreeMap<usize, Instant>,
 }
@@ -154,10 +154,10 @@ impl Fleet {
             upstream.owners(),
         );
         members.rows = rows(upstream, numbered);
-        let sources = upstream.sources.iter().map(|source| &source.servers);
-        members.needed = std::iter::once(&upstream.top)
+        let sources = upstream.sources.iter().map(|source| (source.key(), &source.servers));
+        members.needed = std::iter::once((String::new(), &upstream.top))
             .chain(sources)
-            .map(|list| numbered(list))
+            .map(|(name, list)| (name, numbered(list)))
             .collect();
         members.leave(&numbers, now);
         drop(members);
@@ -217,15 +217,15 @@ impl Fleet {
         self.members.lock().rows.clone()
     }
 
-    /// Returns the lists of servers without which clients cannot be served: for names without an owner, and of each source.
-    pub(super) fn needed(&self) -> Vec<Vec<Arc<Member>>> {
+    /// Returns the lists of servers without which clients cannot be served, by their names: for names without an owner, and of each
+    /// source.
+    pub(super) fn needed(&self) -> Vec<(String, Vec<Arc<Member>>)> {
         let members = self.members.lock();
-        let of = |list: &Vec<usize>| {
-            list.iter()
-                .filter_map(|number| members.all.get(number).cloned())
-                .collect()
-        };
-        members.needed.iter().map(of).collect()
+        let member = |number: &usize| members.all.get(number).cloned();
+        let needed = members.needed.iter();
+        needed
+            .map(|(name, list)| (name.clone(), list.iter().filter_map(member).collect()))
+            .collect()
     }
 
     /// Waits for the next change of the servers after this call.

@@ -312,13 +312,14 @@ async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, super
     loop {
         ticks.tick().await;
         supervisor.alive();
-        let status = shared.health.status();
-        if told.replace(status) != Some(status) {
-            supervisor.status(match status {
-                Status::Starting => "no control plane has been reached yet",
-                Status::Ready => "clients are served",
-                Status::Draining => "not ready for clients: draining, or an operator says so",
-            });
+        let status = match shared.health.status() {
+            Status::Starting => shared.health.not_reached(),
+            Status::Ready => "clients are served".to_owned(),
+            Status::Draining => "not ready for clients: draining, or an operator says so".to_owned(),
+        };
+        if told.as_ref() != Some(&status) {
+            supervisor.status(&status);
+            told = Some(status);
         }
         overload.look(live.config().limits.memory);
         schemas.look(clock::now());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::fleet::{Fleet, Row};
+use super::fleet::{Fed, Fleet, Row};
 use crate::admin::{Clusters, Held, Lacking, NameCounts, Server, Spoken, State};
 use crate::cache::{Scopes, View};
 use crate::census::visit;
@@ -116,7 +116,11 @@ impl Overview {
         let readers = views.iter().map(|view| view.demand().readers_of(owner));
         let (sessions, watching) = readers.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching));
         let mut types = BTreeMap::new();
-        views.iter().for_each(|view| hold(view, &mut types));
+        match &member.fed {
+            // All views read the same files, which are there before any client asks.
+            Fed::Files(files) => hold_all(&files.counts(), &mut types),
+            Fed::Grpc(..) | Fed::Rest(..) => views.iter().for_each(|view| hold(view, &mut types)),
+        }
         Some(Server {
             uri: member.name.clone(),
             state,
@@ -222,15 +226,25 @@ fn hold(view: &View, types: &mut BTreeMap<String, Held>) {
     let cut = view.cut();
     let away = cut.server_state() == ServerState::Failing;
     for (type_url, slot) in cut.slots() {
-        let mut name = label(type_url);
-        if !types.contains_key(&name) && types.len() >= TYPES_SHOWN {
-            "other".clone_into(&mut name);
-        }
-        let held = types.entry(name).or_default();
+        let held = held_of(type_url, types);
         held.resources += slot.present();
         held.restored |= slot.stale();
         held.stale |= slot.stale() || away && slot.present() > 0;
     }
+}
+
+fn hold_all(counts: &BTreeMap<TypeUrl, usize>, types: &mut BTreeMap<String, Held>) {
+    for (type_url, count) in counts {
+        held_of(type_url, types).resources += count;
+    }
+}
+
+fn held_of<'a>(type_url: &TypeUrl, types: &'a mut BTreeMap<String, Held>) -> &'a mut Held {
+    let mut name = label(type_url);
+    if !types.contains_key(&name) && types.len() >= TYPES_SHOWN {
+        "other".clone_into(&mut name);
+    }
+    types.entry(name).or_default()
 }
 
 fn label(type_url: &TypeUrl) -> String {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
@@ -15,9 +15,10 @@ use super::neighbours::Neighbours;
 use super::received::Received;
 use super::{handing, plan};
 use crate::cache::{Knowledge, Scopes, View};
+use crate::clock::WallClock;
 use crate::config::Config;
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
-use crate::telemetry::Metrics;
+use crate::telemetry::{FaultSource, Metrics};
 use crate::xds::{Cut, Hold, Types};
 
 /// The snapshots of a relay.
@@ -40,6 +41,7 @@ struct Written {
     view: Weak<View>,
     generation: u64,
     holds: Arc<Vec<Hold>>,
+    at: Instant,
 }
 
 /// A view that has changed since it was last written.
@@ -188,7 +190,7 @@ impl Warm {
 
     async fn write(&self, changed: Vec<Changed>) {
         let Some(folder) = &self.folder else { return };
-        let mut any = false;
+        let (mut any, mut faults) = (false, Vec::new());
         for Changed {
             of,
             kept,
@@ -206,6 +208,7 @@ impl Warm {
                         view: Arc::downgrade(&view),
                         generation,
                         holds,
+                        at: plan::now(),
                     };
                     written.insert(of, last);
                     any = true;
@@ -213,12 +216,30 @@ impl Warm {
                 Err(error) => {
                     self.metrics.snapshots.not_written.inc();
                     tracing::warn!(server = of.server, %error, retry_in = ?self.interval, "cannot write a snapshot; clients are still served");
+                    faults.push(self.fault(&of, &error));
                 }
             }
         }
+        let more = faults.len().saturating_sub(1);
+        faults.truncate(1);
+        if let Some(first) = faults.first_mut().filter(|_| more > 0) {
+            first.push_str(&format!("; {more} more of other views"));
+        }
+        self.metrics.faults.show(FaultSource::Snapshots, faults);
         if any {
             self.prune(folder).await;
         }
+    }
+
+    /// Says what a restart would begin with, because a snapshot cannot be written.
+    fn fault(&self, of: &Identity, error: &SnapshotError) -> String {
+        let written = self.written.lock();
+        let last = written.get(of).map(|last| WallClock::read().time(last.at));
+        let last = last.map_or_else(
+            || "none of it was written since the start".to_owned(),
+            |at| format!("the last one of it was written at {at}"),
+        );
+        format!("a snapshot of {} cannot be written: {error}; {last}", of.server)
     }
 
     async fn prune(&self, folder: &Arc<Folder>) {

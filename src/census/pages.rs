@@ -18,6 +18,7 @@ pub struct Pages {
     chosen: Chosen,
     extent: Extent,
     class: Class,
+    is_read: bool,
     place: Option<Reached>,
     /// What clients lacked when the view was begun, as far as it was not read.
     lacking: Option<BTreeMap<TypeUrl, VecDeque<Target>>>,
@@ -65,6 +66,7 @@ impl Pages {
             chosen,
             extent,
             class: Class::default(),
+            is_read: false,
             place: None,
             lacking: None,
         }
@@ -89,8 +91,15 @@ impl Pages {
         &self.class
     }
 
+    /// Whether any client reads the view that the last page is of.
+    #[must_use]
+    pub const fn is_read(&self) -> bool {
+        self.is_read
+    }
+
     fn read(&mut self, view: &View, most: usize) -> Vec<Entry> {
         self.class = view.class().clone();
+        self.is_read = view.demand().readers().0 > 0;
         let cut = view.cut();
         let mut page = Vec::new();
         self.look_up(view);

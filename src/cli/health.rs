@@ -1,4 +1,4 @@
-//! `distributary health`: asks a relay whether it is ready, for images that have no shell and no curl.
+//! `distributary health`: asks a relay whether it is ready, or only whether it runs, for images that have no shell and no curl.
 //!
 //! Owns how long it goes on asking. Does not know what ready means.
 
@@ -15,6 +15,9 @@ pub(super) struct Health {
     /// Ask again until all can, at most so long, such as 30s
     #[arg(long, value_name = "TIME", value_parser = time)]
     wait: Option<Duration>,
+    /// Ask only whether they run (/live), which they also do while no control plane was reached, and while they drain
+    #[arg(long)]
+    live: bool,
     #[command(flatten)]
     access: AdminAccess,
 }
@@ -24,16 +27,15 @@ const PACE: Duration = Duration::from_millis(200);
 
 impl Health {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
+        let path = if self.live { "/live" } else { "/ready" };
         let Some(wait) = self.wait else {
-            return self.access.order("GET", "/ready", Bounds::LINE, out);
+            return self.access.order("GET", path, Bounds::LINE, out);
         };
         let until = now() + wait;
         loop {
             let left = until.saturating_duration_since(now()).max(PACE);
             let mut answers = Vec::new();
-            let asked = self
-                .access
-                .order("GET", "/ready", Bounds::LINE.within(left), &mut answers);
+            let asked = self.access.order("GET", path, Bounds::LINE.within(left), &mut answers);
             if asked.is_ok() || now() + PACE > until {
                 out.write_all(&answers)?;
                 return asked;

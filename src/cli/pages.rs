@@ -119,7 +119,10 @@ pub(super) const ALL: &[Said] = &[
     },
     Said {
         command: "health",
-        examples: &[("distributary health --wait 30s", "wait until clients can be served")],
+        examples: &[
+            ("distributary health --wait 30s", "wait until clients can be served"),
+            ("distributary health --live", "ask only whether it runs"),
+        ],
         exit: ASKS,
         files: &[],
     },

@@ -59,6 +59,9 @@ struct Progress {
 
 /// How often relays are asked.
 const PACE: Duration = Duration::from_millis(250);
+/// A relay knows only what clients have made it ask for, whether a control plane has it or a file.
+const NOBODY: &str = "no client asks for it, and no client was given it";
+
 impl Target {
     fn read(text: &str) -> Result<Self, String> {
         let (type_url, rest) = text.split_once('/').ok_or("write TYPE/NAME, such as cds/web")?;
@@ -163,7 +166,7 @@ impl Wait {
         let mut text = String::new();
         for (relay, progress) in found {
             let what = match progress {
-                None => "nobody asks for it, and no control plane has sent it".to_owned(),
+                None => NOBODY.to_owned(),
                 Some(Progress {
                     other_content: Some(why),
                     ..

@@ -116,6 +116,12 @@ pub(super) fn template(text: &str, key: &[Selector], fields: &[&str]) -> Result<
     Ok(pieces)
 }
 
+/// Returns the first field of a node that a text has in braces.
+pub(super) fn field_in(text: &str) -> Option<&str> {
+    let parts = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+    parts.into_iter().find(|part| selector(part, &[]).is_ok())
+}
+
 /// Returns the field before the closing brace, and the rest; a brace in quotes is part of the field.
 fn field(text: &str) -> Option<(&str, &str)> {
     let (mut quoted, mut escaped) = (false, false);

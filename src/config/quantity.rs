@@ -41,6 +41,13 @@ pub(super) fn share(text: &str) -> Result<u16, String> {
             .flatten()
     };
     let number = text.strip_suffix('%').unwrap_or(text);
+    if number == text
+        && let Some((of_one, of_hundred)) = either(text)
+    {
+        return Err(format!(
+            "`{text}` may be a part of 1 or of 100; write {of_one} or {of_hundred}"
+        ));
+    }
     let (whole, rest) = number.split_once('.').unwrap_or((number, "0"));
     let hundredths = match rest.len() {
         1 => digits(rest).map(|tenths| tenths * 10),
@@ -49,6 +56,13 @@ pub(super) fn share(text: &str) -> Result<u16, String> {
     };
     let all = digits(whole).and_then(|whole| whole.checked_mul(100)?.checked_add(hundredths?));
     all.filter(|all| (1..=10_000).contains(all)).ok_or_else(complaint)
+}
+
+/// Returns what `0.05` may mean: `5%` and `0.05%`. Other texts mean one thing.
+fn either(text: &str) -> Option<(String, String)> {
+    let rest = text.strip_prefix("0.").filter(|rest| (1..=2).contains(&rest.len()))?;
+    let hundredths: u16 = format!("{rest:0<2}").parse().ok().filter(|all| *all > 0)?;
+    Some((format!("{hundredths}%"), format!("{text}%")))
 }
 
 /// `250ms`, `30s`, `5m`, `1h`, and 0
@@ -140,6 +154,14 @@ mod tests {
             "", "%", "0", "0%", "0.00%", "100.01%", "101%", "-5%", "5.%", ".5%", "5.125%", "5 %", "65536%", "+5",
         ] {
             assert!(share(bad).is_err(), "{bad}");
+        }
+        for (either, said) in [
+            ("0.05", "5% or 0.05%"),
+            ("0.5", "50% or 0.5%"),
+            ("0.50", "50% or 0.50%"),
+        ] {
+            let told = share(either).unwrap_err();
+            assert!(told.ends_with(&format!("write {said}")), "{told}");
         }
     }
 

@@ -33,7 +33,7 @@ struct Key {
 
 /// A key that does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no key `{asked}`{}", .meant.as_ref().map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default())]
+#[error("there is no key `{asked}`{}", .meant.as_ref().map(|meant| format!("; did you mean {meant}?")).unwrap_or_default())]
 pub struct NoKey {
     asked: String,
     meant: Option<String>,
@@ -195,19 +195,27 @@ impl Reference {
         }
     }
 
+    /// Returns the key of this path, or the only one that ends with it.
     fn key(&self, path: &str) -> Result<&Key, NoKey> {
-        let found = self.keys.iter().find(|key| key.path == path);
-        found.ok_or_else(|| self.no_key(path))
+        let whole = self.keys.iter().find(|key| key.path == path);
+        let mut ends = self.ending(path);
+        let only = ends.next().filter(|_| ends.next().is_none());
+        whole.or(only).ok_or_else(|| self.no_key(path))
+    }
+
+    /// Returns the keys whose last parts are these.
+    fn ending<'a>(&'a self, parts: &str) -> impl Iterator<Item = &'a Key> {
+        let end = format!(".{parts}");
+        self.keys.iter().filter(move |key| key.path.ends_with(&end))
     }
 
     fn no_key(&self, path: &str) -> NoKey {
-        let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
-        let all = || self.keys.iter().map(|key| key.path.as_str());
-        // Whoever writes the last part only means the whole.
-        let ends = || all().find(|known| last(known) == path);
+        let all = self.keys.iter().map(|key| key.path.as_str());
+        let ends: Vec<String> = self.ending(path).map(|key| format!("`{}`", key.path)).collect();
+        let meant = meant(path, all).map(|meant| format!("`{meant}`"));
         NoKey {
             asked: path.chars().take(100).collect(),
-            meant: ends().or_else(|| meant(path, all())).map(str::to_owned),
+            meant: Some(ends.join(" or ")).filter(|ends| !ends.is_empty()).or(meant),
         }
     }
 }
@@ -287,6 +295,8 @@ mod tests {
         let told = reference.explain(Some("probes")).unwrap();
         assert!(told.contains("A second address with /ready"), "{told}");
         assert!(reference.explain(None).unwrap().lines().count() > 15);
+        let short = reference.explain(Some("clock_skew")).unwrap();
+        assert!(short.starts_with("jwt.clock_skew: "), "{short}");
     }
 
     #[test]
@@ -299,7 +309,7 @@ mod tests {
         );
         assert_eq!(
             wrong("client_ca"),
-            "there is no key `client_ca`; did you mean `listeners.tls.client_ca`?"
+            "there is no key `client_ca`; did you mean `listeners.tls.client_ca` or `admin.tls.client_ca`?"
         );
         assert_eq!(wrong("<b>\u{1b}[1m"), "there is no key `<b>\u{1b}[1m`");
         assert!(reference.schema(Some("zzz")).is_err());

@@ -3,50 +3,20 @@
 //! Owns the counts of those that are refused for that, the log lines about them, and that a connection whose tokens are refused must
 //! wait. Knows nothing of what makes a token good.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
 use http::HeaderMap;
-use parking_lot::Mutex;
 use tonic::Status;
 
 use super::portion::Portion;
 use super::shared::Shared;
 use crate::clock;
 use crate::identity::{Gap, Identity};
+use crate::telemetry::LinePaces;
 use crate::token::TokenFault;
 use crate::wire::Peer;
 
-/// When refused tokens and identities were last logged: by kind, and by the issuer, if it is a known one.
+/// The log lines about refused tokens and identities: by kind, and by the issuer, if it is a known one.
 #[derive(Debug, Default)]
-pub struct TokenLog(Mutex<BTreeMap<(&'static str, Option<String>), Line>>);
-
-#[derive(Debug)]
-struct Line {
-    at: Instant,
-    suppressed: u64,
-}
-
-/// A refused token has a line of its own unless one of its kind and issuer had one so short a time ago.
-const QUIET: Duration = Duration::from_secs(60);
-
-impl TokenLog {
-    /// Returns none if there is no line now, and otherwise how many tokens had none since the last one.
-    fn admit(&self, kind: &'static str, issuer: Option<String>, now: Instant) -> Option<u64> {
-        let mut lines = self.0.lock();
-        let Some(line) = lines.get_mut(&(kind, issuer.clone())) else {
-            // The configuration bounds the issuers.
-            lines.insert((kind, issuer), Line { at: now, suppressed: 0 });
-            return Some(0);
-        };
-        if now.saturating_duration_since(line.at) < QUIET {
-            line.suppressed += 1;
-            return None;
-        }
-        line.at = now;
-        Some(std::mem::take(&mut line.suppressed))
-    }
-}
+pub struct TokenLog(LinePaces);
 
 /// A call that is refused because of who makes it.
 pub(super) struct Unidentified {
@@ -95,7 +65,10 @@ impl Fault {
             Self::Gap(_) | Self::Missing => shared.metrics.arrivals.identity(reason),
         }
         let why = self.to_string();
-        let suppressed = shared.token_log.admit(reason, issuer.clone(), clock::now());
+        let suppressed = shared
+            .token_log
+            .0
+            .admit(&[reason, issuer.as_deref().unwrap_or_default()], clock::now());
         let line = suppressed.map(|suppressed| {
             Box::new(RefusedLine {
                 peer: *connection.guest.peer(),
@@ -187,25 +160,4 @@ pub(super) fn known(shared: &Shared, identity: &Identity) -> Result<(), Status> 
             Gap::Unread => Status::unavailable(gap.to_string()),
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// One line a minute for each kind and issuer, with the number of tokens that had none.
-    #[test]
-    fn a_line_for_each_kind_and_issuer() {
-        let now = clock::now();
-        let log = TokenLog::default();
-        let admit = |kind, issuer: Option<&str>, after| log.admit(kind, issuer.map(str::to_owned), now + after);
-        assert_eq!(admit("expired", Some("a"), Duration::ZERO), Some(0));
-        for _ in 0..3 {
-            assert_eq!(admit("expired", Some("a"), QUIET / 2), None);
-        }
-        assert_eq!(admit("expired", Some("b"), QUIET / 2), Some(0));
-        assert_eq!(admit("issuer", None, QUIET / 2), Some(0));
-        assert_eq!(admit("expired", Some("a"), QUIET), Some(3));
-        assert_eq!(admit("expired", Some("a"), QUIET), None);
-    }
 }

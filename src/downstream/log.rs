@@ -2,8 +2,8 @@
 //!
 //! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,
 //! each connection and stream that is refused, each node that reports its health, each certificate that is no SPIFFE identity, each
-//! node that may not have what it asks for, and each node and type with a faulty name; and a limit on the rate of these lines. Does not
-//! act on these events (K-07).
+//! node that may not have what it asks for, and each node and type with a faulty name; and a limit on the rate of these lines: what fails
+//! in the same way for the same address at each attempt has one a minute. Does not act on these events (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use super::handshakes::Fault;
 use crate::classes::Node;
 use crate::identity::{Identity, SvidFault};
 use crate::protocol::{self, NameFault};
+use crate::telemetry::LinePaces;
 use crate::wire::Peer;
 use crate::xds::{Kind, TypeUrl};
 
@@ -27,11 +28,13 @@ pub(super) struct Log {
     nacks: Lines,
     given_up: Lines,
     ends: Lines,
-    handshakes: Lines,
+    /// Connections that fail to begin.
+    handshakes: LinePaces,
+    identities: Lines,
     /// The certificates with a bad SPIFFE name.
     not_spiffe: Once,
     accepts: Lines,
-    full: Lines,
+    full: LinePaces,
     reports: Lines,
     /// The nodes that have reported their health.
     reported: Once,
@@ -146,15 +149,17 @@ impl Log {
         if !fault.is_news() {
             return tracing::debug!(%peer, "no TLS connection: {fault}");
         }
-        if let Some(suppressed) = self.handshakes.admit(now) {
-            tracing::warn!(%peer, reason = fault.reason(), suppressed, "no TLS connection: {fault}");
+        let said = fault.to_string();
+        if let Some(suppressed) = self.handshakes.admit(&[&host(peer), &said], now) {
+            tracing::warn!(%peer, reason = fault.reason(), suppressed, "no TLS connection: {said}");
         }
     }
 
     /// Logs that a connection lacks a good PROXY header, or has one that it may not have.
     pub(super) fn not_proxied(&self, peer: &Peer, fault: &HeaderFault, now: Instant) {
-        if let Some(suppressed) = self.handshakes.admit(now) {
-            tracing::warn!(%peer, reason = fault.reason(), suppressed, "a connection is closed: {fault}");
+        let said = fault.to_string();
+        if let Some(suppressed) = self.handshakes.admit(&[&host(peer), &said], now) {
+            tracing::warn!(%peer, reason = fault.reason(), suppressed, "a connection is closed: {said}");
         }
     }
 
@@ -164,21 +169,21 @@ impl Log {
         let said = fault.to_string();
         certificate.push(&said);
         let news = self.not_spiffe.is_news(&certificate);
-        if let Some(suppressed) = news.then(|| self.handshakes.admit(now)).flatten() {
+        if let Some(suppressed) = news.then(|| self.identities.admit(now)).flatten() {
             tracing::warn!(%identity, suppressed, "a client has no SPIFFE identity: {fault}");
         }
     }
 
     /// Logs that a connection or a stream is refused because there are too many.
     pub(super) fn not_admitted(&self, peer: &Peer, full: &Full, now: Instant) {
-        if let Some(suppressed) = self.full.admit(now) {
+        if let Some(suppressed) = self.full.admit(&[&host(peer), full.limit], now) {
             tracing::warn!(%peer, limit = full.limit, suppressed, "a connection or stream is refused: {full}");
         }
     }
 
     /// Logs that a stream may not have more names for now.
     pub(super) fn not_grown(&self, node: &str, peer: &Peer, full: &Full, now: Instant) {
-        if let Some(suppressed) = self.full.admit(now) {
+        if let Some(suppressed) = self.full.admit(&[&host(peer), node, full.limit], now) {
             tracing::warn!(node, %peer, limit = full.limit, suppressed, "a stream that asks for more names waits or ends: {full}");
         }
     }
@@ -193,14 +198,14 @@ impl Log {
     /// Logs that a stream is ended because its client does not read this many bytes.
     pub(super) fn stalled(&self, node: &str, peer: &Peer, bytes: u64, now: Instant) {
         if let Some(suppressed) = self.ends.admit(now) {
-            tracing::info!(node, %peer, bytes, suppressed, "a client does not read; its stream is ended");
+            tracing::warn!(node, %peer, bytes, suppressed, "a client does not read; its stream is ended");
         }
     }
 
     /// Logs that a stream is ended because its client does not answer pings.
     pub(super) fn silent(&self, node: &str, peer: &Peer, now: Instant) {
         if let Some(suppressed) = self.ends.admit(now) {
-            tracing::info!(node, %peer, suppressed, "a client does not answer pings: it hangs, or is gone; its stream is ended");
+            tracing::warn!(node, %peer, suppressed, "a client does not answer pings: it hangs, or is gone; its stream is ended");
         }
     }
 
@@ -259,9 +264,25 @@ impl Lines {
     }
 }
 
+/// Returns the address of a peer without its port, which is another one with each attempt.
+fn host(peer: &Peer) -> String {
+    match peer {
+        Peer::Tcp(address) => address.ip().to_string(),
+        Peer::Unix => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client that tries again and again is another one with each attempt, by its port alone.
+    #[test]
+    fn attempts_are_of_one_address() {
+        let peer = |text: &str| host(&Peer::Tcp(text.parse().unwrap()));
+        assert_eq!(peer("10.0.0.7:1000"), peer("10.0.0.7:1001"));
+        assert_ne!(peer("10.0.0.7:1000"), peer("10.0.0.8:1000"));
+    }
 
     #[test]
     fn a_storm_is_counted_instead_of_written() {

@@ -1,4 +1,4 @@
-//! What is wrong with the relay's own files for as long as it is: the configuration, certificates, and keys for tokens.
+//! What is wrong with the relay's own files for as long as it is: the configuration, certificates, keys for tokens, and snapshots.
 //!
 //! Owns the words for it, and how many certificates are bad. Finds nothing itself.
 
@@ -26,6 +26,8 @@ pub enum FaultSource {
     Certificates,
     /// Who follows the keys for tokens.
     Keys,
+    /// Who writes snapshots.
+    Snapshots,
 }
 
 impl Faults {

@@ -1,12 +1,23 @@
-//! Whether the relay can serve: one status with many readers (probes, gRPC health). Owns the order of the states, and the
-//! operator's override by which the relay reports a failure for a while. The wiring knows when a state is reached.
+//! Whether the relay can serve: one status with many readers (probes, gRPC health). Owns the order of the states, what the first one
+//! waits for, and the operator's override by which the relay reports a failure for a while. The wiring knows when a state is reached.
 
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The status of the relay. The status that it has reached never goes back.
 #[derive(Debug)]
 pub struct Health {
     state: watch::Sender<HealthState>,
+    lists: Mutex<Lists>,
+}
+
+/// The lists of control planes without which clients cannot be served, by their names.
+#[derive(Debug, Default)]
+struct Lists {
+    all: usize,
+    missing: BTreeSet<String>,
 }
 
 /// The status that was reached, and the operator's override.
@@ -50,7 +61,47 @@ impl Health {
                 reached: Status::Starting,
                 failed: false,
             }),
+            lists: Mutex::default(),
         }
+    }
+
+    /// From now on, the relay can serve once there is something of each of these lists of control planes.
+    pub fn await_all(&self, lists: BTreeSet<String>) {
+        *self.lists.lock() = Lists {
+            all: lists.len(),
+            missing: lists,
+        };
+    }
+
+    /// Records that a control plane of this list was reached, or that there is a snapshot of one.
+    pub fn is_there(&self, list: &str) {
+        let mut lists = self.lists.lock();
+        lists.missing.remove(list);
+        if lists.missing.is_empty() {
+            drop(lists);
+            self.advance(Status::Ready);
+        }
+    }
+
+    /// Returns the lists of which nothing is there, if there is something of others.
+    #[must_use]
+    pub fn missing(&self) -> Option<BTreeSet<String>> {
+        let lists = self.lists.lock();
+        (lists.missing.len() < lists.all).then(|| lists.missing.clone())
+    }
+
+    /// Says of which lists no control plane has been reached.
+    #[must_use]
+    pub fn not_reached(&self) -> String {
+        let Some(missing) = self.missing() else {
+            return "no control plane has been reached yet".to_owned();
+        };
+        let name = |list: &String| match list.strip_prefix('#') {
+            Some(source) => format!("the source `{source}`"),
+            None => "`upstream.xds_servers`".to_owned(),
+        };
+        let names: Vec<String> = missing.iter().map(name).collect();
+        format!("no control plane of {} has been reached yet", names.join(", nor of "))
     }
 
     /// Records that `status` is reached. An earlier status than the present one has no effect.
@@ -108,6 +159,21 @@ mod tests {
         assert_eq!(health.status(), Status::Draining);
         assert!(!watch.has_changed().unwrap());
         assert!(watch.borrow_and_update().is_last());
+    }
+
+    /// What is waited for has a name once something else is there.
+    #[test]
+    fn what_is_missing_is_known() {
+        let health = Health::new();
+        health.await_all(BTreeSet::from([String::new(), "#endpoints".to_owned()]));
+        assert_eq!(health.not_reached(), "no control plane has been reached yet");
+        health.is_there("");
+        let said = "no control plane of the source `endpoints` has been reached yet";
+        assert_eq!(health.not_reached(), said);
+        assert_eq!(health.missing(), Some(BTreeSet::from(["#endpoints".to_owned()])));
+        assert_eq!(health.status(), Status::Starting);
+        health.is_there("#endpoints");
+        assert_eq!(health.status(), Status::Ready);
     }
 
     /// A status that is reached during the operator's override counts afterwards.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::line_pace::LinePace;
+use crate::telemetry::LinePace;
 
 /// The failures of one server: one line when they begin, and one each minute while they go on or come again, however many streams
 /// fail.

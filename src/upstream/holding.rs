@@ -166,7 +166,8 @@ impl Holding {
 const fn is_warning(change: HoldChange, reason: HoldReason) -> bool {
     match change {
         HoldChange::Begun | HoldChange::Joined => matches!(reason, HoldReason::Mass),
-        HoldChange::Ended(end) => matches!(end, HoldEnd::Clock),
+        // A reference that was only possible, because nobody asks for the route, ends by the clock as it should.
+        HoldChange::Ended(end) => matches!(end, HoldEnd::Clock) && !matches!(reason, HoldReason::Referenced),
     }
 }
 
@@ -187,7 +188,7 @@ const fn words(change: HoldChange, reason: HoldReason) -> &'static str {
             "changed resources have waited long enough for another source; they are served, although it does not have what they lead to"
         }
         (HoldChange::Ended(_), HoldReason::Unready) => "changed resources do not wait for another source any more",
-        (HoldChange::Ended(HoldEnd::Clock), _) => {
+        (HoldChange::Ended(HoldEnd::Clock), HoldReason::Mass) => {
             "the time of held removals is over; they are passed on unless something else holds them"
         }
         (HoldChange::Ended(_), _) => "removed resources are not held any more for this reason",

@@ -22,7 +22,6 @@ mod inflating;
 mod io_monitor;
 mod left_out;
 mod leg;
-mod line_pace;
 mod merged;
 mod outbox;
 mod probe;

@@ -254,3 +254,17 @@ fn leases_are_what_a_naive_model_says() {
         assert!(run.is_ok(), "seed {seed}");
     }
 }
+
+/// A session that wants nothing of a view reads nothing of it.
+#[test]
+fn who_wants_nothing_does_not_read() {
+    let view = View::new(Class::default(), settings());
+    let (seat, watcher) = (view.enter(), view.enter());
+    watcher.watch(true);
+    assert_eq!(view.demand().readers_of(None), (0, 1));
+    let wants = |wanted| seat.want(&want(&TypeUrl::new("a.B"), "a", wanted));
+    assert_eq!(wants(true), Ok(()));
+    assert_eq!(view.demand().readers_of(None), (1, 1));
+    assert_eq!(wants(false), Ok(()));
+    assert_eq!(view.demand().readers_of(None), (0, 1));
+}

@@ -180,6 +180,9 @@ fn readers_are_counted_for_each_authority() {
     let (a, b): (Option<Arc<str>>, _) = (of("a"), of("b"));
     let seats =
         [None, a.as_ref(), a.as_ref(), b.as_ref()].map(|of| scopes.enter(&node("x"), of, 0, &Arc::default()).unwrap());
+    for seat in &seats {
+        assert_eq!(seat.want(&want(&TypeUrl::new("a.B"), "a", true)), Ok(()));
+    }
     seats[2].watch(true);
     let count = |authority: Option<&str>| {
         let views = scopes.all();

@@ -255,3 +255,32 @@ fn waiting_in_vain() {
         "{error}"
     );
 }
+
+/// One of two sources is there: the other one is named, and what is wrong with it. Nobody asks for anything, and what the files have is
+/// there all the same.
+#[test]
+fn the_source_that_is_missing_is_named() {
+    let resources =
+        "- {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a, connect_timeout: 1s}\n";
+    let resources = file("contact-source-resources.yaml", resources);
+    let config = format!(
+        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nsources: [{{name: endpoints, types: [eds], xds_servers: [{{server_uri: '127.0.0.1:1'}}]}}]\n\
+         admin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n",
+        resources.display()
+    );
+    let config = file("contact-source.yaml", &config);
+    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
+    let admin = address_in(&relay.line("admin address"));
+    let said = "STARTING: no control plane of the source `endpoints` has been reached yet; 127.0.0.1:1: cannot connect";
+    let deadline = now() + PATIENCE;
+    loop {
+        let answer = ask(&admin, "GET /ready");
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        if body.starts_with(said) {
+            break;
+        }
+        assert!(now() < deadline, "{body}");
+    }
+    let (_, out, _) = output(&["status", "--servers", "--admin", &admin]);
+    assert_eq!(column(&out, "RESOURCES"), ["1", "0"], "{out}");
+}

@@ -44,6 +44,12 @@ fn it_is_what_ready_says() {
             error.starts_with(&format!("{address} answers 503: STARTING: ")),
             "{error}"
         );
+        let (code, out, _) = output(&["health", "--live", "--admin", &address]);
+        assert_eq!(
+            (code, out.as_str()),
+            (Some(0), "LIVE\n"),
+            "it runs, although it is not ready"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ fn what_they_mean() {
         "{TOP}canary: {{share: 5%, xds_servers: [{{server_uri: 'b:1'}}, {{server_uri: 'a:2'}}]}}\nclasses:\n\
          - {{match: {{cluster: one}}}}\n\
          - {{match: {{cluster: two}}, xds_servers: [{{server_uri: 'c:1'}}]}}\n\
-         - {{match: {{cluster: three}}, canary: {{share: 0.5, xds_servers: [{{server_uri: 'b:1'}}]}}}}\n"
+         - {{match: {{cluster: three}}, canary: {{share: 0.5%, xds_servers: [{{server_uri: 'b:1'}}]}}}}\n"
     ));
     let upstream = &config.upstream;
     let uris = |list: &[usize]| -> Vec<&str> { list.iter().map(|at| upstream.servers[*at].uri.as_str()).collect() };
@@ -38,6 +38,8 @@ fn what_is_wrong() {
             "2:17: canary.share: `0%` is not a share; write more than 0 and at most 100 percent, such as 5% or 0.25%"),
         (format!("canary: {{share: 101%, {list}}}\n"),
             "2:17: canary.share: `101%` is not a share; write more than 0 and at most 100 percent, such as 5% or 0.25%"),
+        (format!("canary: {{share: 0.05, {list}}}\n"),
+            "2:17: canary.share: `0.05` may be a part of 1 or of 100; write 5% or 0.05%"),
         (format!("canary: {{{list}}}\n"), "2:9: canary: missing field `share`"),
         ("canary: {share: 5%}\n".to_owned(), "2:9: canary: missing field `xds_servers`"),
         ("canary: {share: 5%, xds_servers: []}\n".to_owned(), "2:34: canary.xds_servers: the list is empty; name a control plane"),
@@ -57,4 +59,63 @@ fn what_is_wrong() {
     let said = "relay.yaml:2:31: classes[0].canary: each client of this class has a view and streams of its own, there too, because `id` is \
                 in `key`";
     assert!(warnings.iter().any(|warning| warning == said), "{warnings:?}");
+}
+
+/// A canary that no client can read, and a class that no client can be of.
+#[test]
+fn what_nobody_reads() {
+    let own = "xds_servers: [{server_uri: 'c:1'}]";
+    let of = |classes: &str| {
+        let canary = "canary: {share: 5%, xds_servers: [{server_uri: 'b:1'}]}\n";
+        let said = good(&format!("{TOP}{canary}classes:\n{classes}")).warnings;
+        said.into_iter()
+            .filter(|said| said.contains("no client"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of(&format!("- {{match: {{cluster: one}}, {own}}}\n")),
+        [""; 0],
+        "others read it"
+    );
+    assert_eq!(of(&format!("- {{match: {{cluster: one}}, {own}}}\n- {{}}\n")), [""; 0]);
+    assert_eq!(
+        of(&format!("- {{match: {{cluster: one}}, {own}}}\n- {{{own}}}\n")),
+        [
+            "relay.yaml:2:9: canary: no client reads it: each class has servers or a canary of its own; give those classes that are meant a \
+          `canary`, or remove it"
+        ]
+    );
+    assert_eq!(
+        of("- {}\n- {match: {cluster: one}}\n"),
+        [
+            "relay.yaml:5:3: classes[1]: no client is of it, because classes[0] is for all clients; write it before that one"
+        ]
+    );
+}
+
+/// K-28: a control plane that sees the views of one class only cannot mix them up with others.
+#[test]
+fn node_ids_at_different_control_planes() {
+    let one = "- {match: {cluster: a}, key: [id], xds_servers: [{server_uri: 'c:1'}]}\n";
+    let other = "- {match: {cluster: b}, key: [id]}\n";
+    let of = |text: &str| {
+        let said = good(&format!("node: {{id: relay}}\n{TOP}{text}")).warnings;
+        said.iter().filter(|said| said.contains("the same node id")).count()
+    };
+    assert_eq!(of(&format!("classes:\n{one}{other}")), 0);
+    assert_eq!(
+        of(&format!("classes:\n{other}{other}").replacen("cluster: b", "cluster: a", 1)),
+        1
+    );
+    let source = |server: &str| format!("sources: [{{types: [eds], xds_servers: [{{server_uri: '{server}'}}]}}]\n");
+    assert_eq!(
+        of(&format!("{}classes:\n{one}{other}", source("eds:1"))),
+        1,
+        "both read the source"
+    );
+    assert_eq!(
+        of(&format!("{}classes:\n{one}{other}", source("/files"))),
+        0,
+        "files see no node"
+    );
 }

@@ -168,7 +168,7 @@ fn classes_that_can_meet_are_warned_of() {
     }
     let authority = "upstream: {xds_servers: [{server_uri: cp:1}], authorities: {a: {}}}\n";
     let said = good(&format!("node: {{id: relay}}\nclasses:\n  - {{}}\n{authority}")).warnings;
-    assert_eq!(said, meet(3, 0, "the view of names with an authority"));
+    assert_eq!(said, meet(3, 0, "the view that all clients share"));
 }
 
 /// The shipped files cause no warning.

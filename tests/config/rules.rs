@@ -245,6 +245,8 @@ fn what_is_said_of_bad_rules() {
         ("rules: [{name: a, types: cdss}]\n", "1:26: rules[0].types: `cdss` is not a type; did you mean `cds`?"),
         ("rules: [{name: a, types: 'a b.c'}]\n", "1:26: rules[0].types: `a b.c` is not a type; write type.googleapis.com/ and the \
             message's full name"),
+        ("rules: [{name: a, types: envoy.config.cluster.v3.Clusters}]\n", "1:26: rules[0].types: `envoy.config.cluster.v3.Clusters` is not \
+            a type; did you mean `envoy.config.cluster.v3.Cluster`?"),
         ("rules: [{name: a, dialects: detla}]\n", "1:29: rules[0].dialects: `detla` is not a dialect; did you mean `delta`?"),
         ("rules: [{name: a, names: 'a/*', dialects: csds}]\n", "1:43: rules[0].dialects: answers over csds are about all types and names; \
             give csds a rule without `types`, `names` and `authorities`"),

@@ -15,7 +15,7 @@ fn what_a_source_is() {
     let found = config(
         "- {types: [eds, rtds], xds_servers: [{server_uri: 'b:1'}, {server_uri: 'cp:1'}], shared: true}\n\
          - {name: other, types: type.googleapis.com/a.B, xds_servers: [{server_uri: 'b:1'}], fallback_on_reachability_only: true, node: {id: n}}\n\
-         - {types: sds, xds_servers: [{server_uri: /secrets}]}\n",
+         - {types: sds, xds_servers: [{server_uri: /secrets}]}\ntypes: [{type_url: a.B}]\n",
     );
     let [first, other, secrets] = &found.upstream.sources[..] else {
         panic!("{:?}", found.upstream.sources);
@@ -63,6 +63,18 @@ fn what_is_wrong() {
         (format!("- {{name: x, types: [istio.io/debug/syncz], {list}}}\n"),
             "3:21: sources[0].types: `istio.io/debug/syncz` is asked of no control plane, because its content is for the caller alone; \
              remove it"),
+        (format!("- {{types: [type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignments], {list}}}\n"),
+            "3:12: sources[0].types: `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignments` is not a type; did you mean \
+             `envoy.config.endpoint.v3.ClusterLoadAssignment`?"),
+        (format!("- {{types: [acme.v1.Thing], {list}}}\n"),
+            "3:12: sources[0].types: `acme.v1.Thing` is not a type that the relay knows; if it is yours, name it in `types`: \
+             [{type_url: acme.v1.Thing}]"),
+        (format!("- {{types: [leds], {list}}}\n"),
+            "3:12: sources[0].types: `leds` cannot have a source: a collection of endpoints is asked of the authority of its name; name its \
+             servers in `upstream.authorities`"),
+        (format!("- {{types: [eds], node: {{id: 'r/{{cluster}}'}}, {list}}}\n"),
+            "3:29: sources[0].node.id: `{cluster}` is not filled in here, because a source sees one node for all clients; write a fixed id, \
+             or leave it out and write this in `classes[].node.id`"),
         ("- {types: [eds]}\n".to_owned(), "3:3: sources[0]: missing field `xds_servers`"),
         ("- {types: [eds], xds_servers: []}\n".to_owned(), "3:31: sources[0].xds_servers: the list is empty; name a control plane"),
         ("- {types: [eds], xds_servers: [{server_uri: '127.0.0.1:15010'}]}\n".to_owned(),

@@ -15,7 +15,7 @@ from world import World
 WIDTHS = {400: 800, 1280: 900, 2000: 1200}
 # Each view, and words that it shows when it has everything.
 VIEWS = {
-    "": ["1 client rejects", "Last changes", "The last hour", "current"],
+    "": ["1 client rejects", "Last changes", "The last 5 minutes", "current"],
     "servers": ["answering", "unused"],
     "resources": ["many-0", "payments"],
     "resource/cds/payments": ["One rejects it.", "connect_timeout"],

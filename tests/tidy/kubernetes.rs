@@ -212,6 +212,29 @@ fn nobody_is_cut_off() {
     assert_eq!(update["maxUnavailable"], 0);
 }
 
+/// One late probe sends no client away; a relay is on each node, or leaves a dead one soon.
+#[test]
+fn relays_are_where_clients_are() {
+    for name in FILES {
+        let (spec, container) = pod(name);
+        assert_eq!(container["readinessProbe"]["failureThreshold"], 2, "{name}");
+        let tolerations = &spec["tolerations"];
+        match name {
+            "daemonset" => assert_eq!(*tolerations, serde_json::json!([{ "operator": "Exists" }])),
+            "sidecar" => {}
+            _ => {
+                let leaves = tolerations.as_array().unwrap().iter();
+                let leaves: Vec<_> = leaves.map(|one| (&one["key"], &one["tolerationSeconds"])).collect();
+                let (not_ready, unreachable) = (
+                    "node.kubernetes.io/not-ready".into(),
+                    "node.kubernetes.io/unreachable".into(),
+                );
+                assert_eq!(leaves, [(&not_ready, &30.into()), (&unreachable, &30.into())], "{name}");
+            }
+        }
+    }
+}
+
 /// Pods have no rights that the relay does not need.
 #[test]
 fn pods_have_few_rights() {

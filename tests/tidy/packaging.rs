@@ -177,7 +177,7 @@ fn the_images_run_what_is_built() {
     assert_eq!(list(&command), ["serve"]);
     let [health] = said("relay", "HEALTHCHECK").try_into().unwrap();
     let (_, health) = health.split_once(" CMD ").unwrap();
-    assert_eq!(list(health), ["/usr/bin/distributary", "health"]);
+    assert_eq!(list(health), ["/usr/bin/distributary", "health", "--live"]);
 }
 
 /// Labels that registries and scanners read say what the manifest says.

@@ -15,7 +15,7 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("loadtest/src/fleet/client/subscription/mod.rs", "Subscription", 4),
     ("loadtest/src/wire/http2/mod.rs", "Http2", 1),
     ("loadtest/src/fleet/life.rs", "Life", 8),
-    ("loadtest/src/fleet/presence.rs", "Standing", 2),
+    ("loadtest/src/fleet/presence.rs", "Standing", 3),
     ("loadtest/src/measure/record/state.rs", "State", 10),
     ("loadtest/src/subject/relay.rs", "Relay", 1),
     ("loadtest/src/story/contender.rs", "Contender", 5),

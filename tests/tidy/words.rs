@@ -62,6 +62,21 @@ fn no_document_that_is_not_here() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// A log line shows a class as people know it, never as the program keeps it.
+#[test]
+fn classes_are_written_for_people() {
+    let mut wrong = Vec::new();
+    for file in tree::files().into_iter().filter(|file| file.path.starts_with("src/")) {
+        for (at, line) in file.text.lines().enumerate() {
+            let shown = line.trim_start();
+            if shown.starts_with("?class,") || line.contains("class = ?") {
+                wrong.push(format!("{}:{}: write %class", file.path, at + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
 /// Names that are not used, and the name to use instead.
 const SYNONYMS: [(&str, &str); 2] = [("glob", "collection"), ("globs", "collections")];
 

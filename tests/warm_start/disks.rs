@@ -98,6 +98,19 @@ async fn fills_up(relay: &Relay, plane: &mut Plane, dir: &Path, words: &str) {
     let line = relay.line("cannot write a snapshot; clients are still served");
     assert!(line.contains("cannot be written") && line.contains(words), "{line}");
     not_written(relay).await;
+    // It is what is wrong with the relay for as long as it is, with the age of what a restart would begin with.
+    eventually("a fault", || {
+        let clusters = relay.admin("/clusters");
+        let fault = clusters
+            .lines()
+            .find(|line| line.contains("a snapshot of "))?
+            .to_owned();
+        let told = fault.contains(words) && fault.contains("; the last one of it was written at 20");
+        told.then_some(())
+    })
+    .await;
+    let (code, said) = relay.command(&["status"]);
+    assert_eq!(code, Some(1), "{said}");
     assert_eq!(largest(dir), Some(small), "the last good one is there, whole");
     eventually("the end of what is half-written", || {
         let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -111,6 +124,10 @@ async fn fills_up(relay: &Relay, plane: &mut Plane, dir: &Path, words: &str) {
     assert_eq!(delta.next().await.versions.len(), 1);
     eventually("the next snapshot", || {
         largest(dir).filter(|len| *len > small && *len < 300)
+    })
+    .await;
+    eventually("no fault", || {
+        (!relay.admin("/clusters").contains("a snapshot of ")).then_some(())
     })
     .await;
 }

@@ -344,3 +344,29 @@ async fn another_server_knows_half() {
         assert!(delta.is_silent().await);
     }
 }
+
+/// A listener names a route that nobody asks for. A cluster that is removed waits for `order_gate`, because that route may lead to it;
+/// that it is over is no warning, because nothing is known to refer to the cluster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_route_that_nobody_asks_for() {
+    let mut plane = Plane::start().await;
+    let config = configuration(plane.address, "{}", None) + "timers: {order_gate: 1s}\n";
+    let relay = Relay::run("held-unasked", &config);
+    let client = Client::connect(relay.address).await;
+    let mut delta: Delta = client.open(&wants(CDS, &["*"])).await;
+    delta.says(&wants(LDS, &["*"]));
+    let mut call = asked(&mut plane, &[CDS, LDS]).await;
+    call.send(&clusters("1", &[("a", "1"), ("b", "1")], &[]));
+    call.send(&says(LDS, "2", vec![listener("l", "r")], &[]));
+    for count in [2, 1] {
+        assert_eq!(delta.next().await.versions.len(), count);
+    }
+    call.send(&clusters("3", &[], &["a"]));
+    assert_eq!(delta.next().await.removed, ["a"]);
+    let line = relay.line("are not held any more for this reason");
+    assert!(
+        line.contains("\"level\":\"INFO\"") && line.contains("\"by\":\"clock\""),
+        "{line}"
+    );
+    assert_eq!(relay.lines("\"level\":\"WARN\""), 0, "{:#?}", relay.seen());
+}

@@ -7,7 +7,7 @@ use crate::fleet::client::profile::{HOT, Interest, Profile};
 use crate::origin::world::World;
 use crate::wire::kind::Kind;
 
-/// Groups of clients with their weights.
+/// Groups of clients with their weights, which are shares: of any number of connections from the first, each group has its part.
 #[derive(Clone, Debug)]
 pub(crate) struct Crew(Vec<(u32, Arc<Profile>)>);
 
@@ -18,8 +18,10 @@ impl Crew {
     }
 
     pub(crate) fn new(groups: Vec<(u32, Profile)>) -> Self {
+        let divisor = groups.iter().fold(0, |all, (weight, _)| divisor(all, *weight)).max(1);
         let groups = groups.into_iter().filter(|(weight, _)| *weight > 0);
-        Self(groups.map(|(weight, profile)| (weight, Arc::new(profile))).collect())
+        let groups = groups.map(|(weight, profile)| (weight / divisor, Arc::new(profile)));
+        Self(groups.collect())
     }
 
     /// Whether all clients ask for the same in the same form.
@@ -105,14 +107,66 @@ impl Crew {
     /// Returns the profile of the clients on connection `number`. The groups take turns, so that each part of the fleet is a
     /// mixture.
     pub(crate) fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
-        let sum: u32 = self.0.iter().map(|(weight, _)| *weight).sum();
-        // If the sum of the weights shares a factor with the stride, the stride would skip numbers; then the numbers of one turn
-        // are permuted instead.
-        let mut place = number % sum.max(1);
+        let sum = self.0.iter().map(|(weight, _)| u64::from(*weight)).sum::<u64>().max(1);
+        let mut place = u64::from(number) % sum * stride(sum) % sum;
         self.0.iter().find_map(|(weight, profile)| {
-            let found = place < *weight;
-            place = place.saturating_sub(*weight);
+            let (found, weight) = (place < u64::from(*weight), u64::from(*weight));
+            place = place.saturating_sub(weight);
             found.then_some(profile)
         })
+    }
+}
+
+/// How far apart the places of two connections are that follow each other: by the golden ratio, places are spread evenly however many
+/// there are so far. Without a common divisor with the sum, each place comes once in a turn.
+fn stride(sum: u64) -> u64 {
+    let golden = sum * 618 / 1000;
+    (1..=golden)
+        .rev()
+        .find(|stride| divisor(*stride, sum) == 1)
+        .unwrap_or(1)
+}
+
+/// Returns the greatest common divisor.
+fn divisor<T: Copy + PartialEq + Default + std::ops::Rem<Output = T>>(one: T, other: T) -> T {
+    match other == T::default() {
+        true => one,
+        false => divisor(other, one % other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::kind::Dialect;
+
+    /// Weights are shares of as many connections as there are, and each part of the fleet is a mixture.
+    #[test]
+    fn weights_are_shares() {
+        for (weights, clients, expected) in [
+            (&[60, 40][..], 60, &[36, 24][..]),
+            (&[60, 40], 10, &[6, 4]),
+            (&[1, 1], 7, &[4, 3]),
+            (&[3], 5, &[5]),
+            (&[1, 999], 500, &[1, 499]),
+            (&[500, 300, 200], 100, &[50, 30, 20]),
+        ] {
+            let group = |(at, weight): (usize, &u32)| {
+                let mut profile = Profile::plain(Dialect::Delta, Kind::ALL[at], 0);
+                profile.aggregated = true;
+                (*weight, profile)
+            };
+            let crew = Crew::new(weights.iter().enumerate().map(group).collect());
+            let of = |at: usize| {
+                let kinds = (0..clients).filter_map(|number| Some(crew.profile(number)?.interests.first()?.0));
+                kinds.filter(|kind| *kind == Kind::ALL[at]).count()
+            };
+            let counts: Vec<usize> = (0..weights.len()).map(of).collect();
+            let off = counts
+                .iter()
+                .zip(expected)
+                .map(|(one, other): (&usize, &usize)| one.abs_diff(*other));
+            assert!(off.max() <= Some(1), "{weights:?} of {clients}: {counts:?}");
+        }
     }
 }

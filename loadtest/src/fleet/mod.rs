@@ -50,6 +50,8 @@ pub(crate) struct Fleet {
 enum Question {
     /// How many of its clients do not hold what the control plane says?
     Behind(oneshot::Sender<usize>),
+    /// How many of them were given nothing of all that they ask for?
+    Empty(oneshot::Sender<usize>),
     /// How many have a stream? `anew`: asks servers that were silent whether they are there.
     Standing {
         anew: bool,
@@ -126,6 +128,11 @@ impl Fleet {
         Ok(self.ask(Question::Behind).await?.into_iter().sum())
     }
 
+    /// Returns how many clients were given nothing of all that they ask for.
+    pub(crate) async fn empty(&self) -> anyhow::Result<usize> {
+        Ok(self.ask(Question::Empty).await?.into_iter().sum())
+    }
+
     /// Returns how the clients stand with their streams. Servers that have been silent are asked whether they are there.
     pub(crate) async fn standing(&self) -> anyhow::Result<Standing> {
         let begin = now();
@@ -188,6 +195,10 @@ fn answer(question: Question, clients: &Members, desks: &[(Rc<Desk>, Rc<Presence
             let is_behind = |it: &Client| it.lacks_a_change() || it.check_final().is_err();
             let behind = clients.borrow().iter().filter(|it| is_behind(&it.borrow())).count();
             let _ = reply.send(behind);
+        }
+        Question::Empty(reply) => {
+            let clients = clients.borrow();
+            let _ = reply.send(clients.iter().filter(|it| it.borrow().holds_nothing()).count());
         }
         Question::Standing { anew, reply } => {
             let (mut standing, now) = (Standing::default(), now());

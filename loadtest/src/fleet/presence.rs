@@ -83,6 +83,8 @@ pub(crate) struct Standing {
     pub(crate) demanded: u32,
     /// Those that have none, and did not lose it lately as servers do that spread their clients anew.
     pub(crate) without: u32,
+    /// For how long some have been without one that they had.
+    pub(crate) gap: Duration,
     /// Those of them that may have one soon: their connection is open, and the server has not answered.
     pending: u32,
     /// How many for which reason, with an example of its text.
@@ -158,7 +160,7 @@ impl Presence {
     pub(crate) fn look(&self, greeted: bool, now: Instant) -> Result<(), Violation> {
         if self.left_open().is_some_and(|due| due <= now) {
             match greeted {
-                true => self.arrive(),
+                true => self.arrive(now),
                 false => self.connected.set(Some(now)),
             }
         }
@@ -176,7 +178,7 @@ impl Presence {
         self.heard.set(now);
         if message {
             self.questions_left.set(QUESTIONS_MAX);
-            self.arrive();
+            self.arrive(now);
         }
     }
 
@@ -198,11 +200,20 @@ impl Presence {
         wanted
     }
 
-    fn arrive(&self) {
+    fn arrive(&self, now: Instant) {
         if self.demands != Demands::Nothing && self.state.get() != State::Here {
+            self.progress.note_gap(self.gap(now));
             self.state.set(State::Here);
             self.why.replace(None);
             self.progress.gain_streams(self.clients);
+        }
+    }
+
+    /// For how long the clients have been without a stream that they had, if one is demanded of them.
+    fn gap(&self, now: Instant) -> Duration {
+        match self.state.get() {
+            State::Lost { at, .. } if self.demands != Demands::NoStream => now.saturating_duration_since(at),
+            State::Lost { .. } | State::Coming | State::Away | State::Here => Duration::ZERO,
         }
     }
 
@@ -264,6 +275,7 @@ impl Presence {
             return;
         }
         standing.demanded += self.clients;
+        standing.gap = standing.gap.max(self.gap(now));
         let pending = match state {
             State::Here if self.question.get() == Question::None => return,
             State::Lost { at, recycled: true } if now.saturating_duration_since(at) < RECYCLED_WITHIN => return,
@@ -290,6 +302,7 @@ impl Standing {
     pub(crate) fn add(&mut self, other: &Self) {
         self.demanded += other.demanded;
         self.without += other.without;
+        self.gap = self.gap.max(other.gap);
         self.pending += other.pending;
         for (loss, (clients, text)) in &other.reasons {
             self.add_reason(*loss, *clients, text);

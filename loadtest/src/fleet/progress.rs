@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -19,6 +20,8 @@ pub(crate) struct Progress {
     streamers: AtomicU32,
     streaming: AtomicU32,
     streamed: AtomicU64,
+    /// The longest time that a client was without a stream that it had, since this was last taken.
+    gap_micros: AtomicU64,
     /// The number of complete clients that rings `changed`.
     awaited: AtomicU32,
     violations: Mutex<Vec<Breach>>,
@@ -83,6 +86,17 @@ impl Progress {
     /// Returns how often clients got a stream.
     pub(crate) fn streamed(&self) -> u64 {
         self.streamed.load(Ordering::Acquire)
+    }
+
+    /// Notes for how long clients were without a stream that they have again.
+    pub(crate) fn note_gap(&self, gap: Duration) {
+        let micros = u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
+        self.gap_micros.fetch_max(micros, Ordering::AcqRel);
+    }
+
+    /// Returns the longest time since the last call.
+    pub(crate) fn take_gap(&self) -> Duration {
+        Duration::from_micros(self.gap_micros.swap(0, Ordering::AcqRel))
     }
 
     /// Notes clients that will ask for streams.

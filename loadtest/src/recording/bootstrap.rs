@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::refused::refused;
 use crate::wire::kind::Kind;
 
 /// Resources as JSON, by type and name.
@@ -15,7 +16,12 @@ pub(super) struct Bootstrap {
     pub(super) config: Value,
     /// Each in a sentence.
     pub(super) left_out: Vec<String>,
+    /// What an Envoy refuses of it, each in a sentence.
+    pub(super) refused: Vec<String>,
 }
+
+/// Without it, an Envoy refuses listeners for itself.
+const INTERNAL: &str = "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener";
 
 /// Where an Envoy would ask a control plane.
 const SOURCES: [&str; 3] = ["ads", "api_config_source", "self"];
@@ -43,8 +49,21 @@ impl Bootstrap {
         };
         let clusters = all(Kind::Cds, inline_endpoints);
         let listeners = all(Kind::Lds, inline_routes);
-        let config = json!({ "node": node, "static_resources": { "listeners": listeners, "clusters": clusters } });
-        Self { config, left_out }
+        let refused = refused(&listeners, &clusters);
+        let is_internal = listeners
+            .iter()
+            .any(|listener| listener.get("internal_listener").is_some());
+        let mut config = json!({ "node": node, "static_resources": { "listeners": listeners, "clusters": clusters } });
+        if let Some(config) = config.as_object_mut().filter(|_| is_internal) {
+            let extension =
+                json!({ "name": "envoy.bootstrap.internal_listener", "typed_config": { "@type": INTERNAL } });
+            config.insert("bootstrap_extensions".to_owned(), json!([extension]));
+        }
+        Self {
+            config,
+            left_out,
+            refused,
+        }
     }
 }
 
@@ -163,6 +182,18 @@ mod tests {
         );
     }
 
+    /// Listeners that an Envoy has for itself need an extension.
+    #[test]
+    fn listeners_for_the_envoy_itself() {
+        let given = given(&[(Kind::Lds, "l", json!({ "name": "l", "internal_listener": {} }))]);
+        let made = Bootstrap::new(&Value::Null, &given);
+        assert_eq!(
+            made.config["bootstrap_extensions"][0]["typed_config"]["@type"],
+            INTERNAL
+        );
+        assert_eq!(made.refused, [""; 0]);
+    }
+
     #[test]
     fn what_still_asks_a_control_plane_is_left_out_and_told() {
         let secret = json!({ "sds": [{ "name": "s", "sds_config": { "ads": {} } }] });
@@ -176,6 +207,7 @@ mod tests {
             ),
         ]);
         let made = Bootstrap::new(&Value::Null, &given);
+        assert!(made.config.get("bootstrap_extensions").is_none());
         assert_eq!(made.config["static_resources"]["listeners"], json!([]));
         assert_eq!(made.config["static_resources"]["clusters"].as_array().unwrap().len(), 1);
         assert!(

@@ -16,6 +16,7 @@ mod bootstrap;
 pub(crate) mod dumping;
 pub(crate) mod listening;
 pub(crate) mod playing;
+mod refused;
 #[cfg(test)]
 mod tests;
 

@@ -10,7 +10,15 @@ use crate::measure::record::{Distribution, Percentiles, Phase, Record, Second, f
 /// One line of a plot over time.
 struct Series {
     name: &'static str,
-    of: fn(&Record, &Second) -> Option<f64>,
+    of: fn(&Moment<'_>) -> Option<f64>,
+}
+
+/// A second of a run.
+struct Moment<'a> {
+    record: &'a Record,
+    second: &'a Second,
+    /// Whether its phase has no other.
+    only: bool,
 }
 
 /// One plot over time.
@@ -23,7 +31,7 @@ struct Chart {
     series: &'static [Series],
 }
 
-const fn series(name: &'static str, of: fn(&Record, &Second) -> Option<f64>) -> Series {
+const fn series(name: &'static str, of: fn(&Moment<'_>) -> Option<f64>) -> Series {
     Series { name, of }
 }
 
@@ -36,10 +44,10 @@ const OVER_TIME: [Chart; 8] = [
         label: "propagation (ms)",
         scale: Scale::Log,
         series: &[
-            series("p50", |_, second| percentile(second, |it| it.p50)),
-            series("p90", |_, second| percentile(second, |it| it.p90)),
-            series("p99", |_, second| percentile(second, |it| it.p99)),
-            series("max", |_, second| percentile(second, |it| it.max)),
+            series("p50", |at| percentile(at.second, |it| it.p50)),
+            series("p90", |at| percentile(at.second, |it| it.p90)),
+            series("p99", |at| percentile(at.second, |it| it.p99)),
+            series("max", |at| percentile(at.second, |it| it.max)),
         ],
     },
     Chart {
@@ -47,14 +55,14 @@ const OVER_TIME: [Chart; 8] = [
         title: "Bytes that clients read",
         label: "MiB per second",
         scale: Scale::Linear,
-        series: &[series("bytes", |_, second| rate(second, float(second.bytes) / MIB))],
+        series: &[series("bytes", |at| rate(at, float(at.second.bytes) / MIB))],
     },
     Chart {
         id: "messages",
         title: "Responses that clients read",
         label: "responses per second",
         scale: Scale::Linear,
-        series: &[series("responses", |_, second| rate(second, float(second.messages)))],
+        series: &[series("responses", |at| rate(at, float(at.second.messages)))],
     },
     Chart {
         id: "cpu",
@@ -62,8 +70,8 @@ const OVER_TIME: [Chart; 8] = [
         label: "% of one processor",
         scale: Scale::Linear,
         series: &[
-            series("server", |_, second| whole(second, second.server_cpu_percent?)),
-            series("this tool", |_, second| whole(second, second.tool_cpu_percent)),
+            series("server", |at| part(at, at.second.server_cpu_percent?)),
+            series("this tool", |at| part(at, at.second.tool_cpu_percent)),
         ],
     },
     Chart {
@@ -71,7 +79,7 @@ const OVER_TIME: [Chart; 8] = [
         title: "Memory of the server (RssAnon)",
         label: "MiB",
         scale: Scale::Linear,
-        series: &[series("server", |_, second| Some(float(second.resident_bytes?) / MIB))],
+        series: &[series("server", |at| Some(float(at.second.resident_bytes?) / MIB))],
     },
     Chart {
         id: "per-client",
@@ -85,7 +93,7 @@ const OVER_TIME: [Chart; 8] = [
         title: "Deliveries that were to come: of each change to each client that lacked it",
         label: "deliveries",
         scale: Scale::Linear,
-        series: &[series("to come", |_, second| second.owed.map(float))],
+        series: &[series("to come", |at| at.second.owed.map(float))],
     },
     Chart {
         id: "clients",
@@ -93,8 +101,8 @@ const OVER_TIME: [Chart; 8] = [
         label: "clients",
         scale: Scale::Linear,
         series: &[
-            series("joined", |_, second| Some(float(second.clients))),
-            series("with a stream", |_, second| second.with_stream.map(float)),
+            series("joined", |at| Some(float(at.second.clients))),
+            series("with a stream", |at| at.second.with_stream.map(float)),
         ],
     },
 ];
@@ -134,12 +142,10 @@ pub(super) fn over_time(record: &Record) -> Vec<Plot> {
 
 impl Chart {
     fn plot(&self, record: &Record) -> Plot {
-        let seconds = || record.phases.iter().flat_map(|phase| &phase.series);
+        let seconds = || record.phases.iter().flat_map(|phase| moments(record, phase));
         let line = |series: &Series| Line {
             name: series.name.to_owned(),
-            points: seconds()
-                .map(|second| (second.at_ms / 1e3, (series.of)(record, second)))
-                .collect(),
+            points: seconds().map(|at| (at.second.at_ms / 1e3, (series.of)(&at))).collect(),
         };
         let mut lines: Vec<Line> = self.series.iter().map(line).collect();
         lines.retain(|line| line.points.iter().any(|(_, value)| value.is_some()));
@@ -154,7 +160,7 @@ impl Chart {
             .phases
             .iter()
             .flat_map(|phase| phase.series.iter().map(|_| phase.name.clone()));
-        for (at, (second, phase)) in seconds().zip(phases).enumerate() {
+        for (at, (Moment { second, .. }, phase)) in seconds().zip(phases).enumerate() {
             let values = lines.iter().map(|line| {
                 let value = line.points.get(at).and_then(|(_, value)| *value);
                 value.map(number).unwrap_or_default()
@@ -307,18 +313,26 @@ fn percentile(second: &Second, of: fn(&Percentiles) -> u64) -> Option<f64> {
         .map(|micros| float(micros) / 1e3)
 }
 
-/// Returns a value that is measured per time; none if the time was too short, as at the end of a phase.
-fn whole(second: &Second, value: f64) -> Option<f64> {
-    (second.span_ms >= SPAN_MS_LEAST).then_some(value)
+fn moments<'a>(record: &'a Record, phase: &'a Phase) -> impl Iterator<Item = Moment<'a>> {
+    let only = phase.series.len() == 1;
+    phase.series.iter().map(move |second| Moment { record, second, only })
+}
+
+/// Returns a value that is measured per time. The short end of a phase has none. A phase that is as short as that counts as if it had been
+/// longer: otherwise it would tower above all others.
+fn part(at: &Moment<'_>, value: f64) -> Option<f64> {
+    let share = at.second.span_ms / SPAN_MS_LEAST;
+    (at.only || share >= 1.0).then_some(value * share.min(1.0))
 }
 
 const SPAN_MS_LEAST: f64 = 200.0;
 
-fn rate(second: &Second, amount: f64) -> Option<f64> {
-    whole(second, amount * 1e3 / second.span_ms)
+fn rate(at: &Moment<'_>, amount: f64) -> Option<f64> {
+    part(at, amount * 1e3 / at.second.span_ms)
 }
 
-fn per_client(record: &Record, second: &Second) -> Option<f64> {
+fn per_client(at: &Moment<'_>) -> Option<f64> {
+    let Moment { record, second, .. } = at;
     let base = record.base?;
     let clients = second
         .clients

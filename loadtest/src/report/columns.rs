@@ -45,11 +45,14 @@ const fn column(key: &'static str, title: &'static str, unit: Unit, of: fn(&Phas
 }
 
 /// What happened in a phase.
-pub(super) const EXTENT: [Column; 5] = [
+pub(super) const EXTENT: [Column; 6] = [
     column("length_ms", "length", Unit::Millis, |phase| Some(phase.length_ms)),
     column("clients", "clients", Unit::Count, |phase| Some(float(phase.clients))),
     column("with_stream", "with a stream", Unit::Count, |phase| {
         phase.with_stream.map(float)
+    }),
+    column("longest_without_stream_ms", "longest without", Unit::Millis, |phase| {
+        phase.longest_without_stream_ms
     }),
     column("bytes", "bytes", Unit::Bytes, |phase| said(phase, counter::BYTES)),
     column("messages", "messages", Unit::Count, |phase| {

@@ -208,14 +208,24 @@ fn breaches(record: &Record) -> String {
 pub(super) fn conclusion(record: &Record) -> String {
     let not_held = record.assertions.iter().filter(|it| !it.held()).count();
     let all = record.assertions.len();
-    match (not_held, record.breached) {
+    let verdict = match (not_held, record.breached) {
         (0, 0) if all == 0 => "nothing was asserted; no client saw a breach of the protocol".to_owned(),
         (0, 0) => format!("{all} of {all} assertions held; no client saw a breach of the protocol"),
         (failed, 0) => format!("{failed} of {all} assertions did not hold"),
         (failed, breached) => {
             format!("{failed} of {all} assertions did not hold; breaches of the protocol: {breached}")
         }
-    }
+    };
+    verdict + &longest_without_stream(record).unwrap_or_default()
+}
+
+/// Says for how long a client was without a stream, if any was.
+fn longest_without_stream(record: &Record) -> Option<String> {
+    let phases = record.phases.iter();
+    let longest = phases.filter_map(|phase| Some((phase.longest_without_stream_ms?, phase)));
+    let (longest, phase) = longest.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    let time = Quantity::new(longest, Unit::Millis);
+    (longest > 0.0).then(|| format!("; a client was without a stream for {time}, in phase `{}`", phase.name))
 }
 
 /// Returns a grid without its headings, for rows that explain themselves.

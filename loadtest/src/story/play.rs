@@ -16,7 +16,7 @@ use super::phase::{Act, Change, Join, Part, Pattern, PhaseShape};
 use super::{expect, now, steps};
 use crate::command::arguments::Arguments;
 use crate::fleet::progress::Refusal;
-use crate::measure::record::{Recorder, Schedule, counter, float};
+use crate::measure::record::{Claim, Quantity, Recorder, Relation, Schedule, Unit, counter, float};
 use crate::measure::scrape::Metrics;
 use crate::origin::ledger::What;
 
@@ -242,10 +242,16 @@ impl Play<'_> {
                 complete.into(),
                 all.into(),
             );
-            if self.cast.main.world().size().0 == 0 {
-                self.recorder
-                    .note("no resource came", "is this node known to the server? See --node-id");
-            }
+            let empty = u32::try_from(fleet.empty().await?).unwrap_or(u32::MAX);
+            self.recorder.claim(&Claim {
+                text: "clients that got nothing of all that they asked for",
+                measured: Quantity::new(f64::from(empty), Unit::Count),
+                relation: Relation::Exactly,
+                bound: 0.0,
+                timed: false,
+                effort: None,
+                why: Some("does the server have these types, and is each node known to it? See --node-id".to_owned()),
+            });
         }
         if let Some(floor) = &mut self.cast.floor {
             let floor = floor

@@ -1,9 +1,12 @@
-//! Whether the clients have streams at the end of each phase, and whether anybody had one. Owns which scenarios must keep them.
+//! Whether the clients have streams at the end of each phase, whether anybody had one, and for how long some had none. Owns which
+//! scenarios must keep them.
+
+use std::time::Duration;
 
 use super::file::Scenario;
 use super::phase::Act;
 use super::play::Play;
-use crate::fleet::presence::Standing;
+use crate::fleet::presence::{RECYCLED_WITHIN, Standing};
 use crate::measure::record::{Claim, Quantity, Relation, Unit, float};
 
 /// What was known of the streams when a phase began.
@@ -40,14 +43,30 @@ impl Play<'_> {
         if standing.demanded == 0 {
             return Ok(());
         }
+        let gap = main.fleet.progress.take_gap().max(standing.gap);
+        self.recorder.without_stream(gap);
         let had_any = before.any || main.fleet.progress.streamed() > before.streamed;
         if self.keeps_streams {
             self.claim_streams(&standing);
+            self.claim_gap(gap);
         } else if !had_any && main.is_served(self.arguments) {
             let why = format!("nobody had one; at the end, {standing}");
             self.recorder.fail("a client has a stream during the phase", Some(why));
         }
         Ok(())
+    }
+
+    /// However the streams are at the end: a server that was gone for most of the phase left its clients alone.
+    fn claim_gap(&self, gap: Duration) {
+        self.recorder.claim(&Claim {
+            text: "longest time that a client was without a stream",
+            measured: Quantity::new(gap.as_secs_f64() * 1e3, Unit::Millis),
+            relation: Relation::AtMost,
+            bound: RECYCLED_WITHIN.as_secs_f64() * 1e3,
+            timed: false,
+            effort: None,
+            why: None,
+        });
     }
 
     fn claim_streams(&self, standing: &Standing) {

@@ -50,6 +50,14 @@ fn a_stream_that_ended_with_ok_may_be_away_for_a_while() {
         late.to_string(),
         "3 of 3 clients: the stream ended with gRPC status 0 (OK)"
     );
+    // It counts for how long they were without one, from when they lost it until they have one again.
+    assert_eq!((late.gap, progress.take_gap()), (RECYCLED_WITHIN, Duration::ZERO));
+    presence.connect(at(19));
+    presence.hear(true, at(20));
+    assert_eq!(
+        (progress.take_gap(), progress.take_gap()),
+        (Duration::from_secs(10), Duration::ZERO)
+    );
     // With another status there is no while, and after GOAWAY there is.
     for (code, without) in [(None, 3), (Some(0), 0), (Some(11), 3)] {
         presence.connect(at(20));

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource};
+use distributary::proto::google::protobuf::Any;
 use http::{HeaderMap, Response};
 use prost::Message as _;
 
@@ -79,6 +80,30 @@ fn a_server_that_dies_and_stays_away_is_no_success() {
     assert_eq!(record.phases[0].with_stream, Some(1));
 }
 
+/// Clients whose connections are cut come back. For how long they were without streams is told of that phase, and of the run.
+#[test]
+fn streams_that_are_away_for_a_while() {
+    let (plane, _world) = another();
+    let network = Network::start(plane.address).unwrap();
+    let record = played(&any_server(""), network.address, |phase| {
+        if phase == "watch" {
+            network.cut(Wires::ALL);
+        }
+    });
+    assert!(record.held(), "{:#?}", record.assertions);
+    let away = |name: &str| {
+        let mut phases = record.phases.iter();
+        phases
+            .find(|phase| phase.name == name)
+            .unwrap()
+            .longest_without_stream_ms
+            .unwrap()
+    };
+    assert!(away("join") <= 0.0 && away("watch") > 0.0, "{:?}", record.phases);
+    let text = crate::report::table::table(&record);
+    assert!(text.contains("; a client was without a stream for "), "{text}");
+}
+
 /// With `churn`, clients may be without streams at the end of a phase, but not all of them for all of it.
 #[test]
 fn a_phase_without_any_stream_is_no_success() {
@@ -135,7 +160,7 @@ struct Manner {
     refuses: Arc<AtomicBool>,
 }
 
-/// Serves clients that ask for everything in delta; there is nothing.
+/// Serves clients that ask for everything in delta; there is one resource of each type.
 fn server(manner: Manner) -> SocketAddr {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -207,8 +232,19 @@ async fn answer(mut requests: h2::RecvStream, mut stream: h2::SendStream<Bytes>,
             let request = DeltaDiscoveryRequest::decode(&request[5..]).unwrap();
             if request.response_nonce.is_empty() {
                 nonce += 1;
+                let body = Any {
+                    type_url: request.type_url.clone(),
+                    value: Bytes::from_static(b"\x0a\x01a"),
+                };
+                let only = Resource {
+                    name: "a".to_owned(),
+                    version: "1".to_owned(),
+                    resource: Some(body),
+                    ..Resource::default()
+                };
                 let response = DeltaDiscoveryResponse {
                     type_url: request.type_url,
+                    resources: vec![only],
                     nonce: nonce.to_string(),
                     ..DeltaDiscoveryResponse::default()
                 };

@@ -3,7 +3,7 @@
 //! Owns the text of `/clusters`, and what its JSON says; the form of that is in `answers`. Does not collect the state: the caller
 //! that starts the admin address supplies it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
@@ -168,10 +168,13 @@ impl State {
 
 impl Clusters {
     /// Returns why no server was reached for names without an authority, or none of a source, as far as it is known: the first of them
-    /// with their errors.
-    pub(super) fn reasons(&self) -> Vec<String> {
+    /// with their errors. `missing` are the lists of which none was reached; without it, all are.
+    pub(super) fn reasons(&self, missing: Option<&BTreeSet<String>>) -> Vec<String> {
         let needed = self.authorities.iter();
-        let needed = needed.filter(|(name, _)| name.is_empty() || name.starts_with('#'));
+        let needed = needed.filter(|(name, _)| match missing {
+            Some(missing) => missing.contains(*name),
+            None => name.is_empty() || name.starts_with('#'),
+        });
         let failed = needed
             .flat_map(|(_, servers)| servers)
             .filter_map(|server| Some((&server.uri, server.last_error.as_ref()?)));

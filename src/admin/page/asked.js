@@ -20,8 +20,17 @@ export function path(base, query) {
   return text ? `${base}?${text}` : base;
 }
 
-// What the relay takes long to find, it is asked seldom: the pause is at least so many times as long as the answer took.
+// What the relay takes long to find, it is asked seldom: the pause is at least so many times as long as the answer took, up to a bound.
 const PATIENCE = 20;
+const PAUSE_MAX = 30_000;
+// Those that ask now.
+const asking = new Set();
+
+/** Returns for how many milliseconds the oldest answer that is shown has been true at least; none if all are to come. */
+export function oldest() {
+  const begun = [...asking].map((one) => one.begun).filter((begun) => begun !== null);
+  return begun.length > 0 ? performance.now() - Math.min(...begun) : 0;
+}
 
 /**
  * Asks now, and again some time after each answer, until it is stopped. Nobody is asked while the page is hidden. `paths` returns
@@ -36,9 +45,12 @@ export class Rounds {
   #asking = null;
   #stopped = false;
   #pausing = false;
+  /** When what is shown was asked for; null before the first answer. */
+  begun = null;
 
   constructor(pause, paths, tell, fail) {
     [this.#pause, this.#paths, this.#tell, this.#fail] = [pause, paths, tell, fail];
+    asking.add(this);
     this.again();
   }
 
@@ -58,31 +70,38 @@ export class Rounds {
 
   stop() {
     this.#stopped = true;
+    asking.delete(this);
     this.#asking?.abort();
     clearTimeout(this.#timer);
   }
 
   async #round() {
-    const asking = new AbortController();
+    const abort = new AbortController();
     const began = performance.now();
-    this.#asking = asking;
+    this.#asking = abort;
     this.#pausing = false;
     try {
       if (!document.hidden) {
-        const answers = await Promise.all(this.#paths().map((one) => ask(one, asking.signal)));
-        if (!asking.signal.aborted) {
+        const answers = await Promise.all(this.#paths().map((one) => ask(one, abort.signal)));
+        if (!abort.signal.aborted) {
+          this.begun = began;
           this.#tell(...answers);
         }
       }
     } catch (error) {
-      if (asking.signal.aborted) {
+      if (abort.signal.aborted) {
         return;
       }
       this.#fail(error);
     }
-    if (!this.#stopped && !asking.signal.aborted) {
+    if (!this.#stopped && !abort.signal.aborted) {
       this.#pausing = true;
-      this.#timer = setTimeout(() => this.#round(), Math.max(this.#pause, PATIENCE * (performance.now() - began)));
+      this.#timer = setTimeout(() => this.#round(), pauseAfter(this.#pause, performance.now() - began));
     }
   }
+}
+
+/** Returns how long nothing is asked after an answer that took so long. */
+function pauseAfter(least, took) {
+  return Math.max(least, Math.min(PATIENCE * took, PAUSE_MAX));
 }

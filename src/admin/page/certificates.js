@@ -3,10 +3,15 @@
 import { Rounds } from "./asked.js";
 import { h, show } from "./elements.js";
 import { asJson, empty, problem, section, state, table, title } from "./parts.js";
-import { count, many } from "./words.js";
+import { ago, count, span, until } from "./words.js";
 
 const PAUSE = 10000;
-const SOON_DAYS = 14;
+const SOON_SECONDS = 14 * 86400;
+
+/** Returns how many seconds are left of a certificate; less than none if it has ended. */
+export function untilEnd(certificate) {
+  return until(certificate.expiration_time);
+}
 
 /** Returns each certificate once: the chains of the relay itself, or the authorities that it trusts. */
 function chosen({ certificates }, part) {
@@ -15,11 +20,11 @@ function chosen({ certificates }, part) {
 }
 
 function left(certificate) {
-  const days = Number(certificate.days_until_expiration);
-  if (days <= 0) {
-    return state("ERROR", "expired");
+  const seconds = untilEnd(certificate);
+  if (seconds <= 0) {
+    return state("ERROR", `expired ${ago(certificate.expiration_time)}`);
   }
-  return state(days <= SOON_DAYS ? "STALE" : "SYNCED", many(days, "day"));
+  return state(seconds <= SOON_SECONDS ? "STALE" : "SYNCED", span(seconds));
 }
 
 function names(certificate) {
@@ -32,7 +37,7 @@ function faults(answer) {
 
 /** Returns the certificates in short, those that expire first at the top. */
 export function certificateLines(answer) {
-  const all = chosen(answer, "cert_chain").sort((one, other) => one.days_until_expiration - other.days_until_expiration);
+  const all = chosen(answer, "cert_chain").sort((one, other) => untilEnd(one) - untilEnd(other));
   if (all.length === 0) {
     return [faults(answer), empty("No certificate is in use.")];
   }

@@ -4,6 +4,8 @@ import { h, s } from "./elements.js";
 
 const WIDTH = 600;
 const HEIGHT = 140;
+// How wide a point is that has no neighbour.
+const MARK = 8;
 
 /** Returns the next larger round number: 1, 2 or 5 of a power of ten. */
 export function round(number) {
@@ -48,13 +50,12 @@ export function chart({ rows, scale, label, words, feet }) {
   );
   const lines = rows.flatMap(({ name, points, filled }) => {
     const runs = broken(points).map((run) => run.map(([x, y]) => `${(x * WIDTH).toFixed(1)} ${scale.at(y).toFixed(1)}`));
-    return runs.flatMap((run) => {
+    return runs.flatMap((points) => {
+      const run = points.length > 1 ? points : mark(points[0]);
       const first = run[0].split(" ")[0];
       const last = run[run.length - 1].split(" ")[0];
       const area = `M${first} ${HEIGHT}L${run.join("L")}L${last} ${HEIGHT}Z`;
-      // A point alone is a line without length, which round ends make a dot.
-      const dot = run.length === 1 ? "h0.01" : "";
-      const line = s("path", { class: `line ${name}`, d: `M${run.join("L")}${dot}` });
+      const line = s("path", { class: `line ${name}`, d: `M${run.join("L")}` });
       return filled ? [s("path", { class: `area ${name}`, d: area }), line] : [line];
     });
   });
@@ -82,6 +83,13 @@ export function chart({ rows, scale, label, words, feet }) {
       feet.map((foot) => h("span", null, foot)),
     ),
   );
+}
+
+/** Returns a short line in the place of a point that is alone, also at an end of the picture. */
+function mark(point) {
+  const [x, y] = point.split(" ");
+  const from = Math.min(Math.max(Number(x) - MARK / 2, 0), WIDTH - MARK);
+  return [`${from.toFixed(1)} ${y}`, `${(from + MARK).toFixed(1)} ${y}`];
 }
 
 /** Splits points where there is none. */

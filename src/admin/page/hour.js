@@ -3,14 +3,34 @@
 import { chart, linear, tenfold } from "./charts.js";
 import { ago, bytes, count, many, rate, seconds } from "./words.js";
 
+// What is shown at most, and at least: a relay that has just begun has points that one can see.
 const HOUR = 3600;
+const LEAST = 300;
 const LOWEST = 0.001;
 const HIGHEST = 10;
-const FEET = ["60 min ago", "now"];
+
+/** Returns for how many seconds the counts are known, as far as they are shown. */
+function shown(history) {
+  return Math.min(HOUR, Math.max(LEAST, ...history.seconds_ago));
+}
+
+function minutes(history) {
+  return Math.round(shown(history) / 60);
+}
+
+function feet(history) {
+  return [`${minutes(history)} min ago`, "now"];
+}
+
+/** Says of which time the charts are. */
+export function title(history) {
+  return shown(history) >= HOUR ? "The last hour" : `The last ${minutes(history)} minutes`;
+}
 
 /** Returns points from left to right; the latest is at the right end. */
 function points(history, of) {
-  return history[of].map((value, at) => [Math.max(0, 1 - history.seconds_ago[at] / HOUR), value]);
+  const all = shown(history);
+  return history[of].map((value, at) => [Math.max(0, 1 - history.seconds_ago[at] / all), value]);
 }
 
 function largest(...lists) {
@@ -30,8 +50,8 @@ export function changesOf(history) {
     ],
     scale: linear(most),
     label: rate,
-    words: `${rate(last(history.changes))} changes and ${rate(last(history.deliveries))} deliveries a second; at most ${rate(most)} in an hour`,
-    feet: FEET,
+    words: `${rate(last(history.changes))} changes and ${rate(last(history.deliveries))} deliveries a second; at most ${rate(most)} in ${minutes(history)} minutes`,
+    feet: feet(history),
   });
 }
 
@@ -48,7 +68,7 @@ export function convergenceOf(history) {
       median === null
         ? "nothing was acknowledged in the last seconds"
         : `half of the last changes were acknowledged within ${seconds(median)}, 99 of 100 within ${seconds(last(history.slowest))}`,
-    feet: FEET,
+    feet: feet(history),
   });
 }
 
@@ -58,8 +78,8 @@ export function clientsOf(history) {
     rows: [{ name: "deliveries", points: points(history, "streams"), filled: true }],
     scale: linear(most),
     label: rate,
-    words: `${count(last(history.streams) ?? 0)} client streams; at most ${count(most)} in an hour`,
-    feet: FEET,
+    words: `${count(last(history.streams) ?? 0)} client streams; at most ${count(most)} in ${minutes(history)} minutes`,
+    feet: feet(history),
   });
 }
 
@@ -77,14 +97,14 @@ export function wrongOf(history) {
     words: `${count(last(history.away) ?? 0)} control planes away, ${count(last(history.rejections) ?? 0)} rejections in ten seconds, ${count(
       last(history.holds) ?? 0,
     )} holds`,
-    feet: FEET,
+    feet: feet(history),
   });
 }
 
 /** Says since when the counts are known. */
 export function known({ since }) {
-  const minutes = (Date.now() - Date.parse(since)) / 60_000;
-  return minutes < 60 ? `The relay began ${ago(since)}; of before it knows nothing.` : "Counts of the last hour, which end with the process.";
+  const age = (Date.now() - Date.parse(since)) / 1000;
+  return age < HOUR ? `The relay began ${ago(since)}; of before it knows nothing.` : "Counts of the last hour, which end with the process.";
 }
 
 /** Says how the process is: for how long it runs, its memory, and its processor time. */

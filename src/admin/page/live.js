@@ -15,6 +15,8 @@ export class Live extends EventTarget {
   counts = null;
   /** What follows from the last two counts. */
   second = null;
+  /** When the last counts came. */
+  told = null;
   #failures = 0;
   #before = null;
   #buckets = [];
@@ -86,6 +88,7 @@ export class Live extends EventTarget {
     const now = performance.now();
     const before = this.#before;
     this.counts = counts;
+    this.told = now;
     this.#before = { now, counts };
     this.#buckets.push(counts.convergence_seconds);
     this.#buckets.splice(0, this.#buckets.length - WINDOW - 1);

@@ -26,6 +26,7 @@ function places(place) {
     wrong: h("div"),
     process: h("p", { class: "quiet process" }),
     figures: h("dl", { class: "figures" }),
+    span: h("h2", null, "The last hour"),
     since: h("span", { class: "quiet" }),
     ...Object.fromEntries(
       ["last", "planes", "rejections", "contents", "held", "pressure", "certificates"].map((name) => [name, h("div")]),
@@ -44,7 +45,7 @@ function places(place) {
       section("last", "Last changes", asJson(CHANGES, "Last changes"), all.last),
       section("planes", "Control planes", asJson("/clusters?format=json", "Control planes"), all.planes),
     ),
-    h("div", { class: "bar hour" }, h("h2", null, "The last hour"), all.since, asJson("/history", "The last hour")),
+    h("div", { class: "bar hour" }, all.span, all.since, asJson("/history", "The last hour")),
     pair(
       "pair",
       plot("changes-name", "Changes a second", [["changes", "from control planes"], ["deliveries", "sent to clients"]], all.changes),
@@ -94,6 +95,7 @@ export function open(place, live) {
   };
   const chart = (history) => {
     seen.history = history;
+    show(at.span, hour.title(history));
     show(at.since, hour.known(history));
     show(at.changes, hour.changesOf(history));
     show(at.convergence, hour.convergenceOf(history));

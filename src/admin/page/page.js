@@ -3,7 +3,7 @@
 import * as certificates from "./certificates.js";
 import * as clients from "./clients.js";
 import { h, show, visible } from "./elements.js";
-import { ask } from "./asked.js";
+import { ask, oldest } from "./asked.js";
 import { Live } from "./live.js";
 import * as overview from "./overview.js";
 import { meaning, tone } from "./parts.js";
@@ -11,6 +11,7 @@ import * as rejections from "./rejections.js";
 import * as resources from "./resources.js";
 import * as servers from "./servers.js";
 import { away } from "./troubles.js";
+import { clockOf } from "./words.js";
 
 /** By the first part of the hash: the view, the link that leads to it, and its title. */
 const VIEWS = {
@@ -24,6 +25,11 @@ const VIEWS = {
   rejection: [rejections.openOne, "rejections", "Rejection"],
   certificates: [certificates.open, "certificates", "Certificates"],
 };
+
+// What is older than this is shown as such.
+const OLD = 15_000;
+// Two processes do not begin so close to each other, and the times of one do not differ by more.
+const SAME = 5000;
 
 const live = new Live();
 const content = document.getElementById("content");
@@ -73,10 +79,28 @@ function pulse() {
     lost: "no answer; asking again",
     connecting: "connecting",
   }[live.state];
+  const age = document.hidden ? 0 : Math.max(oldest(), live.told === null ? 0 : performance.now() - live.told);
+  const old = age > OLD;
   const of = gone.length > 0 ? "wrong" : tone(live.status ?? "LIVE");
-  const mood = live.state === "live" ? of : live.state === "lost" ? "wrong" : "idle";
+  const mood = live.state === "live" ? (old ? "idle" : of) : live.state === "lost" ? "wrong" : "idle";
   place.className = `pulse ${mood}`;
-  show(place, h("span", { class: "dot" }), words);
+  document.body.classList.toggle("old", old);
+  show(place, h("span", { class: "dot" }), old ? `${words}; as of ${clockOf(age)}` : words);
+}
+
+let began = null;
+
+/** Begins the page anew if the relay is another process: what it shows is of the one before. */
+async function same() {
+  try {
+    const begin = Date.parse((await ask("/history")).since);
+    if (began !== null && Math.abs(begin - began) > SAME) {
+      location.reload();
+    }
+    began ??= begin;
+  } catch {
+    // It is asked again when it tells again.
+  }
 }
 
 async function introduce() {
@@ -95,6 +119,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 addEventListener("hashchange", () => open(false));
 live.addEventListener("state", pulse);
+live.addEventListener("state", () => live.state === "live" && same());
+setInterval(pulse, 1000);
 live.addEventListener("status", pulse);
 live.addEventListener("server", pulse);
 open(true);

@@ -1,14 +1,16 @@
 // What is wrong now, in sentences: the worst first.
 
+import { untilEnd } from "./certificates.js";
 import { h } from "./elements.js";
 import { sentence } from "./holds.js";
 import { resourceLink } from "./parts.js";
 import { headline } from "./rejections.js";
-import { count, many, typeWord } from "./words.js";
+import { ago, count, many, span, typeWord } from "./words.js";
 
 const SHOWN_MAX = 8;
-const SOON_DAYS = 14;
-const VERY_SOON_DAYS = 3;
+const DAY = 86400;
+const SOON_SECONDS = 14 * DAY;
+const VERY_SOON_SECONDS = 3 * DAY;
 
 /** Returns the control planes that cannot be reached, each once: it may serve several authorities. */
 export function away(servers) {
@@ -60,14 +62,14 @@ function held(id, hold) {
 /** Certificates that have ended or end soon. Those of an agent live for hours, and are renewed by it. */
 function ending(certs) {
   const own = (certs?.certificates ?? []).flatMap((one) => one.cert_chain ?? []).filter(({ path }) => !path.startsWith("unix:"));
-  const soon = own.filter((one) => Number(one.days_until_expiration) <= SOON_DAYS);
+  const soon = own.filter((one) => untilEnd(one) <= SOON_SECONDS);
   const once = [...new Map(soon.map((one) => [`${one.path} ${one.serial_number}`, one])).values()];
   return once.map((one) => {
-    const days = Number(one.days_until_expiration);
-    const words = days <= 0 ? "has ended, or ends today" : `ends in ${many(days, "day")}`;
+    const seconds = untilEnd(one);
+    const words = seconds <= 0 ? `has ended ${ago(one.expiration_time)}` : `ends in ${span(seconds)}`;
     return {
       key: `ends ${one.path} ${one.serial_number}`,
-      tone: days <= VERY_SOON_DAYS ? "wrong" : "busy",
+      tone: seconds <= VERY_SOON_SECONDS ? "wrong" : "busy",
       words: `The certificate ${one.path} ${words}`,
       href: "#certificates",
     };

@@ -106,9 +106,19 @@ export function ago(time) {
   return `${span((Date.now() + ahead - Date.parse(time)) / 1000)} ago`;
 }
 
+/** Returns how many seconds are left until a time of the relay. */
+export function until(time) {
+  return (Date.parse(time) - Date.now() - ahead) / 1000;
+}
+
 /** Returns how much time is left until a time of the relay. */
 export function left(time) {
-  return span((Date.parse(time) - Date.now() - ahead) / 1000);
+  return span(until(time));
+}
+
+/** Returns the reader's time of day, some milliseconds ago. */
+export function clockOf(age) {
+  return new Date(Date.now() - age).toLocaleTimeString("en-GB");
 }
 
 /** Returns the first digits of a version. */

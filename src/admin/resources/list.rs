@@ -150,7 +150,8 @@ impl List {
                     break;
                 }
                 let class = pages.class().to_string();
-                page.write(&self.lines(&entries, &class, &mut before)).await;
+                let lines = self.lines(&entries, (&class, pages.is_read()), &mut before);
+                page.write(&lines).await;
             }
             // Something is written of the type.
             if before == SEPARATOR {
@@ -164,7 +165,7 @@ impl List {
 
     /// Returns those that come first, by type.
     async fn first(mut self, sort: Sort, census: &Census, types: BTreeSet<TypeUrl>) -> String {
-        let mut first: Vec<(Rank, String, Entry)> = Vec::new();
+        let mut first: Vec<(Rank, (String, bool), Entry)> = Vec::new();
         let mut pages = census.entries(move |one| types.contains(one));
         loop {
             tokio::task::yield_now().await;
@@ -172,18 +173,18 @@ impl List {
             if entries.is_empty() {
                 break;
             }
-            let class = pages.class().to_string();
-            let chosen = entries.into_iter().filter(|entry| self.has(entry, &class));
-            first.extend(chosen.map(|entry| (sort.rank(&entry), class.clone(), entry)));
+            let of = (pages.class().to_string(), pages.is_read());
+            let chosen = entries.into_iter().filter(|entry| self.has(entry, &of.0));
+            first.extend(chosen.map(|entry| (sort.rank(&entry), of.clone(), entry)));
             if first.len() > 2 * self.room + PAGE {
                 self.keep_first(&mut first);
             }
         }
         self.keep_first(&mut first);
         let mut types: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for (_, class, entry) in &first {
+        for (_, (class, is_read), entry) in &first {
             let lines = types.entry(entry.type_url.full_name()).or_default();
-            lines.push(json!(listed(entry, class, self.clock)).to_string());
+            lines.push(json!(listed(entry, (class, *is_read), self.clock)).to_string());
         }
         let types = types.iter();
         let types = types.map(|(name, lines)| format!("\n{}:[\n{}\n]", Value::from(*name), lines.join(SEPARATOR)));
@@ -191,7 +192,7 @@ impl List {
         format!("{{\"resources\":{{{}\n}},\"more\":{}}}\n", types.join(","), self.cut)
     }
 
-    fn keep_first(&mut self, found: &mut Vec<(Rank, String, Entry)>) {
+    fn keep_first(&mut self, found: &mut Vec<(Rank, (String, bool), Entry)>) {
         found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
         self.cut |= found.len() > self.room;
         found.truncate(self.room);
@@ -206,10 +207,10 @@ impl List {
     }
 
     /// Returns the lines of those that are asked for, each with what stands before it.
-    fn lines(&mut self, entries: &[Entry], class: &str, before: &mut String) -> String {
+    fn lines(&mut self, entries: &[Entry], of: (&str, bool), before: &mut String) -> String {
         let mut text = String::new();
         for entry in entries {
-            if !self.has(entry, class) {
+            if !self.has(entry, of.0) {
                 continue;
             }
             if self.room == 0 {
@@ -218,7 +219,7 @@ impl List {
             }
             self.room -= 1;
             text.push_str(&std::mem::replace(before, SEPARATOR.to_owned()));
-            text.push_str(&json!(listed(entry, class, self.clock)).to_string());
+            text.push_str(&json!(listed(entry, of, self.clock)).to_string());
         }
         text
     }

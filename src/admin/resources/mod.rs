@@ -72,12 +72,13 @@ fn asked(wanted: Result<Query<Wanted>, QueryRejection>) -> Result<Whom, String> 
 }
 
 /// Returns what is known of a name, without its content.
-fn listed(entry: &Entry, class: &str, clock: WallClock) -> Listed {
+fn listed(entry: &Entry, (class, is_read): (&str, bool), clock: WallClock) -> Listed {
     let content = entry.resource.as_ref();
     let version = content.map(|content| content.version().to_string());
     Listed {
         name: entry.name.as_ref().map_or(Name::WILDCARD, Name::as_str).to_owned(),
         class: class.to_owned(),
+        unread: !is_read,
         wildcard: entry.covered,
         state: entry.cached.word().to_owned(),
         digest: version.clone(),
@@ -112,7 +113,7 @@ async fn one(
     let Some(first) = types.first() else {
         return (
             StatusCode::NOT_FOUND,
-            format!("no client asks for `{name}`, and no control plane has sent it\n"),
+            format!("no client asks for `{name}`, and no client was given it\n"),
         )
             .into_response();
     };
@@ -166,7 +167,8 @@ async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entrie
 
 /// Returns a content in full, with what the control plane says about it.
 async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) -> Content {
-    let listed = listed(entry, &view.class().to_string(), WallClock::read());
+    let is_read = view.demand().readers().0 > 0;
+    let listed = listed(entry, (&view.class().to_string(), is_read), WallClock::read());
     let Some(content) = &entry.resource else {
         return Content { listed, said: None };
     };

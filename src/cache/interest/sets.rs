@@ -2,8 +2,6 @@
 //!
 //! Owns the numbers of sessions and sets, and which session has which. Does not know what a lease is.
 
-#[cfg(debug_assertions)]
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,11 +15,9 @@ use crate::claims::Claims;
 use classes::Node;
 use xds::TypeUrl;
 
-/// All sessions of one view, and what they lease.
-///
-/// A session has one set for each type of which it leases anything. A set that only one session has is changed in place; one
-/// that several have is copied first. A session whose leases have not changed for a while gets the set that equals its own, if
-/// there is one. Lock order: this, then shards, then the leases of a set.
+/// All sessions of one view, and what they lease: one set for each type of which a session leases anything. A set that only one
+/// session has is changed in place; one that several have is copied first. A session whose leases have not changed for a while gets
+/// the set that equals its own, if there is one. Lock order: this, then shards, then the leases of a set.
 #[derive(Default)]
 pub(crate) struct Sets(RwLock<Tables>);
 
@@ -265,7 +261,7 @@ struct Sole;
 
 #[cfg(debug_assertions)]
 thread_local! {
-    static LOCKED: Cell<bool> = const { Cell::new(false) };
+    static LOCKED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 impl Sole {
@@ -339,5 +335,11 @@ impl Reading<'_> {
     /// All sessions with their numbers, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Seated>)> {
         self.0.places.iter().map(|(seat, place)| (seat, &place.seated))
+    }
+
+    /// All sessions, and whether they lease anything.
+    pub(crate) fn leasing(&self) -> impl Iterator<Item = (bool, &Seated)> {
+        let places = self.0.places.iter().map(|(_, place)| place);
+        places.map(|place| (!place.has.is_empty(), &*place.seated))
     }
 }

@@ -328,7 +328,7 @@ impl Scopes {
             }
             if view.relieve() {
                 tracing::warn!(
-                    class = ?view.class(),
+                    class = %view.class(),
                     "clients that do not read hold more outdated content than limits.pinned_bytes_per_view; the streams of the slowest end"
                 );
             }

@@ -1,7 +1,8 @@
 //! Whether several relays have the same contents, and what differs where.
 //!
 //! Owns what counts as a difference: two relays that both know what a control plane says of a name, and know different things.
-//! What only the clients of one relay ask for is no difference. Asks nobody.
+//! What only the clients of one relay ask for is no difference, and so is what a relay only keeps, without a client that reads it. Asks
+//! nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,9 +38,11 @@ pub(super) fn digest(views: &Views) -> Version {
     all.fold(Version::EMPTY, Version::plus)
 }
 
-/// Returns what the wildcards cover, and what was asked for by name.
+/// Returns what the wildcards cover, and what was asked for by name: in the views that clients read, or in all if they read none.
 pub(super) fn halves(views: &Views) -> impl Iterator<Item = &Half> {
-    let types = views.views.iter().flat_map(|view| view.types.values());
+    let is_read = views.views.iter().any(View::is_read);
+    let shown = views.views.iter().filter(move |view| view.is_read() || !is_read);
+    let types = shown.flat_map(|view| view.types.values());
     types.flat_map(|halves| halves.wildcard.iter().chain([&halves.named]))
 }
 
@@ -64,7 +67,7 @@ pub(super) fn suspects(all: &[Option<Views>]) -> BTreeSet<String> {
 }
 
 fn types(views: &Views) -> impl Iterator<Item = (&View, &String, &Halves)> {
-    let views = views.views.iter();
+    let views = views.views.iter().filter(|view| view.is_read());
     views.flat_map(|view| {
         view.types
             .iter()
@@ -78,7 +81,7 @@ pub(super) fn rows(all: Vec<Option<Resources>>) -> BTreeMap<Key, Row> {
     let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
     for (at, resources) in all.into_iter().enumerate() {
         for (type_url, of_type) in resources.into_iter().flat_map(|all| all.resources) {
-            for resource in of_type {
+            for resource in of_type.into_iter().filter(|resource| !resource.unread) {
                 let key = Key {
                     type_url: type_url.clone(),
                     name: resource.name.clone(),
@@ -167,7 +170,7 @@ mod tests {
     fn views(wildcard: Option<(u128, bool)>, named: u128) -> Option<Views> {
         let wildcard = wildcard.map(|(digest, complete)| half(digest, complete));
         let types = json!({CDS: {"wildcard": wildcard, "named": half(named, false)}});
-        serde_json::from_value(json!({"views": [{"class": "-", "types": types}]})).ok()
+        serde_json::from_value(json!({"views": [{"class": "-", "reading": 1, "types": types}]})).ok()
     }
 
     fn resources(all: &[(&str, bool, Option<&str>)]) -> Option<Resources> {
@@ -201,6 +204,40 @@ mod tests {
         );
         assert_eq!(suspects(&[one.0.clone(), None, one.0.clone()]), BTreeSet::new());
         assert_eq!(differing(&[one, other, (None, None)]), Vec::<String>::new());
+    }
+
+    /// A view that no client reads, such as that of a canary which is over, may have anything.
+    #[test]
+    fn what_nobody_reads_is_no_difference() {
+        let unread = |mut views: Option<Views>| {
+            for view in views.iter_mut().flat_map(|views| &mut views.views) {
+                view.reading = 0;
+            }
+            views
+        };
+        let (read, kept) = (views(Some((1, true)), 0), unread(views(Some((2, true)), 0)));
+        let beside = |one: &Option<Views>, other: &Option<Views>| -> Option<Views> {
+            let (one, other) = (one.clone()?, other.clone()?);
+            let views = one.views.into_iter().chain(other.views).collect();
+            Some(Views { left_out: 0, views })
+        };
+        let both = beside(&read, &kept);
+        assert_eq!(suspects(&[read.clone(), both.clone()]), BTreeSet::new());
+        let digest = |views: &Option<Views>| views.as_ref().map(digest);
+        assert_eq!(digest(&read), digest(&both));
+        assert_ne!(
+            digest(&kept),
+            Some(Version::EMPTY),
+            "the only content of a relay without clients"
+        );
+        let listed = || resources(&[("a", true, Some("1"))]);
+        let mut also = resources(&[("a", true, Some("1")), ("a", true, Some("2"))]);
+        let old = also
+            .iter_mut()
+            .flat_map(|all| all.resources.values_mut().flatten())
+            .last();
+        old.unwrap().unread = true;
+        assert_eq!(differing(&[(read, listed()), (both, also)]), Vec::<String>::new());
     }
 
     #[test]

@@ -19,10 +19,27 @@ pub(super) fn class_servers(
 ) {
     let top = upstream.top.clone();
     upstream.canary = all.and_then(|written| canary(check, "canary", written, &top, upstream, listeners));
+    if let Some(canary) = all
+        && let Some(last) = last_reached(classes)
+        && classes.iter().take(last + 1).all(|class| has_own(&class.value))
+    {
+        let message = "no client reads it: each class has servers or a canary of its own; give those classes that are meant a `canary`, or \
+                       remove it";
+        check.warn(Some(canary.place), "canary", message);
+    }
     for (index, class) in classes.iter().enumerate() {
         let own = class_of(check, index, &class.value, upstream, listeners);
         upstream.classes.push(own);
     }
+}
+
+/// Returns the position of the class that takes all clients which those before it leave, if there is one.
+fn last_reached(classes: &[Spanned<shape::Class>]) -> Option<usize> {
+    classes.iter().position(|class| class.value.matching.is_empty())
+}
+
+const fn has_own(class: &shape::Class) -> bool {
+    class.xds_servers.is_some() || class.canary.is_some()
 }
 
 fn class_of(

@@ -3,6 +3,9 @@
 //! Owns the warnings about views that a control plane may not be able to tell apart. Does not forbid them: a control plane may
 //! look at more than the id.
 
+use std::collections::BTreeSet;
+
+use crate::config::{Reach, Upstream};
 use crate::json::Place;
 
 use super::Check;
@@ -19,27 +22,73 @@ enum Token {
     Any,
 }
 
-/// Warns of views that can have the same node id. `others` describes the views outside the rules, which have the relay's own
-/// id.
-pub(super) fn identities(check: &mut Check, rules: &[(Rule, Place)], relay: &str, others: Option<&str>) {
-    let own: Vec<Token> = relay.chars().map(Token::Char).collect();
-    let mut known: Vec<Vec<Token>> = Vec::new();
+/// The views of one rule, or others: the node ids that they can have, and who sees them.
+struct Seen<'a> {
+    what: String,
+    ids: Vec<Token>,
+    by: BTreeSet<&'a str>,
+}
+
+impl Seen<'_> {
+    /// Whether some control plane can see the same node id from both.
+    fn meets(&self, other: &Self) -> bool {
+        !self.by.is_disjoint(&other.by) && meet(&self.ids, &other.ids)
+    }
+}
+
+/// Warns of views that can have the same node id at the same control plane.
+pub(super) fn identities(check: &mut Check, rules: &[(Rule, Place)], relay: &str, upstream: &Upstream) {
+    let mut known: Vec<Seen<'_>> = Vec::new();
+    let others = outside(rules, relay, upstream);
     for (index, (rule, place)) in rules.iter().enumerate() {
         identity(check, &format!("classes[{index}]"), rule, *place);
-        let ids = ids(rule, relay);
-        let other = known
-            .iter()
-            .position(|other| meet(other, &ids))
-            .map(|other| format!("classes[{other}]"));
-        let theirs = || others.filter(|_| meet(&own, &ids)).map(str::to_owned);
-        if let Some(other) = other.or_else(theirs) {
+        let seen = Seen {
+            what: format!("classes[{index}]"),
+            ids: ids(rule, relay),
+            by: seers(upstream, Some(index)),
+        };
+        if let Some(Seen { what: other, .. }) = known.iter().chain(&others).find(|other| other.meets(&seen)) {
             let message = format!(
                 "its views can present the same node id as {other}; {CONSEQUENCE}; give it a `node.id` that the other cannot have"
             );
             check.warn(Some(*place), &format!("classes[{index}]"), &message);
         }
-        known.push(ids);
+        known.push(seen);
     }
+}
+
+/// Returns the views outside the rules, which have the relay's own id.
+fn outside<'a>(rules: &[(Rule, Place)], relay: &str, upstream: &'a Upstream) -> Vec<Seen<'a>> {
+    let all = rules.iter().any(|(rule, _)| rule.matches.is_empty());
+    let seen = |what: &str, by| Seen {
+        what: what.to_owned(),
+        ids: relay.chars().map(Token::Char).collect(),
+        by,
+    };
+    let shared = upstream.sources.iter().filter(|source| source.shared);
+    let shared = shared.flat_map(|source| &source.servers);
+    let shared = upstream.authorities.values().flat_map(|of| &of.servers).chain(shared);
+    let shared = seen("the view that all clients share", uris(upstream, shared));
+    match all {
+        false => vec![seen("clients that no rule matches", seers(upstream, None)), shared],
+        true => vec![shared],
+    }
+}
+
+/// Returns the control planes that see views of the class of this rule.
+fn seers(upstream: &Upstream, rule: Option<usize>) -> BTreeSet<&str> {
+    let (usual, canary) = upstream.lists(rule);
+    let canary = canary.into_iter().flat_map(|canary| &canary.servers);
+    let sources = upstream.sources.iter().filter(|source| !source.shared);
+    let sources = sources.flat_map(|source| &source.servers);
+    uris(upstream, usual.iter().chain(canary).chain(sources))
+}
+
+/// Returns where these servers are, apart from files, which see no node.
+fn uris<'a>(upstream: &'a Upstream, list: impl Iterator<Item = &'a usize>) -> BTreeSet<&'a str> {
+    let servers = list.filter_map(|at| upstream.servers.get(*at));
+    let servers = servers.filter(|server| !matches!(server.reach, Reach::Files(_)));
+    servers.map(|server| server.uri.as_str()).collect()
 }
 
 /// Checks one class alone.

@@ -54,7 +54,8 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let admin_hosts = admin::hosts(&mut check, file.admin.hosts.as_ref());
     let (mut upstream, bootstrap_node) = bootstrap::upstream(&mut check, file.upstream, flags, &addresses);
     let credentials = file.classes.iter().position(|class| class.value.credentials.is_some());
-    sources::sources(&mut check, file.sources, &mut upstream, &addresses, credentials);
+    let types = types::types(&mut check, file.types);
+    sources::sources(&mut check, file.sources, &mut upstream, &types, &addresses, credentials);
     class_servers::class_servers(
         &mut check,
         &file.classes,
@@ -66,8 +67,8 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let node = node::node(&mut check, file.node, bootstrap_node);
     let guard = guard::guards(&mut check, file.guard, &file.classes);
     let of_classes: Vec<Place> = file.classes.iter().map(|class| class.place).collect();
-    let classes = sharing::classes(&mut check, file.classes, &node.id, upstream.is_shared());
-    let access = rules::access(&mut check, file.rules, secrets);
+    let classes = sharing::classes(&mut check, file.classes, &node.id, &upstream);
+    let access = rules::access(&mut check, file.rules, secrets, &types);
     fitting::classes_and_rules(&mut check, classes.rules().iter().zip(of_classes), &access);
     let of_issuers: Vec<Place> = file.jwt.iter().map(|issuer| issuer.place).collect();
     let mut config = Config {
@@ -88,7 +89,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         chunk: chunk(&mut check, file.chunk.as_ref()),
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
-        types: types::types(&mut check, file.types),
+        types,
         descriptors: types::descriptors(&mut check, &file.descriptors),
         snapshot: snapshot::snapshot(&mut check, file.snapshot),
         log_filter: log_filter(&mut check, file.logging.level.as_ref(), flags.log_level.as_deref()),

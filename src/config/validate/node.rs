@@ -2,12 +2,22 @@
 
 use super::Check;
 use crate::config::bootstrap::NodeShape;
+use crate::config::class;
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::Struct;
 
-/// Returns the parts of a node that are written, for one server.
+/// Returns the parts of a node that are written, for one server. It is one node for all clients.
 pub(super) fn part(check: &mut Check, key: &str, own: NodeShape) -> Node {
     let id = id(check, key, &own);
+    if let (Some(id), Some(written)) = (&id, &own.id)
+        && let Some(field) = class::field_in(id)
+    {
+        let message = format!(
+            "`{{{field}}}` is not filled in here, because a source sees one node for all clients; write a fixed id, or leave it out and \
+             write this in `classes[].node.id`"
+        );
+        check.at(Some(written.place), format!("{key}.id"), message);
+    }
     Node {
         id: id.unwrap_or_default(),
         ..merged(own, NodeShape::default())

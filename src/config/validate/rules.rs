@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::classes::{IDENTITIES, Path, Pattern};
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::shape::{self, Texts};
-use crate::xds::{Access, AccessRule, TypeUrl, Way, meant};
+use crate::xds::{Access, AccessRule, Traits, TypeUrl, Way, meant};
 
 use super::Check;
 use super::types::type_url;
@@ -24,11 +24,12 @@ pub(super) fn secrets(check: &mut Check, given: Option<&Scalar>, flag: Option<&s
     flag.or(given).unwrap_or(false)
 }
 
-/// Returns the rules about what clients may have.
+/// Returns the rules about what clients may have. `own` are the types that the file adds.
 pub(super) fn access(
     check: &mut Check,
     written: Option<Spanned<Vec<Spanned<shape::AccessRule>>>>,
     secrets: bool,
+    own: &BTreeMap<String, Traits>,
 ) -> Access {
     let Some(written) = written else {
         return Access::new(Vec::new(), secrets);
@@ -42,7 +43,7 @@ pub(super) fn access(
     let mut last = None;
     for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
         let key = format!("rules[{index}]");
-        let rule = rule(check, &key, &value);
+        let rule = rule(check, &key, &value, own);
         // S-10, K-25: only a rule that says so is about questions, or lets clients be relays.
         if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds) && !rule.relay) {
             let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
@@ -64,7 +65,7 @@ pub(super) fn access(
     Access::new(rules, secrets)
 }
 
-fn rule(check: &mut Check, key: &str, written: &shape::AccessRule) -> AccessRule {
+fn rule(check: &mut Check, key: &str, written: &shape::AccessRule, own: &BTreeMap<String, Traits>) -> AccessRule {
     let name = check.read(&format!("{key}.name"), written.name.as_ref(), |text| match text {
         "" => Err("the name is empty; write one that log lines can show".to_owned()),
         name => Ok(name.to_owned()),
@@ -96,7 +97,9 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule) -> AccessRule
         written.authorities.as_ref(),
         |text| authority(text, &fields),
     ));
-    let types = texts(check, &format!("{key}.types"), written.types.as_ref(), types);
+    let types = texts(check, &format!("{key}.types"), written.types.as_ref(), |text| {
+        types(text, own)
+    });
     let allow = check.read(&format!("{key}.action"), written.action.as_ref(), |text| match text {
         "allow" => Ok(true),
         "deny" => Ok(false),
@@ -225,10 +228,15 @@ fn authority(text: &str, fields: &[&str]) -> Result<Pattern, String> {
     filled(&format!("xdstp://{text}/*"), fields)
 }
 
-/// `cds`, which is the type of v3 and of v2; or the full name of one type.
-pub(super) fn types(text: &str) -> Result<Vec<Box<str>>, String> {
+/// `cds`, which is the type of v3 and of v2; or the full name of one type, which the relay or the file knows.
+pub(super) fn types(text: &str, own: &BTreeMap<String, Traits>) -> Result<Vec<Box<str>>, String> {
     if text.contains(['.', '/']) {
-        return Ok(vec![type_url(text)?.full_name().into()]);
+        let found = type_url(text)?;
+        let is_known = found.is_of_table() || found.traits().withheld || own.contains_key(found.full_name());
+        return match is_known {
+            true => Ok(vec![found.full_name().into()]),
+            false => Err(unknown(text, &found, own)),
+        };
     }
     let of_v2 = format!("{text}_v2");
     let called = [text, of_v2.as_str()].into_iter().filter_map(TypeUrl::called);
@@ -242,6 +250,21 @@ pub(super) fn types(text: &str) -> Result<Vec<Box<str>>, String> {
             "`{text}` is not a type; write a word such as cds, or type.googleapis.com/ and the message's full name"
         ),
     })
+}
+
+/// Returns what is said of a full name that nobody knows: it may be written wrongly, and then it would be about nothing.
+fn unknown(text: &str, found: &TypeUrl, own: &BTreeMap<String, Traits>) -> String {
+    let known: Vec<TypeUrl> = TypeUrl::short_names().filter_map(TypeUrl::called).collect();
+    let known = known
+        .iter()
+        .map(TypeUrl::full_name)
+        .chain(own.keys().map(String::as_str));
+    match meant(found.full_name(), known) {
+        Some(meant) => format!("`{text}` is not a type; did you mean `{meant}`?"),
+        None => format!(
+            "`{text}` is not a type that the relay knows; if it is yours, name it in `types`: [{{type_url: {text}}}]"
+        ),
+    }
 }
 
 fn way(text: &str) -> Result<Way, String> {

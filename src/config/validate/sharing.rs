@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::Upstream;
 use crate::config::reading::Spanned;
+use crate::json::Place;
 
 use super::credentials::first;
 use super::{Check, credentials, identity};
@@ -11,17 +13,24 @@ use crate::config::class::{member, pattern, selector, template};
 use crate::config::reading::Scalar;
 use crate::config::shape::{self, ClassNode, ClassNodeParts};
 
-/// Returns the rules that decide which clients share a view. `relay` is the relay's own node id; `authorities` is whether
-/// there are names that all classes share.
+/// Returns the rules that decide which clients share a view. `relay` is the relay's own node id.
 pub(super) fn classes(
     check: &mut Check,
     classes: Vec<Spanned<shape::Class>>,
     relay: &str,
-    authorities: bool,
+    upstream: &Upstream,
 ) -> Classes {
-    let mut rules = Vec::new();
+    let mut rules: Vec<(Rule, Place)> = Vec::new();
+    let mut last = None;
     for (index, class) in classes.into_iter().enumerate() {
         let place = class.place;
+        if let Some(all) = last {
+            let message =
+                format!("no client is of it, because classes[{all}] is for all clients; write it before that one");
+            check.warn(Some(place), &format!("classes[{index}]"), &message);
+        } else if class.value.matching.is_empty() {
+            last = Some(index);
+        }
         let files = class
             .value
             .credentials
@@ -33,13 +42,7 @@ pub(super) fn classes(
         }
         rules.push((rule, place));
     }
-    let all = rules.iter().any(|(rule, _)| rule.matches.is_empty());
-    let others = match (all, authorities) {
-        (false, _) => Some("clients that no rule matches"),
-        (true, true) => Some("the view of names with an authority"),
-        (true, false) => None,
-    };
-    identity::identities(check, &rules, relay, others);
+    identity::identities(check, &rules, relay, upstream);
     Classes::new(rules.into_iter().map(|(rule, _)| rule).collect())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::{Address, Reach, TypeSource, Upstream, shape};
 use crate::json::Place;
-use crate::xds::TypeUrl;
+use crate::xds::{Kind, Traits, TypeUrl};
 
 use super::upstream::{Servers, list};
 use super::{Check, node, rules};
@@ -16,18 +16,20 @@ const MARK: char = '#';
 /// Where types were given to a source.
 type Taken = BTreeMap<Box<str>, String>;
 
-/// Adds the sources, and their servers, to the control planes. `credentials` is a class that has credentials of its own.
+/// Adds the sources, and their servers, to the control planes. `own` are the types that the file adds, `credentials` is a class that
+/// has credentials of its own.
 pub(super) fn sources(
     check: &mut Check,
     written: Vec<Spanned<shape::Source>>,
     upstream: &mut Upstream,
+    own: &BTreeMap<String, Traits>,
     listeners: &[Address],
     credentials: Option<usize>,
 ) {
     let (mut names, mut taken) = (BTreeMap::new(), Taken::new());
     for (index, Spanned { value, place }) in written.into_iter().enumerate() {
         let key = format!("sources[{index}]");
-        let types = types(check, &key, place, &value, &mut taken);
+        let types = types(check, &key, place, &value, own, &mut taken);
         let name = name(check, &key, place, &value, &mut names);
         if let Some(shared) = value.shared.as_ref().filter(|shared| shared.value)
             && let Some(class) = credentials
@@ -93,7 +95,14 @@ fn name_of(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn types(check: &mut Check, key: &str, place: Place, written: &shape::Source, taken: &mut Taken) -> Vec<Box<str>> {
+fn types(
+    check: &mut Check,
+    key: &str,
+    place: Place,
+    written: &shape::Source,
+    own: &BTreeMap<String, Traits>,
+    taken: &mut Taken,
+) -> Vec<Box<str>> {
     let key = format!("{key}.types");
     let mut all = Vec::new();
     let Some(list) = &written.types else {
@@ -104,7 +113,7 @@ fn types(check: &mut Check, key: &str, place: Place, written: &shape::Source, ta
         check.at(Some(list.place), &key, message);
     }
     for (at, text) in list.value.0.iter().enumerate() {
-        let Some(found) = check.read(&key, Some(text), rules::types) else {
+        let Some(found) = check.read(&key, Some(text), |text| rules::types(text, own)) else {
             continue;
         };
         let here = format!("{key}[{at}]");
@@ -122,9 +131,16 @@ fn types(check: &mut Check, key: &str, place: Place, written: &shape::Source, ta
 fn take(found: &[Box<str>], text: &Scalar, here: &str, taken: &mut Taken) -> Result<(), String> {
     let word = &text.value;
     for name in found {
-        if TypeUrl::new(name).traits().withheld {
+        let type_url = TypeUrl::new(name);
+        if type_url.traits().withheld {
             return Err(format!(
                 "`{word}` is asked of no control plane, because its content is for the caller alone; remove it"
+            ));
+        }
+        if type_url.kind() == Kind::Leds {
+            return Err(format!(
+                "`{word}` cannot have a source: a collection of endpoints is asked of the authority of its name; name its servers in \
+                 `upstream.authorities`"
             ));
         }
         if let Some(other) = taken.get(name) {

@@ -79,11 +79,16 @@ impl Search {
         };
         let is_key = number == 1 && of.is_map_entry();
         let secret = !is_key && (secret || is_sensitive(&field));
-        match field.kind() {
-            Kind::Message(inner) if secret || self.can_have(&inner) => self.message(&inner, bytes, secret, depth + 1),
-            Kind::String | Kind::Bytes if secret => self.found(bytes),
-            _ => Some(()),
+        let kind = field.kind();
+        if let Kind::Message(inner) = &kind
+            && (secret || self.can_have(inner))
+        {
+            return self.message(inner, bytes, secret, depth + 1);
         }
+        if secret && matches!(kind, Kind::String | Kind::Bytes) {
+            return self.found(bytes);
+        }
+        Some(())
     }
 
     fn any(&mut self, body: &[u8], secret: bool, depth: usize) -> Option<()> {

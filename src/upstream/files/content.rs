@@ -151,6 +151,14 @@ impl Content {
         types.map(|(type_url, _)| type_url)
     }
 
+    /// Returns how many resources there are of each type.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<TypeUrl, usize> {
+        let types = self.types.iter();
+        let types = types.map(|(type_url, names)| (type_url.clone(), names.resources.len()));
+        types.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// Whether there are no resources.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -10,6 +10,7 @@ mod format;
 mod parsed_file;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use super::clock::now;
 use super::status::{Phase, Status};
 use crate::telemetry::FileMetrics;
 use crate::watch::Watcher;
-use crate::xds::{Dialect, ServerState};
+use crate::xds::{Dialect, ServerState, TypeUrl};
 pub use asked::Asked;
 pub use content::{Content, Twice};
 pub use disk::{Listed, Stamp};
@@ -85,8 +86,8 @@ impl FilesStatus {
             }),
             failing_since: self.since.filter(|_| !self.whole),
             refused: false,
-            suspected: std::collections::BTreeMap::new(),
-            unserved: std::collections::BTreeMap::new(),
+            suspected: BTreeMap::new(),
+            unserved: BTreeMap::new(),
             next_attempt: None,
             last_success: self.loaded,
         }
@@ -115,6 +116,12 @@ impl Files {
     #[must_use]
     pub fn status(&self) -> FilesStatus {
         self.status.lock().clone()
+    }
+
+    /// Returns how many resources of each type the files have, whether a client asks for them or not.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<TypeUrl, usize> {
+        self.loaded.borrow().content.counts()
     }
 
     /// Waits until all files were good once.

@@ -64,6 +64,7 @@ impl Objection {
 
     /// Keeps the beginning of the words, without control characters, and the end of long ones.
     fn kept(code: i32, clean: &str, since: Instant) -> Self {
+        let clean = &*steady(clean);
         let words = beginning(clean, CHARS_MAX);
         let rest = clean.get(words.len()..).unwrap_or_default();
         let left_out = rest.chars().count().saturating_sub(END_CHARS_MAX);
@@ -105,6 +106,22 @@ impl Objection {
     pub const fn since(&self) -> Instant {
         self.since
     }
+}
+
+/// Protobuf writes one of these before a message that it prints for people, and as many spaces as it likes within it, so that nobody
+/// reads it by program. The same rejection would be another one from each client.
+const MARKS: [&str; 3] = ["goo.gle/debugonly", "goo.gle/debugproto", "goo.gle/debugstr"];
+
+/// Returns the words without what is random in them.
+fn steady(words: &str) -> Cow<'_, str> {
+    if !MARKS.iter().any(|mark| words.contains(mark)) {
+        return Cow::Borrowed(words);
+    }
+    let plain = MARKS
+        .iter()
+        .fold(words.to_owned(), |words, mark| words.replace(mark, ""));
+    let plain: Vec<&str> = plain.split_whitespace().collect();
+    Cow::Owned(plain.join(" "))
 }
 
 impl PartialEq for Objection {
@@ -173,6 +190,10 @@ mod tests {
         );
         assert_eq!(Objection::new(13, &"ä".repeat(1200), now).in_full(), "ä".repeat(1200));
         assert!(!words("a\u{1b}[31m\nb").contains(['\u{1b}', '\n']));
+        assert_eq!(
+            words("no such filter: goo.gle/debugstr  name:  \"x\""),
+            words("no such filter: goo.gle/debugproto name: \"x\"")
+        );
         let later = now + std::time::Duration::from_secs(1);
         assert_eq!(Objection::new(13, "no", now), Objection::new(3, "no", later));
     }

@@ -18,10 +18,10 @@ class Relay(Process):
 
     def __init__(
         self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, text=None, polls=False,
-        listens=False,
+        listens=False, admin=None,
     ):
         self.address = address or f"127.0.0.1:{free_port()}"
-        self.admin = f"127.0.0.1:{free_port()}"
+        self.admin = admin or f"127.0.0.1:{free_port()}"
         command = [program, "serve", "--admin", self.admin, "--secrets", "allow"]
         if not listens:  # Otherwise the text says where.
             command += ["--listen", self.address]

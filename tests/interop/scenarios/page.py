@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import time
 
@@ -153,6 +154,45 @@ def the_page(world):
         raise Failed(f"new numbers move the page by {moved:.3f}")
     fits(page)
     keyboard(page)
+
+
+# How long a relay that hangs is shown as it was, and by when that is said.
+OLD, OLD_WITHIN = 15, 40
+# How wide the lines of the charts are, in pixels.
+LINES = "[...document.querySelectorAll('.chart path.line')].map((one) => one.getBBox().width)"
+
+
+@scenario("K-07", caches=("linear",), relay_only="it is about the relay", needs="chromium")
+def the_page_of_a_relay_that_hangs(world):
+    """A relay that has just begun has charts in which something can be seen. While it hangs, the page is grey, and says since when; when
+    another process is there, the page begins anew."""
+    shop(world)
+    page = Browser(world.programs.chromium, world.logs).page()
+    page.go(f"http://{world.relay.admin}/")
+    page.sees(["The last 5 minutes", "5 min ago", "The relay began"])
+    eventually("a point that can be seen", lambda: any(width >= 4 for width in page.value(LINES)))
+    page.sees("serving", "#pulse.well")
+    if page.value("document.body.className") or "as of" in page.text("#pulse"):
+        raise Failed("it is old from the beginning")
+    accessible(world, page)
+
+    began = time.monotonic()
+    world.relay.child.send_signal(signal.SIGSTOP)
+    page.sees("; as of ", "#pulse", within=OLD_WITHIN)
+    if time.monotonic() - began < OLD - 2:
+        raise Failed("it is old too early")
+    if page.value("document.body.className") != "old":
+        raise Failed("what is old is not grey")
+    world.relay.child.send_signal(signal.SIGCONT)
+    eventually("it is as of now", lambda: "as of" not in page.text("#pulse") and not page.value("document.body.className"))
+
+    page.value("window.before = true")
+    address, admin = world.relay.address, world.relay.admin
+    world.relay.kill()
+    world.start_relay([world.control_plane.address], address=address, admin=admin)
+    eventually("the page begins anew", lambda: page.value("window.before") is None)
+    page.sees("serving", "#pulse")
+    fits(page)
 
 
 @scenario("K-07", caches=("linear",), relay_only="it is about the relay", needs="chromium")

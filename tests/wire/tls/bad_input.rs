@@ -58,7 +58,11 @@ async fn tls_on_one_side_only() {
         let said = last_words(plain).await;
         assert_eq!(said.first(), Some(&21), "an alert: {}", said.escape_ascii());
         counted(&relay, "not_tls", count).await;
-        warned().await;
+        match count {
+            1 => warned().await,
+            // It is the same again, from the same address: one line a minute.
+            _ => assert_eq!(log.warnings(), [""; 0]),
+        }
     }
 
     let relay = Relay::start();

@@ -1,5 +1,6 @@
 //! What operators see of clients on the admin address: who has what, what it waits for, and what it has rejected.
 
+mod brought;
 mod csds;
 mod dump;
 mod events;

@@ -23,7 +23,10 @@ async fn over_two_relays() {
     let both = [&at_one, &at_two];
     let (code, _, said) = wait(&both, &["cds/web", "--timeout", "0"]).await;
     assert_eq!(code, Some(1));
-    assert!(said.contains("nobody asks for it"), "{said}");
+    assert!(
+        said.contains("no client asks for it, and no client was given it"),
+        "{said}"
+    );
 
     put(&one, CDS, &["web"], 1);
     put(&two, CDS, &["web"], 1);

@@ -113,11 +113,12 @@ startupProbe:
   httpGet: { path: /live, port: http-probes }
   periodSeconds: 1
 {{- end }}
-# Ready once a control plane was reached or a snapshot can be served; it stays ready when a control plane is lost later.
+# Ready once a control plane was reached or a snapshot can be served; it stays ready when a control plane is lost later. One probe that
+# is late, because the node is busy, sends no client away.
 readinessProbe:
   httpGet: { path: /ready, port: http-probes }
   periodSeconds: 2
-  failureThreshold: 1
+  failureThreshold: 2
 # Not the listener: it also says no while the relay starts and drains, and takes no connections when memory is short.
 livenessProbe:
   httpGet: { path: /live, port: http-probes }
@@ -220,10 +221,16 @@ spec:
   nodeSelector:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with .Values.tolerations }}
   tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+    {{- if .Values.tolerations }}
+    {{- toYaml .Values.tolerations | nindent 4 }}
+    {{- else if eq .Values.mode "daemonset" }}
+    - operator: Exists
+    {{- else }}
+    {{- range list "not-ready" "unreachable" }}
+    - { key: node.kubernetes.io/{{ . }}, operator: Exists, effect: NoExecute, tolerationSeconds: 30 }
+    {{- end }}
+    {{- end }}
   {{- with .Values.affinity }}
   affinity:
     {{- toYaml . | nindent 4 }}

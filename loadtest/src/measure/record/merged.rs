@@ -196,6 +196,8 @@ fn phases(parts: &[Part], base: Option<Base>) -> anyhow::Result<Vec<Phase>> {
         for (start, phase) in &found {
             sum.clients += phase.clients;
             sum.with_stream = known_sum(sum.with_stream, phase.with_stream);
+            let longest = [sum.longest_without_stream_ms, phase.longest_without_stream_ms];
+            sum.longest_without_stream_ms = longest.into_iter().flatten().reduce(f64::max);
             sum.propagation.add(&phase.propagation)?;
             sum.join.add(&phase.join)?;
             sum.waits.add(&phase.waits)?;

@@ -75,6 +75,9 @@ pub(crate) struct Phase {
     /// How many clients had a stream then; none if none uses streams.
     #[serde(default)]
     pub(crate) with_stream: Option<u64>,
+    /// The longest time that a client was without a stream that it had; none if none uses streams.
+    #[serde(default)]
+    pub(crate) longest_without_stream_ms: Option<f64>,
     /// From when a change was due to its last byte at a client, for each client and change. A change that was published late
     /// counts from when it was due, so a stall of the tool or of the server is never left out.
     pub(crate) propagation: Distribution,
@@ -270,6 +273,7 @@ impl Phase {
             length_ms: 0.0,
             clients: 0,
             with_stream: None,
+            longest_without_stream_ms: None,
             propagation: empty.clone(),
             join: empty.clone(),
             waits: empty.clone(),

@@ -270,6 +270,13 @@ impl Recorder {
         }
     }
 
+    /// Notes for how long a client was without a stream that it had, at most, in the current phase.
+    pub(crate) fn without_stream(&self, longest: Duration) {
+        if let Some(open) = &mut self.state().open {
+            open.phase.longest_without_stream_ms = Some(millis(longest));
+        }
+    }
+
     /// Records a violation that one client saw.
     pub(crate) fn breach(&self, client: u64, what: String, transcript: Vec<String>) {
         let mut state = self.state();

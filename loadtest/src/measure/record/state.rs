@@ -31,7 +31,7 @@ pub(super) struct Open {
     pub(super) began: Instant,
 }
 
-/// A shorter end of a phase in which nothing arrived gives no point of a plot.
+/// A shorter end of a longer phase, in which nothing arrived, gives no point of a plot.
 pub(super) const SECOND_LEAST: Duration = Duration::from_millis(200);
 
 impl State {
@@ -102,7 +102,8 @@ impl State {
             let cpu_ms = before + millis(cpu);
             phase.server = Some(ServerCost { cpu_ms, ..cost });
         }
-        if span >= SECOND_LEAST || second.deliveries > 0 {
+        // A phase that is shorter has a point all the same.
+        if span >= SECOND_LEAST || second.deliveries > 0 || phase.series.is_empty() && !span.is_zero() {
             phase.series.push(second.clone());
         }
         Ok(second)

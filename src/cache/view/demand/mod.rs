@@ -122,7 +122,7 @@ impl Demand {
     /// How many sessions read this view, and how many only watch it.
     #[must_use]
     pub fn readers(&self) -> (usize, usize) {
-        self.readers_if(|_| true)
+        self.readers_if(|_, _| true)
     }
 
     /// Whether any session reads this view.
@@ -131,10 +131,11 @@ impl Demand {
         self.sets.read().iter().any(|(_, seated)| !seated.watches())
     }
 
-    /// How many read and how many watch it for what one owner has, or for all that has no owner.
+    /// How many read and how many watch it for what one owner has, or for all that has no owner. A session that wants nothing there
+    /// reads nothing.
     #[must_use]
     pub fn readers_of(&self, owner: Option<&str>) -> (usize, usize) {
-        self.readers_if(|seated| seated.owner() == owner)
+        self.readers_if(|leases, seated| seated.owner() == owner && (leases || seated.watches()))
     }
 
     /// Whether any session reads it for what one owner has, or for all that has no owner.
@@ -162,9 +163,9 @@ impl Demand {
         all.any(|(_, seated)| seated.owner() == owner && !seated.watches() && is_one(seated))
     }
 
-    fn readers_if(&self, counts: impl Fn(&Seated) -> bool) -> (usize, usize) {
+    fn readers_if(&self, counts: impl Fn(bool, &Seated) -> bool) -> (usize, usize) {
         let sets = self.sets.read();
-        let counted = sets.iter().filter(|(_, seated)| counts(seated));
+        let counted = sets.leasing().filter(|(leases, seated)| counts(*leases, seated));
         counted.fold((0, 0), |(reading, watching), (_, seated)| match seated.watches() {
             true => (reading, watching + 1),
             false => (reading + 1, watching),

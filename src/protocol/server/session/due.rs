@@ -220,15 +220,16 @@ impl Subscription {
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
+        self.is_sated_in(self.type_sight(sight))
+    }
+
+    /// Does the same with what this client sees of the type.
+    pub(super) fn is_sated_in(&self, slot: TypeSight<'_>) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty();
         if waits || !self.books.agenda().is_empty() || self.notes.again().is_some() {
             return false;
         }
-        let state = self
-            .want
-            .wildcard()
-            .then(|| self.type_sight(sight).wildcard())
-            .flatten();
+        let state = slot.wildcard().filter(|_| self.want.wildcard());
         state.is_none_or(|state| self.books.ledger().base().is_some_and(|base| base.id() == state.id()))
     }
 

@@ -47,7 +47,17 @@ impl<'a> Portrait<'a> {
     /// The status of the type as a whole.
     #[must_use]
     pub fn status(self) -> Status {
-        self.subscription.status()
+        let status = self.subscription.status();
+        if status == Status::NotSent && self.has_brought_all() {
+            return Status::Synced;
+        }
+        status
+    }
+
+    /// C-12: whether the client has brought along all that is current, so that there was nothing to send. Costs the same whatever it holds.
+    fn has_brought_all(self) -> bool {
+        let ledger = self.subscription.books.ledger();
+        ledger.waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated_in(self.slot)
     }
 
     /// Whether the client asks for everything.
