@@ -17,7 +17,7 @@ use super::warm::Warm;
 use super::{plan, spawn};
 use crate::cache::{View, beside};
 use crate::downstream::Shared;
-use crate::telemetry::{Health, Status};
+use crate::telemetry::Health;
 use crate::upstream::{FileWriter, FindBeside, Talk, Writer};
 
 /// Gives every new view its writer.

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(mark("relay-1", 255), "relay-1/000000ff");
         let long = mark(&"ä".repeat(1000), 7);
         assert!(long.ends_with("/00000007"));
-        assert_eq!(Marks::of(&[long.clone()]).unwrap().relays(), [long]);
+        assert_eq!(Marks::of(std::slice::from_ref(&long)).unwrap().relays(), [long]);
     }
 
     #[test]

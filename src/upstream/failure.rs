@@ -237,11 +237,11 @@ impl Failure {
 
     /// K-25: returns the mark of the relay for which the server refuses the stream or poll as a loop, if it does.
     pub(super) fn looped(&self) -> Option<&str> {
-        match self {
-            Self::Stream(status) if status.code() == Code::FailedPrecondition => loop_of(status.message()),
-            Self::Refused { words, .. } => loop_of(words),
-            _ => None,
+        if let Self::Refused { words, .. } = self {
+            return loop_of(words);
         }
+        let Self::Stream(status) = self else { return None };
+        loop_of(status.message()).filter(|_| status.code() == Code::FailedPrecondition)
     }
 
     /// Whether the server had no room for the stream (RESOURCE_EXHAUSTED).

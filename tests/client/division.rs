@@ -148,9 +148,7 @@ fn cluster(text: &str) -> Any {
         r#type: DiscoveryType::Eds.into(),
         eds_cluster_config: Some(EdsClusterConfig {
             service_name: service.to_owned(),
-            ..EdsClusterConfig::default()
         }),
-        ..Cluster::default()
     };
     Any {
         type_url: CDS.to_owned(),

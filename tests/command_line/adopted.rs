@@ -209,7 +209,7 @@ fn of_an_envoy() {
     let from = ["bootstrap", "envoy", "--from", path.to_str().unwrap()];
     let (found, notes, _) = printed(&[&from[..], &["--relay", "relay:15010"]].concat());
     let given: Value = serde_saphyr::from_str(ENVOY).unwrap();
-    let mut expected = given.clone();
+    let mut expected = given;
     let cluster = &mut expected["static_resources"]["clusters"][0];
     cluster.as_object_mut().unwrap().remove("transport_socket");
     cluster["dns_lookup_family"] = json!("ALL");

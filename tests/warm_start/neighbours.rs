@@ -139,6 +139,20 @@ pub(crate) fn given(of: &Identity, cut: &xds::Cut) -> Vec<u8> {
     bytes
 }
 
+/// A neighbour that sends the head of a snapshot, and then a byte now and then.
+fn trickling(head: Vec<u8>) -> (std::net::SocketAddr, &'static str) {
+    let address = neighbour(move |stream| {
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")?;
+        stream.write_all(&90_000_u64.to_le_bytes())?;
+        stream.write_all(&head)?;
+        loop {
+            stream.write_all(&[1])?;
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    });
+    (address, "neighbours take too long")
+}
+
 /// A neighbour that lies, is older or newer, sends without end, too slowly or nothing, or starts itself: each is told, and the snapshot
 /// of a good one is used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,7 +177,6 @@ async fn one_good_neighbour_is_enough() {
     };
     let says = |head: &'static str| neighbour(move |stream| stream.write_all(head.as_bytes()));
     let forever = Duration::from_secs(60);
-    let head = whole[8..20].to_vec();
     let neighbours = [
         (
             says("nonsense\r\n\r\n"),
@@ -193,18 +206,7 @@ async fn one_good_neighbour_is_enough() {
             }),
             "it did not begin to answer within 2s",
         ),
-        (
-            neighbour(move |stream| {
-                write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")?;
-                stream.write_all(&90_000_u64.to_le_bytes())?;
-                stream.write_all(&head)?;
-                loop {
-                    stream.write_all(&[1])?;
-                    std::thread::sleep(Duration::from_millis(200));
-                }
-            }),
-            "neighbours take too long",
-        ),
+        trickling(whole[8..20].to_vec()),
     ];
     let mut from: Vec<_> = neighbours.iter().map(|(address, _)| *address).collect();
     from.push(good.admin_address());

@@ -21,6 +21,7 @@ pub(super) struct Large {
 }
 
 /// How far it was handled.
+#[expect(clippy::large_enum_variant, reason = "whoever keeps a request keeps it in a box")]
 pub(super) enum Stage {
     Unread(Unread),
     Reading(Reading),

@@ -119,9 +119,7 @@ impl Plane {
             if subscription.answered && has_all {
                 continue;
             }
-            let plane = Some(ControlPlane {
-                identifier: self.identifier.to_owned(),
-            });
+            let plane = control_plane(self.identifier);
             let resources = changed.into_iter().map(|name| said(type_url, name, &wanted[name]));
             let mut resources: Vec<Resource> = resources.collect();
             while delta && self.split.is_some_and(|most| resources.len() > most) {
@@ -161,6 +159,12 @@ impl Plane {
         self.nonce = nonce;
         replies
     }
+}
+
+fn control_plane(identifier: &str) -> Option<ControlPlane> {
+    Some(ControlPlane {
+        identifier: identifier.to_owned(),
+    })
 }
 
 impl Subscription {

@@ -119,7 +119,7 @@ impl Zone {
                 // K-01: a list does not become empty, so names that have moved may stay in it.
                 let divided = wire.divided.contains(kind.type_url());
                 let once = asked.insert((*kind, target.clone()));
-                if !divided && !(wanted && once) {
+                if !(divided || wanted && once) {
                     return broken!(K23, "{kind:?} {target:?} is asked for, and not wanted");
                 }
             }

@@ -86,8 +86,12 @@ impl RelayChain {
             .filter(|marks| bring(marks))
             .filter_map(|marks| marks.sender().cloned());
         let senders = senders.collect();
-        let ended = brought.sessions.extract_if(.., |_, marks| bring(marks));
-        let ended = ended.map(|(session, _)| session).collect();
+        let mut ended = Vec::new();
+        brought.sessions.retain(|session, marks| {
+            let ends = bring(marks);
+            ended.extend(ends.then_some(*session));
+            !ends
+        });
         // Without waiting: the view is not served meanwhile.
         (brought.news, brought.taken) = (true, None);
         (ended, senders)

@@ -159,7 +159,7 @@ impl Exchange {
             self.pressing = None;
             return Some(Silence::Total);
         }
-        *pressing = Box::new(Pressing::new(true, now));
+        **pressing = Pressing::new(true, now);
         Some(Silence::First)
     }
 
