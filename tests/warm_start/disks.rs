@@ -123,7 +123,7 @@ async fn fills_up(relay: &Relay, plane: &mut Plane, dir: &Path, words: &str) {
     call.send(&large("3", 210));
     assert_eq!(delta.next().await.versions.len(), 1);
     eventually("the next snapshot", || {
-        largest(dir).filter(|len| *len > small && *len < 300)
+        largest(dir).filter(|len| *len > small && *len < 500)
     })
     .await;
     eventually("no fault", || {

@@ -79,7 +79,7 @@ impl Relay {
 
     fn snapshotting(command: &[String], upstream: SocketAddr, snapshots: &Path, interval: Duration) -> Self {
         let text = format!(
-            "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nsnapshot: {{dir: '{}', interval: {}ms}}\n",
+            "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nlimits: {{history_bytes: 0}}\nsnapshot: {{dir: '{}', interval: {}ms}}\n",
             snapshots.display(),
             interval.as_millis()
         );
