@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub use era::Stalls;
 pub use own_clock::OwnClock;
-pub use sleep::{OwnTimer, Sleep, sleep, sleep_until, timeout};
+pub use sleep::{OwnTimer, Sleep, sleep, sleep_if, sleep_until, timeout};
 pub use wall::{WallClock, date_and_time};
 
 /// The time of this process.

@@ -44,6 +44,14 @@ pub fn sleep(time: Duration) -> Sleep {
     }
 }
 
+/// Waits until then; without a time, for ever.
+pub async fn sleep_if(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for `work`, but no longer than `time`: then the result is `None`.
 pub async fn timeout<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {

@@ -26,10 +26,14 @@ pub use named::Named;
 ///
 /// The word before the first colon says where a text comes from, so no source can state the texts of another. Invariant: each text is
 /// one for [`is_text`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The texts, each with a [`END`]: one allocation, because every connection has an identity.
-    texts: Arc<str>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity(Arc<Known>);
+
+/// What is known of a client. All streams of a connection share it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Known {
+    /// The texts, each with a [`END`].
+    texts: Box<str>,
     /// What its certificate says and no text does.
     lost: Lost,
     /// What of its token was read, if there is one.
@@ -77,7 +81,7 @@ impl Identity {
 
     /// Returns the texts, in the order in which they were added.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.texts.split_terminator(END)
+        self.0.texts.split_terminator(END)
     }
 
     /// Returns the address of the client: behind a balancer, the one that the balancer has stated.
@@ -96,7 +100,7 @@ impl Identity {
     /// Returns this identity with more texts.
     #[must_use]
     pub fn with<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Self {
-        let mut all = self.texts.to_string();
+        let mut all = self.0.texts.to_string();
         for text in texts {
             let text = text.as_ref();
             if is_text(text) {
@@ -104,29 +108,27 @@ impl Identity {
                 all.push(END);
             }
         }
-        Self {
+        Self(Arc::new(Known {
             texts: all.into(),
-            lost: self.lost,
-            read: self.read.clone(),
-        }
+            lost: self.0.lost,
+            read: self.0.read.clone(),
+        }))
     }
 
     /// Returns this identity with what a certificate says.
     #[must_use]
     pub fn certified(&self, said: &Certified) -> Self {
-        Self {
-            lost: said.lost,
-            ..self.with(&said.texts)
-        }
+        let mut all = self.with(&said.texts);
+        Arc::make_mut(&mut all.0).lost = said.lost;
+        all
     }
 
     /// Returns this identity with texts of a token, which was read for what was named then.
     #[must_use]
     pub fn with_token(&self, texts: &[String], read: Arc<Named>) -> Self {
-        Self {
-            read: Some(read),
-            ..self.with(texts)
-        }
+        let mut all = self.with(texts);
+        Arc::make_mut(&mut all.0).read = Some(read);
+        all
     }
 
     /// Whether there is more than an address: a certificate, a token or the user of a process.
@@ -140,10 +142,10 @@ impl Identity {
     /// # Errors
     /// Says what is not known. Whoever decides by it could not see what a rule is about.
     pub fn knows(&self, named: &Named) -> Result<(), Gap> {
-        if let Some(kind) = self.lost.kinds().find(|kind| named.has_kind(kind)) {
+        if let Some(kind) = self.0.lost.kinds().find(|kind| named.has_kind(kind)) {
             return Err(Gap::Lost(kind));
         }
-        match &self.read {
+        match &self.0.read {
             Some(read) if !read.includes(named) => Err(Gap::Unread),
             Some(_) | None => Ok(()),
         }
@@ -157,16 +159,6 @@ impl Gap {
         match self {
             Self::Lost(kind) => kind.trim_end_matches(':'),
             Self::Unread => "unread",
-        }
-    }
-}
-
-impl Default for Identity {
-    fn default() -> Self {
-        Self {
-            texts: Arc::from(""),
-            lost: Lost::default(),
-            read: None,
         }
     }
 }

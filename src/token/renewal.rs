@@ -82,12 +82,7 @@ impl KeyRenewal {
                 watcher = self.look(watcher).await;
             }
             let next = self.fetch();
-            let due = async {
-                match next {
-                    Some(at) => clock::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let due = clock::sleep_if(next);
             let ends = self.due();
             look = tokio::select! {
                 () = watcher.next(PACE, ends) => true,

@@ -350,13 +350,7 @@ impl<L: Talk> Writer<L> {
     }
 
     async fn next(&mut self, changes: &mut Vec<Changes>) {
-        let deadline = self.deadline();
-        let timer = async {
-            match deadline {
-                Some(at) => clock::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
+        let timer = clock::sleep_if(self.deadline());
         let view = self.view.clone();
         let mut interest = pin!(view.mailbox().changed());
         let mut timer = pin!(timer);

@@ -140,7 +140,7 @@ pub(crate) fn given(of: &Identity, cut: &xds::Cut) -> Vec<u8> {
 }
 
 /// A neighbour that sends the head of a snapshot, and then a byte now and then.
-fn trickling(head: Vec<u8>) -> (std::net::SocketAddr, &'static str) {
+fn trickling(head: Vec<u8>) -> (SocketAddr, &'static str) {
     let address = neighbour(move |stream| {
         write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")?;
         stream.write_all(&90_000_u64.to_le_bytes())?;

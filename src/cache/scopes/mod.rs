@@ -320,7 +320,7 @@ impl Scopes {
             view.settle();
             for (type_url, content) in view.expire_older(now) {
                 tracing::warn!(
-                    class = ?view.class(), r#type = %type_url, name = %content.name(), version = %content.version(),
+                    class = %view.class(), r#type = %type_url, name = %content.name(), version = %content.version(),
                     clients = view.rejected().users(&type_url, content.name(), content.version()),
                     "for an hour clients have used older content because they reject what the control plane says; what it names is not \
                      kept for them any more"

@@ -170,12 +170,7 @@ impl<'a> Poll<'a> {
     async fn changed(&mut self) -> bool {
         loop {
             let settles = self.seats.poll_timeout();
-            let timer = async {
-                match settles {
-                    Some(at) => clock::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let timer = clock::sleep_if(settles);
             let rung = poll_fn(|cx| {
                 let mut news = false;
                 let rung = self.seats.poll_bells(cx, |_, _| news = true);

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use imbl::ordmap::DiffItem;
 
 use super::ground::Loss;
+use super::measure::{is_judged, is_mass, is_share};
 use super::table::Table;
 use super::taking_over::Elsewhere;
 use super::waiting::{Half, Item, Row};
 use super::word::removes;
-use xds::{Changes, Cut, HoldEnd, Kind, Known, MassHold, Name, Phase, State, TypeUrl, Within};
+use xds::{Changes, Cut, HoldEnd, Known, MassHold, Name, Phase, State, TypeUrl, Within};
 
 /// How long a control plane must have said nothing of a type until what that has lost is judged, and how long that takes at most. By
 /// then the first state of the type is over, too, but not before the stream is `SETTLING`: what is said of other types comes then.
@@ -395,23 +396,6 @@ impl Part {
     }
 }
 
-/// Secrets and runtime layers are never table: what an old secret lets in may be what an operator wants to keep out.
-pub(super) const fn is_judged(kind: Kind) -> bool {
-    !matches!(kind, Kind::Sds | Kind::Rtds)
-}
-
-/// Whether so many lost names of so many are too many. What was gained counts against them: names may have changed.
-fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize, mass: &MassHold) -> bool {
-    let net = lost.saturating_sub(gained);
-    let least = if kind == Kind::Lds { mass.listeners } else { mass.other };
-    let all = net > 0 && net >= served;
-    all || net >= least.max(1) && is_share(net, served, mass.share)
-}
-
 pub(super) fn is_present(state: &State, name: &Name) -> bool {
     matches!(state.entries().get(name), Some(Known::Present(_)))
-}
-
-const fn is_share(part: usize, all: usize, percent: u8) -> bool {
-    part.saturating_mul(100) >= all.saturating_mul(percent as usize)
 }

@@ -9,6 +9,7 @@ mod hearing;
 mod judgements;
 mod looking;
 mod losses;
+mod measure;
 mod missing;
 mod reach;
 mod reading;

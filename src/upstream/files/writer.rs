@@ -127,18 +127,8 @@ impl FileWriter {
 
     async fn next(&mut self) {
         let (view, loaded, holding) = (&self.view, &mut self.loaded, &self.holding);
-        let timer = async {
-            match view
-                .demand()
-                .poll_timeout()
-                .into_iter()
-                .chain(holding.poll_timeout())
-                .min()
-            {
-                Some(at) => clock::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
+        let times = [view.demand().poll_timeout(), holding.poll_timeout()];
+        let timer = clock::sleep_if(times.into_iter().flatten().min());
         let news = async {
             // If the task that reads the files has ended, only wants can change.
             if loaded.changed().await.is_err() {

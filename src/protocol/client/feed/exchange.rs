@@ -23,10 +23,9 @@ pub(super) struct Exchange {
     answers_all: bool,
     /// What the changes are a part of.
     phase: Phase,
-    /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
-    first_until: Option<Instant>,
-    /// How long it lasts at most after the first answer.
-    first_lasts: Duration,
+    /// When the first whole state is over at the latest, and how long it lasts at most after the first answer; `None` before anything
+    /// was asked for on this stream.
+    first_until: Option<(Instant, Duration)>,
     /// The nonce of the last response, on whichever stream.
     nonce: String,
     /// What the server called itself in it.
@@ -93,7 +92,6 @@ impl Exchange {
             answers_all: false,
             phase: Phase::First,
             first_until: None,
-            first_lasts: FIRST_STATE,
             nonce: String::new(),
             identifier: String::new(),
         }
@@ -130,7 +128,7 @@ impl Exchange {
                 true => (now + UNANSWERED, FIRST_ENDPOINTS),
                 false => (now + FIRST_STATE, FIRST_STATE),
             };
-            (self.first_until, self.first_lasts) = (Some(answered), lasts);
+            self.first_until = Some((answered, lasts));
         }
         if lacks {
             self.asked.get_or_insert(now);
@@ -174,7 +172,7 @@ impl Exchange {
     /// A response came.
     pub(super) fn hear(&mut self, message: &Message, now: Instant) {
         if self.heard.replace(now).is_none() {
-            self.first_until = self.first_until.map(|until| until.min(now + self.first_lasts));
+            self.first_until = self.first_until.map(|(until, lasts)| (until.min(now + lasts), lasts));
         }
         self.asked = None;
         self.nonce.clone_from(&message.nonce);
@@ -222,7 +220,7 @@ impl Exchange {
 
     /// D-10: the time of the first whole state may be over.
     pub(super) fn pass(&mut self, now: Instant) {
-        if self.is_first() && self.first_until.is_some_and(|until| until <= now) {
+        if self.is_first() && self.first_until.is_some_and(|(until, _)| until <= now) {
             self.phase = Phase::Steady;
         }
     }
