@@ -159,7 +159,7 @@ fn a_view_knows_the_relays_before_it() {
     assert_eq!(told(&mut now).unwrap(), ["edge", "zone"]);
     assert_eq!(told(&mut now), None);
     let third = enter(&["other", "zone"]).unwrap();
-    assert_eq!(told(&mut now).unwrap(), ["edge", "other", "zone"]);
+    assert_eq!(told(&mut now).unwrap(), ["other", "edge", "zone"]);
     drop(first);
     assert_eq!(told(&mut now).unwrap(), ["other", "zone"]);
     // The server refuses what has come through one of them: its sessions end, and it is refused, with that mark alone.
