@@ -38,7 +38,7 @@ pub(super) struct Before {
     /// All that it was sent, if it is like others.
     pub(super) shared: Option<Arc<State>>,
     /// These, if it is not.
-    pub(super) rows: Option<BTreeMap<Name, Row>>,
+    pub(super) rows: Option<Box<BTreeMap<Name, Row>>>,
 }
 
 /// So many responses may be on their way in delta.

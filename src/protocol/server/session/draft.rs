@@ -203,7 +203,10 @@ impl Draft {
             since,
             more,
             endpoints,
-            before: Before { shared: None, rows },
+            before: Before {
+                shared: None,
+                rows: rows.map(Box::new),
+            },
         }
     }
 
