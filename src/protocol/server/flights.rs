@@ -38,6 +38,10 @@ pub(super) struct Before {
     /// All that it was sent, if it is like others.
     pub(super) shared: Option<Arc<State>>,
     /// These, if it is not.
+    #[expect(
+        clippy::box_collection,
+        reason = "every client has responses on their way, and few of them have rows"
+    )]
     pub(super) rows: Option<Box<BTreeMap<Name, Row>>>,
 }
 
