@@ -45,14 +45,14 @@ pub struct UserAgent {
 }
 
 impl UserAgent {
-    /// Returns a number below 64. Other software may have the same.
+    /// Returns a number below 16. Other software may have the same.
     #[must_use]
     pub fn number(&self) -> u8 {
         let bytes = self.name.bytes().chain([0]).chain(self.version.bytes());
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        (hash >> 58).to_le_bytes()[0]
+        (hash >> 60).to_le_bytes()[0]
     }
 }
 

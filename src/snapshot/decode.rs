@@ -302,7 +302,8 @@ impl Decoder {
         let version = Version::parse(cursor.text()?).ok_or_else(|| Fault::at(at, "this is not a version"))?;
         let (_, _) = (cursor.text()?, cursor.text()?);
         let since = times(self.now)(cursor.long()?).min(self.now);
-        let accepted = cursor.long()?;
+        // A file of a later version may know more software.
+        let accepted = (cursor.long()? & u64::from(u16::MAX)) as u16;
         let ids = cursor.text()?.split('\n').filter(|id| !id.is_empty());
         let keepers = ids.map(Arc::from).collect();
         cursor.byte()?;

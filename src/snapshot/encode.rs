@@ -162,7 +162,7 @@ fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) 
 /// Writes older content: as the version before writes what a kind of client rejects, but of no version, which is none of any content.
 fn older(into: &mut impl Write, one: &Older) -> io::Result<()> {
     let since = u64::try_from(WallClock::read().unix(one.since).as_millis()).unwrap_or(u64::MAX);
-    let accepted = one.content.accepted().to_le_bytes();
+    let accepted = u64::from(one.content.accepted()).to_le_bytes();
     into.write_all(&[tag::OLDER])?;
     text(into, one.type_url.url())?;
     bytes(into, &Version::EMPTY.text())?;

@@ -3,7 +3,7 @@
 //! Owns the shared bytes. Knows nothing of nonces, of who is sent what, and of how much fits into one response.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -111,7 +111,7 @@ pub struct Batch {
     newest: Option<Instant>,
     sum: OnceLock<Version>,
     /// Which software has accepted it, a bit for each.
-    accepted: AtomicU64,
+    accepted: AtomicU16,
 }
 
 /// The bytes of a batch in one dialect, each form made when the first session needs it.
@@ -149,7 +149,7 @@ impl Batch {
             sotw: Encoded::default(),
             delta: Encoded::default(),
             sum: OnceLock::new(),
-            accepted: AtomicU64::new(0),
+            accepted: AtomicU16::new(0),
         }
     }
 
@@ -235,7 +235,7 @@ impl Batch {
     }
 
     /// A client with this software has accepted it, and so all contents in it. Once for each software, however many clients it has.
-    pub fn note_accepted(&self, software: u64) {
+    pub fn note_accepted(&self, software: u16) {
         if self.accepted.load(Ordering::Relaxed) & software != software {
             self.accepted.fetch_or(software, Ordering::Relaxed);
             self.items.iter().for_each(|item| item.resource.note_accepted(software));

@@ -156,7 +156,7 @@ impl Rejected {
     pub(super) fn older(
         &self,
         key: &(TypeUrl, Name),
-        software: u64,
+        software: u16,
         accepted: Vec<Arc<Resource>>,
         is_current: impl Fn(Version) -> bool,
     ) -> Vec<Arc<Resource>> {

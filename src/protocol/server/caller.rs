@@ -55,7 +55,7 @@ impl Caller {
         self.node.as_ref().is_some_and(|node| node.is_relay())
     }
 
-    /// Returns a number below 64 for the client's software, which others may have in common with it; none for a relay, which accepts
+    /// Returns a number below 16 for the client's software, which others may have in common with it; none for a relay, which accepts
     /// nothing by itself (K-37).
     pub(super) fn software(&self) -> Option<u8> {
         let node = self.node.as_ref().filter(|node| !node.is_relay())?;

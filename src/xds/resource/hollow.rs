@@ -2,7 +2,7 @@
 //!
 //! Owns what a copy has. Does not know who keeps it.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -34,7 +34,7 @@ impl Resource {
             aliases: self.content.aliases.clone(),
             endpoints: self.content.endpoints.clone(),
             references: OnceLock::new(),
-            accepted: AtomicU64::new(0),
+            accepted: AtomicU16::new(0),
         };
         Self {
             content: Arc::new(content),

@@ -7,7 +7,7 @@ mod fields;
 mod hollow;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -42,12 +42,12 @@ struct Substance {
     body_at: u32,
     /// Whether its body does not contain its name (F-09).
     miscalled: bool,
+    /// Which software has accepted it, a bit for each; of this size it takes no room.
+    accepted: AtomicU16,
     /// Boxed twice, because few have any.
     aliases: Option<Box<Box<[Name]>>>,
     endpoints: Option<Name>,
     references: OnceLock<Option<Box<References>>>,
-    /// Which software has accepted it, a bit for each.
-    accepted: AtomicU64,
 }
 
 /// What a resource is made of.
@@ -123,7 +123,7 @@ impl Resource {
             aliases: (!parts.aliases.is_empty()).then(|| Box::new(parts.aliases.into_boxed_slice())),
             endpoints: parts.endpoints,
             references: OnceLock::new(),
-            accepted: AtomicU64::new(0),
+            accepted: AtomicU16::new(0),
         };
         Self {
             name: parts.name,
@@ -201,7 +201,7 @@ impl Resource {
     }
 
     /// Notes that clients with this software have accepted the content: a bit for each, which several may have in common.
-    pub fn note_accepted(&self, software: u64) {
+    pub fn note_accepted(&self, software: u16) {
         if self.accepted() & software != software {
             self.content.accepted.fetch_or(software, Ordering::Relaxed);
         }
@@ -209,7 +209,7 @@ impl Resource {
 
     /// Returns which software has accepted the content.
     #[must_use]
-    pub fn accepted(&self) -> u64 {
+    pub fn accepted(&self) -> u16 {
         self.content.accepted.load(Ordering::Relaxed)
     }
 

@@ -60,7 +60,7 @@ impl Reader {
     }
 
     /// Returns the bit of the client's software, unless it is a relay, or nothing of the type is ever sent in the place of something else.
-    pub(super) fn software(&self) -> Option<u64> {
+    pub(super) fn software(&self) -> Option<u16> {
         self.software.map(|at| 1 << at)
     }
 
