@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::Holds;
 use super::ground::{Ground, Loss};
-use super::losses::is_present;
+use super::measure::is_present;
 use super::reach::{is_referred, unsettle};
 use super::reading::is_empty_assignment;
 use super::waiting::{Half, Item, Row};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::Holds;
-use super::losses::is_present;
+use super::measure::is_present;
 use super::reach::is_referred;
 use super::table::Stage;
 use super::waiting::{Half, Item, Row};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use imbl::ordmap::DiffItem;
 
 use super::ground::Loss;
-use super::measure::{is_judged, is_mass, is_share};
+use super::measure::{is_judged, is_mass, is_present, is_share};
 use super::table::Table;
 use super::taking_over::Elsewhere;
 use super::waiting::{Half, Item, Row};
@@ -394,8 +394,4 @@ impl Part {
         });
         gained.cloned().collect()
     }
-}
-
-pub(super) fn is_present(state: &State, name: &Name) -> bool {
-    matches!(state.entries().get(name), Some(Known::Present(_)))
 }

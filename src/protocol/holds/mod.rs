@@ -154,7 +154,7 @@ impl Holds {
     pub fn forget_unserved(&mut self, cut: &Cut) {
         for half in std::mem::take(&mut self.earlier_run) {
             let state = cut.half(&half.0, half.1);
-            let is_served = |name: &Name| state.as_ref().is_some_and(|state| losses::is_present(state, name));
+            let is_served = |name: &Name| state.as_ref().is_some_and(|state| measure::is_present(state, name));
             for item in self.remembered(&half) {
                 if is_served(&item.1) {
                     self.earlier_run.insert(half.clone());

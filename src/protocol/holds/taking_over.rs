@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::Holds;
 use super::ground::{Ground, Loss};
-use super::losses::is_present;
+use super::measure::is_present;
 use super::reach::is_referred;
 use super::waiting::{Half, Row};
 use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, Update};
