@@ -71,7 +71,7 @@ impl Earlier {
             let Some(largest) = self.rings.values_mut().max_by_key(|ring| ring.bytes) else {
                 return;
             };
-            if largest.replaced.len() <= 1 {
+            if largest.replaced.is_empty() {
                 return;
             }
             self.bytes -= largest.drop_oldest();

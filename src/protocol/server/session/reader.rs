@@ -2,6 +2,7 @@
 //!
 //! Owns the form in which a resource is written for it. Does not know what the client asks for, and what it holds.
 
+use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,9 @@ pub(super) struct Reader {
     viewer: Viewer,
     /// Whether the client is sent errors of single names (B-31).
     errors: bool,
-    /// The bit of its software, if what it accepts may be sent to others in the place of what they reject (K-37).
-    software: Option<u8>,
+    /// The number of its software, counted from 1, if what it accepts may be sent to others in the place of what they reject (K-37). So it
+    /// takes one byte, and the reader no more room than without.
+    software: Option<NonZeroU8>,
 }
 
 impl Reader {
@@ -33,8 +35,9 @@ impl Reader {
         let kind = type_url.kind();
         // Older endpoints lead nowhere, and an old key may be what must not be used.
         let counts = !(kind.is_endpoints() || kind == Kind::Sds);
+        let software = caller.software().filter(|_| counts);
         Self {
-            software: caller.software().filter(|_| counts),
+            software: software.and_then(|number| NonZeroU8::new(number + 1)),
             features: type_url.counted(features),
             errors: caller.reads_errors(&type_url),
             type_url,
@@ -61,7 +64,7 @@ impl Reader {
 
     /// Returns the bit of the client's software, unless it is a relay, or nothing of the type is ever sent in the place of something else.
     pub(super) fn software(&self) -> Option<u16> {
-        self.software.map(|at| 1 << at)
+        self.software.map(|number| 1 << (number.get() - 1))
     }
 
     /// Finds out what the client sees of the wildcard's state.
