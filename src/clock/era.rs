@@ -93,6 +93,14 @@ impl Era {
         Some(self.of(real))
     }
 
+    /// Returns until when [`Self::at`] notes nothing, and how far the relay's time is behind; `None` while that stands still, or if another
+    /// era has begun. Nobody who goes by that is told a later time than the one at which this era ends.
+    pub(super) fn fresh(&self, real: Instant) -> Option<(Instant, Duration)> {
+        let seen = self.seen.load(Ordering::Acquire);
+        let stands = real < self.until || seen == OVER;
+        (!stands).then(|| (self.began + Duration::from_nanos(seen) + STEP, self.lost))
+    }
+
     /// Returns the relay's time at a moment of the machine's clock.
     pub(super) fn of(&self, real: Instant) -> Instant {
         let real = real.max(self.until);

@@ -11,6 +11,7 @@ mod wall;
 #[cfg(test)]
 mod worlds;
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -27,10 +28,24 @@ pub const TICK: Duration = Duration::from_millis(100);
 /// The log gets at most one line about it in this time.
 const LINE: Duration = Duration::from_secs(60);
 
+thread_local! {
+    /// Until when this thread need not ask again, and how far the relay's time is behind: it has just seen the process run, and a process
+    /// that is suspended wakes up later than that. Each change asks for the time often.
+    static FRESH: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
+}
+
 /// The relay's time now.
 #[must_use]
 pub fn now() -> Instant {
-    OWN.at(real())
+    let real = real();
+    if let Some((until, lost)) = FRESH.get()
+        && real <= until
+    {
+        return real.checked_sub(lost).unwrap_or(real);
+    }
+    let own = OWN.at(real);
+    FRESH.set(OWN.fresh(real));
+    own
 }
 
 /// Returns the relay's time at a moment of the machine's clock.

@@ -60,6 +60,12 @@ impl OwnClock {
         noted.unwrap_or_else(|| self.suspended(real))
     }
 
+    /// Returns until when nobody needs to note again that the process runs, and how far its own time is behind until then. `None` while it
+    /// stands still.
+    pub(super) fn fresh(&self, real: Instant) -> Option<(Instant, Duration)> {
+        self.era.load().fresh(real)
+    }
+
     /// Returns its own time at a moment of the machine's clock.
     #[must_use]
     pub fn of(&self, real: Instant) -> Instant {
