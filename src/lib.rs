@@ -43,7 +43,7 @@
 //! | ledger, lens, due | what a client was sent, what it should hold, and what differs | [`protocol::Server`] |
 //! | flight | a response that was sent, until the client acknowledges or rejects it | [`protocol::Server`] |
 //! | laggard | a client that does not read while its view changes; over a limit its stream ends | [`cache::View`] |
-//! | hold | a removal that is not passed on: something refers to what is removed, or too much is lost at once | [`protocol::Guard`] |
+//! | hold | a removal that is not passed on: something refers to what is removed, or too much is lost at once | [`protocol::Holds`] |
 //! | fallback | which of an owner's servers a session reads | [`protocol::Fallback`] |
 //! | canary | the share of the clients of a class that reads other servers first | [`cache::Canary`] |
 //! | rope | a message of a few private bytes and pieces that many clients share | [`wire::Rope`] |

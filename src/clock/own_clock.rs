@@ -12,7 +12,7 @@ use super::era::{Era, Stalls};
 /// K-27: a process that did not run does not know whether its peers were silent. So no time passes for it meanwhile, and none
 /// until it has read what arrived meanwhile.
 ///
-/// All of it is in one value, the [`Era`], which never changes but for the moment until which the process was seen to run. Whoever notices
+/// All of it is in one value, the era, which never changes but for the moment until which the process was seen to run. Whoever notices
 /// a suspension closes that moment first, so that nobody else can go on with the old era, and then puts the next era in its place. So what
 /// all threads have seen and what was lost are never from two eras. As long as nothing happens, no thread waits for another one.
 ///
