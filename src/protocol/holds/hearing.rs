@@ -30,6 +30,7 @@ impl Holds {
     pub fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
         let elsewhere = self.elsewhere.take();
         let within = self.settings.mass.within;
+        let mut taken = Vec::new();
         self.first_states.pass(now);
         for change in &mut *changes {
             let kind = change.type_url.kind();
@@ -52,13 +53,14 @@ impl Holds {
                     now,
                 );
             }
-            self.take_over(change, &half, cut, now);
+            taken.extend(self.take_over(change, &half, cut, now));
             if let Some(elsewhere) = &elsewhere {
                 self.drop_gone(change, &half, cut, elsewhere);
             }
             self.first_states.end(change);
             self.forget_earlier_run(change, &half);
         }
+        self.bring_along(changes, taken, cut, now);
         self.run_clocks(now);
         changes.retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
     }

@@ -96,10 +96,10 @@ impl Holds {
     }
 
     /// Whether a cluster stays because a listener names a route that is not known yet. Clients are about to ask for that, and send
-    /// traffic by the route that they have.
+    /// traffic by the route that they have. While the control plane is away, nobody can say it.
     fn may_be_referred(&mut self, item: &Item, now: Instant) -> bool {
         let until = self.table.get(item).and_then(Row::perhaps_until);
-        if until.is_some_and(|until| until <= now) {
+        if self.away.is_none() && until.is_some_and(|until| until <= now) {
             return false;
         }
         let Some(source) = self.reach.unknown_route(item) else {

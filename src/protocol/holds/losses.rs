@@ -74,8 +74,8 @@ struct Part {
     alone: bool,
     /// What clients were served when it began.
     before: Option<Arc<State>>,
-    /// They were served that by the view of another server; `true`: all of them.
-    elsewhere: Option<bool>,
+    /// They were served that by the view of another server.
+    elsewhere: Option<Elsewhere>,
     lost: BTreeSet<Name>,
     emptied: BTreeSet<Name>,
 }
@@ -120,7 +120,7 @@ impl FirstStates {
             }
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
-                elsewhere: elsewhere.map(|elsewhere| elsewhere.all),
+                elsewhere: elsewhere.cloned(),
                 ..Part::default()
             };
             let other = first.part_mut(!wildcard);
@@ -200,6 +200,13 @@ impl FirstStates {
         part.before.as_ref()
     }
 
+    /// Returns all that clients were served there when the first state of this type began.
+    pub(super) fn served_elsewhere(&self, of: &TypeUrl) -> Option<Arc<Cut>> {
+        let first = self.types.get(of)?;
+        let mut parts = [&first.covered, &first.named].into_iter();
+        parts.find_map(|part| Some(part.elsewhere.as_ref()?.served.clone()))
+    }
+
     /// Whether the view of another server does not serve this any more: then its loss is none. `None`: no session reads that view; `true`: all
     /// do.
     pub(super) fn gone_elsewhere(&self, (half, name): &Item) -> Option<bool> {
@@ -208,7 +215,8 @@ impl FirstStates {
         let serves = |part: &Part| part.before.as_ref().is_some_and(|before| is_present(before, name));
         // Who asks for a name is served what the wildcard covers as well.
         let served = serves(part) || !half.1 && serves(&first.covered);
-        part.elsewhere.filter(|_| !served)
+        let elsewhere = part.elsewhere.as_ref().filter(|_| !served);
+        elsewhere.map(|elsewhere| elsewhere.all)
     }
 
     /// The half has lost the name; `emptied`: its endpoint assignment has become empty; `undecided`: no judgement holds it yet.

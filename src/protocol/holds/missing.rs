@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use xds::{Beside, Cut, Name, Neighbour, Resource, TypeUrl};
+use xds::{Beside, Cut, HoldReason, Name, Neighbour, Resource, TypeUrl};
 
 static CLUSTERS: LazyLock<TypeUrl> =
     LazyLock::new(|| TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster"));
@@ -22,7 +22,7 @@ pub(super) struct Missing {
 impl Missing {
     /// Returns the first of these clusters, which a resource names, that is not ready for clients that have that resource. One counts if it
     /// or its endpoints come from another source, and if clients get it without the change: by a wildcard, or because one has asked for it.
-    /// Who asks for a cluster only once a route names it could wait for ever.
+    /// Who asks for a cluster only once a route names it could wait for ever; so that counts only while the source is away.
     pub(super) fn find(
         (type_url, name): (&TypeUrl, &Name),
         clusters: &[Name],
@@ -47,7 +47,7 @@ impl Missing {
     ) -> Option<Self> {
         let cut = cut(at, own);
         let covered = cluster.authority().is_none() && cut.slot(&CLUSTERS).is_some_and(|slot| slot.wildcard.is_some());
-        if !covered && !wanted {
+        if !covered && !wanted && !is_away(at) {
             return None;
         }
         // What a server says of both is in its own order.
@@ -76,7 +76,7 @@ impl Missing {
         Self {
             type_url,
             name: name.clone(),
-            away: at.view.is_some() && !at.cut.server_state().reachable(),
+            away: is_away(at),
         }
     }
 
@@ -89,6 +89,12 @@ impl Missing {
     pub(super) const fn missing(&self) -> (&TypeUrl, &Name) {
         (self.type_url, &self.name)
     }
+}
+
+/// Whether another server is away, or has come back with so little that its removals are held.
+fn is_away(at: &Neighbour) -> bool {
+    let is_judged = || at.cut.holds().iter().any(|hold| hold.reason == HoldReason::Mass);
+    at.view.is_some() && (!at.cut.server_state().reachable() || is_judged())
 }
 
 /// Returns what a view has; `own` is what the view itself has once all is published.

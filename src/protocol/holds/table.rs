@@ -231,6 +231,13 @@ impl Table {
         }
     }
 
+    /// The control plane was away for this time, in which it could not say a route that is not known yet.
+    pub(super) fn prolong(&mut self, away: Duration) {
+        for item in self.select(|half| half.0.kind() == Kind::Cds, |row| row.perhaps_until().is_some()) {
+            self.change(&item, HoldEnd::Free, |row| row.prolong(away));
+        }
+    }
+
     /// A removal does not wait any more, because of `end`.
     pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
         let names = self.rows.get_mut(&item.0)?;

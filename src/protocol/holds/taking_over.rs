@@ -1,18 +1,18 @@
 //! A view to which sessions move from the view of another server.
 //!
 //! Owns what it takes over of what they were served there, where its own server's first whole state lacks it: so the loss is judged once
-//! for all sessions; and what it drops because they lost it there. Does not know which view that is.
+//! for all sessions; what that brings along; and what it drops because they lost it there. Does not know which view that is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Holds;
-use super::ground::{Ground, Loss};
+use super::ground::{Ground, Loss, Referring};
 use super::measure::is_present;
-use super::reach::is_referred;
-use super::waiting::{Half, Row};
-use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, Update};
+use super::reach::{is_referred, leads_to};
+use super::waiting::{Half, Item, Row};
+use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, TypeUrl, Update};
 
 impl Holds {
     /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hear`.
@@ -57,10 +57,16 @@ impl Holds {
         }
     }
 
-    /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted.
-    pub(super) fn take_over(&mut self, change: &mut Changes, half: &Half, cut: &Cut, now: Instant) {
+    /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted. Returns it.
+    pub(super) fn take_over(
+        &mut self,
+        change: &mut Changes,
+        half: &Half,
+        cut: &Cut,
+        now: Instant,
+    ) -> Vec<(Item, Arc<Resource>)> {
         let Some(before) = self.first_states.elsewhere(half).cloned() else {
-            return;
+            return Vec::new();
         };
         let own = cut.half(&half.0, half.1);
         let has = |name: &Name| own.as_ref().is_some_and(|own| is_present(own, name));
@@ -72,7 +78,7 @@ impl Holds {
                 let lacking = before.resources().filter(|lost| !said.contains(lost.name()));
                 lacking.filter(|lost| !has(lost.name())).filter(can).cloned().collect()
             }
-            true => return,
+            true => return Vec::new(),
             false => {
                 let denied = change.updates.iter().filter_map(denied).filter(|name| !has(name));
                 let lost = denied.filter_map(|name| before.entries().get(name)?.resource());
@@ -82,8 +88,9 @@ impl Holds {
         let names: BTreeSet<_> = lost.iter().map(|resource| resource.name()).collect();
         let is_kept = |update: &Update| denied(update).is_none_or(|name| !names.contains(name));
         change.updates.retain(is_kept);
-        for resource in lost {
-            let item = (half.clone(), resource.name().clone());
+        let item = |resource: &Arc<Resource>| (half.clone(), resource.name().clone());
+        for resource in &lost {
+            let item = item(resource);
             let gone = match half.1 {
                 true => Update::Forget(resource.name().clone()),
                 false => Update::Absent(resource.name().clone(), Reason::Said),
@@ -92,13 +99,60 @@ impl Holds {
             let referred = self.follows_references() && is_referred(half.0.kind());
             let row = Row::new(gone.into(), vec![Ground::Lost(Loss::Undecided)], now).referred(referred);
             self.table.enter(&item, row, resource.endpoints());
-            change.updates.push(Update::Put(resource, None));
+            change.updates.push(Update::Put(resource.clone(), None));
         }
+        lost.into_iter().map(|resource| (item(&resource), resource)).collect()
+    }
+
+    /// Adds to the changes what these name, which the view has just taken over, as far as it has nothing of that name: most servers say
+    /// nothing of a name that they do not know, so nobody would. It goes with what names it.
+    pub(super) fn bring_along(
+        &mut self,
+        changes: &mut Vec<Changes>,
+        mut taken: Vec<(Item, Arc<Resource>)>,
+        cut: &Cut,
+        now: Instant,
+    ) {
+        let mut all: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
+        let served = taken.first().filter(|_| self.follows_references());
+        let Some(served) = served.and_then(|(item, _)| self.first_states.served_elsewhere(&item.0.0)) else {
+            return;
+        };
+        let said: BTreeSet<(TypeUrl, Name)> = changes
+            .iter()
+            .flat_map(|change| change.updates.iter().map(move |update| (change, update)))
+            .map(|(change, update)| (change.type_url.clone(), update.name().clone()))
+            .collect();
+        let has = |(of, name): &(TypeUrl, Name)| cut.slot(of).is_some_and(|own| own.resource(name).is_some());
+        while let Some((by, resource)) = taken.pop() {
+            for (kind, name) in leads_to(by.0.0.kind(), &resource) {
+                let mut slots = served.slots().filter(|(of, _)| of.kind() == kind && !of.is_v2());
+                let found =
+                    slots.find_map(|(of, slot)| Some((of, slot.named.resource(name)?, slot.named.expiry(name))));
+                let Some((of, found, _)) = found.filter(|(_, found, expiry)| found.may_be_cached() && expiry.is_none())
+                else {
+                    continue;
+                };
+                let key = (of.clone(), found.name().clone());
+                let is_known = said.contains(&key) || has(&key);
+                let item = ((key.0, false), key.1);
+                if is_known || self.table.get(&item).is_some() {
+                    continue;
+                }
+                let named = Ground::Named(Referring::By(by.clone(), false));
+                let row = Row::new(Update::Forget(item.1.clone()).into(), vec![named], now).referred(true);
+                self.table.enter(&item, row, found.endpoints());
+                let updates = all.entry(item.0.clone()).or_default();
+                updates.push(Update::Put(found.clone(), None));
+                taken.push((item, found.clone()));
+            }
+        }
+        changes.extend(all.into_iter().map(|(half, updates)| Changes::of(half, updates)));
     }
 }
 
 /// What sessions are served by the view of another server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Elsewhere {
     pub(super) served: Arc<Cut>,
     /// All of them are.

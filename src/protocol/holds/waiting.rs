@@ -3,7 +3,7 @@
 //! Owns what was said of it, and on which grounds that waits. Does not find these grounds.
 
 use std::mem::discriminant;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::clocks::Clocks;
 use super::ground::{Ground, Loss, Order, Reason, Referring};
@@ -283,6 +283,15 @@ impl Row {
     pub(super) fn may_be_referred(&mut self, source: Item, until: Instant) {
         let until = self.perhaps_until().unwrap_or(until);
         self.wait(Ground::Named(Referring::Perhaps(source, until)));
+    }
+
+    /// The time in which a listener may refer to it is so much longer.
+    pub(super) fn prolong(&mut self, time: Duration) {
+        for ground in &mut self.grounds {
+            if let Ground::Named(Referring::Perhaps(_, until)) = ground {
+                *until += time;
+            }
+        }
     }
 
     /// A change waits for this.

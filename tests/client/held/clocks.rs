@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use xds::Dialect;
 
-use super::plane::{endpoints, route};
+use super::plane::{endpoints, listener, route};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
-use crate::{CDS, EDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -84,6 +84,33 @@ fn a_long_absence() {
     }
 }
 
+/// D-03: the control plane dies between a listener and the route that this newly names. The cluster of the old route stays until it can say
+/// that route, and as long as usual from then on.
+#[test]
+fn a_route_that_nobody_can_say() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.wanted.clear();
+        stage.put(LDS, "l", listener("l", "s", 80));
+        stage.exchange();
+        stage.remove(CDS, "c0");
+        stage.pass(SECOND);
+        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        stage.guard.handle_server(false, stage.upstream.now);
+        stage.pass(100 * SECOND);
+        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        stage.guard.handle_server(true, stage.upstream.now);
+        stage.pass(ms(900));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        stage.pass(ms(200));
+        assert!(
+            stage.served(CDS).starts_with("c1 "),
+            "{dialect:?}: {}",
+            stage.why(CDS, "c0")
+        );
+    }
+}
+
 /// istio #25100: a control plane that has restarted answers for endpoints long after all else, and says that there are none.
 #[test]
 fn endpoints_that_come_late_and_empty() {
@@ -97,6 +124,24 @@ fn endpoints_that_come_late_and_empty() {
         stage.pass(5 * SECOND);
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
         assert_eq!(stage.why(EDS, "c0"), "mass", "{dialect:?}, {late} s");
+    }
+}
+
+/// The same of a type that directs traffic, and of one that nothing leads to: whenever the first answer comes, it is judged.
+#[test]
+fn clusters_that_come_late_and_in_part() {
+    for (dialect, late) in BOTH.into_iter().flat_map(|dialect| [(dialect, 33), (dialect, 240)]) {
+        let mut stage = settled(dialect, USUAL);
+        stage.put(RDS, "r", route("r", &["c9"]));
+        stage.exchange();
+        stage.heard();
+        (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+        stage.plane.late = Some(CDS);
+        stage.restart();
+        stage.pass(late * SECOND);
+        stage.plane.late = None;
+        stage.pass(7 * SECOND);
+        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}, {late} s");
     }
 }
 

@@ -120,6 +120,35 @@ fn while_the_server_is_away() {
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready free");
 }
 
+/// A client of gRPC asks for a cluster once a route names it: while the source of clusters is away, nobody could have it, so the route
+/// waits as long as for any; when that is back, the client asks.
+#[test]
+fn clusters_that_nobody_can_ask_for() {
+    let away = |pair: &mut Pair, state| {
+        pair.tell(state);
+        pair.lead(&["far"]);
+    };
+    for dialect in BOTH {
+        let grpc = || Pair::new(dialect, &[CDS, EDS], &[(CDS, "a")]);
+        let mut pair = grpc();
+        away(&mut pair, ServerState::Failing);
+        pair.pass(Duration::from_secs(59));
+        assert!(pair.leads(&["a"]), "{dialect:?}");
+        pair.pass(Duration::from_secs(1));
+        assert!(pair.leads(&["far"]), "{dialect:?}");
+
+        let mut pair = grpc();
+        away(&mut pair, ServerState::Failing);
+        pair.pass(Duration::from_secs(10));
+        pair.tell(ServerState::Up);
+        assert!(pair.leads(&["far"]), "{dialect:?}");
+
+        let mut pair = grpc();
+        away(&mut pair, ServerState::Up);
+        assert!(pair.leads(&["far"]), "{dialect:?}");
+    }
+}
+
 /// In one turn, a cluster gets other endpoints, which are not there, and the route leads to it; or the cluster goes when the change need
 /// not wait for its endpoints any more; or the route goes after it has changed.
 #[test]

@@ -35,7 +35,7 @@ fn another_server_knows_less() {
         if dialect == Dialect::Delta {
             assert_eq!(
                 (stage.served(RDS).as_str(), stage.served(EDS).as_str()),
-                ("r", "c0 c1 c2")
+                ("r", "c0 c1 c2 c5 c6 c7 c8 c9")
             );
             assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 2)));
         }
@@ -49,6 +49,82 @@ fn another_server_knows_less() {
     }
 }
 
+/// D-09: another server has half of the clusters, and says nothing of the endpoints of the others, which nobody has asked it for. What is
+/// taken over brings along what it names, so a client that comes now is served what those before it are; and goes together.
+#[test]
+fn what_is_taken_over_brings_along_what_it_names() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (CDS, "*"), (EDS, "c0")]);
+        stage.elsewhere = Some(before.into());
+        stage.put(LDS, "other", listener("other", "s", 81));
+        stage.put(EDS, "c0", endpoints("c0", 1));
+        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.served(EDS), "c0 c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 1)), "{dialect:?}");
+        assert_eq!(
+            (stage.why(CDS, "c7").as_str(), stage.why(EDS, "c7").as_str()),
+            ("mass", "referenced by cds c7")
+        );
+
+        // A client asks for it here, and the server does not answer.
+        stage.plane.late = Some(EDS);
+        stage.upstream.want(EDS, "c7");
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 2)), "{dialect:?}");
+
+        // What the server says of it itself counts.
+        stage.plane.late = None;
+        stage.put(EDS, "c7", endpoints("c7", 3));
+        stage.pass(Duration::from_secs(1));
+        assert_eq!(
+            (stage.body(EDS, "c7"), stage.why(EDS, "c7")),
+            (Some(endpoints("c7", 3)), String::new())
+        );
+
+        stage.pass(Duration::from_secs(70));
+        assert_eq!(
+            (stage.served(CDS).as_str(), stage.served(EDS).as_str()),
+            ("c0 c1 c2 c3 c4", "c0 c7"),
+            "{dialect:?}"
+        );
+        assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    }
+}
+
+/// The same of a listener: its route comes along, and the clusters that only this leads to, with their endpoints.
+#[test]
+fn what_a_listener_brings_along() {
+    for dialect in BOTH {
+        let wants = [(LDS, "*"), (RDS, "r"), (CDS, "n"), (EDS, "n")];
+        let mut other = Stage::new(dialect, USUAL, &wants);
+        other.put(LDS, "l", listener("l", "r", 80));
+        other.put(RDS, "r", route("r", &["n"]));
+        other.put(CDS, "n", cluster("n"));
+        other.put(EDS, "n", endpoints("n", 2));
+        other.pass(Duration::from_secs(20));
+        let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*")]);
+        stage.elsewhere = Some(other.upstream.cut.into());
+        stage.pass(Duration::from_secs(20));
+        let served = |stage: &Stage| [LDS, RDS, CDS, EDS].map(|kind| stage.served(kind)).join(", ");
+        assert_eq!(served(&stage), "l, r, n, n", "{dialect:?}");
+        assert_eq!(
+            [(LDS, "l"), (RDS, "r"), (CDS, "n"), (EDS, "n")].map(|(kind, name)| stage.why(kind, name)),
+            [
+                "mass",
+                "referenced by lds l",
+                "referenced by rds r",
+                "referenced by cds n"
+            ],
+            "{dialect:?}"
+        );
+        stage.pass(Duration::from_secs(70));
+        assert_eq!(served(&stage), ", , , ", "{dialect:?}");
+        assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    }
+}
+
 /// A view that has a memory of its own, or whose server knows nearly as much, takes nothing over.
 #[test]
 fn another_server_knows_as_much() {
@@ -58,9 +134,15 @@ fn another_server_knows_as_much() {
         stage.elsewhere = Some(before.into());
         (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
         stage.pass(Duration::from_secs(20));
+        // The endpoints of the tenth came along, and have gone with it.
+        let told = "+eds referenced 1, -eds referenced free";
         assert_eq!(
-            (stage.served(CDS).len(), stage.heard().as_str()),
-            (26, ""),
+            (
+                stage.served(CDS).len(),
+                stage.served(EDS).as_str(),
+                stage.heard().as_str()
+            ),
+            (26, "", told),
             "{dialect:?}"
         );
     }

@@ -74,10 +74,8 @@ impl Pressing {
     }
 }
 
-/// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
-/// may say nothing at all, and what it says much later is meant. Of endpoints, which change often, that counts from the first answer: a
-/// server is made to answer for them (E-04, E-25), and some answer half a minute after all else. If it does not answer at all, what comes
-/// after `UNANSWERED` is meant.
+/// D-10: how long after the first answer for a type the server's first whole state is over at the latest. A server is made to answer
+/// (E-04, E-25), and some do half a minute after all else. If it does not answer at all, what comes after `UNANSWERED` is meant.
 const FIRST_STATE: Duration = Duration::from_secs(30);
 const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_secs(5 * 60);
@@ -124,11 +122,12 @@ impl Exchange {
     /// The server was asked for something on this stream. `lacks`: nothing is known of something that is wanted.
     pub(super) fn ask(&mut self, kind: Kind, lacks: bool, now: Instant) {
         if self.first_until.is_none() {
-            let (answered, lasts) = match kind.is_endpoints() {
-                true => (now + UNANSWERED, FIRST_ENDPOINTS),
-                false => (now + FIRST_STATE, FIRST_STATE),
+            let lasts = if kind.is_endpoints() {
+                FIRST_ENDPOINTS
+            } else {
+                FIRST_STATE
             };
-            self.first_until = Some((answered, lasts));
+            self.first_until = Some((now + UNANSWERED, lasts));
         }
         if lacks {
             self.asked.get_or_insert(now);

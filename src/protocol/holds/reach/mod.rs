@@ -18,8 +18,8 @@ use imbl::ordmap::DiffItem;
 use super::table::Table;
 use super::waiting::{Half, Item};
 use abroad::Abroad;
-pub(super) use named::is_referred;
 use named::{best, named, refers};
+pub(super) use named::{is_referred, leads_to};
 use stand_ins::StandIns;
 use xds::{Beside, Cut, Kind, Known, Name, Reason, References, Resource, State, TypeUrl, ViewPlace};
 

@@ -19,6 +19,15 @@ pub(super) fn clusters(named: Option<&References>) -> &[Name] {
     named.map_or(&[], |named| &named.clusters)
 }
 
+/// Returns all that a resource names.
+pub(in super::super) fn leads_to(kind: Kind, resource: &Arc<Resource>) -> impl Iterator<Item = (Kind, &Name)> {
+    let named = named(kind, Some(resource));
+    let endpoints = resource.endpoints().map(|name| (Kind::Eds, name));
+    let routes = routes(named).iter().map(|name| (Kind::Rds, name));
+    let clusters = clusters(named).iter().map(|name| (Kind::Cds, name));
+    routes.chain(clusters).chain(endpoints)
+}
+
 /// Returns the names of a sorted list that are not in another one.
 pub(super) fn without<'a>(of: &'a [Name], others: &'a [Name]) -> impl Iterator<Item = &'a Name> {
     let mut others = others.iter().peekable();
