@@ -108,7 +108,9 @@ impl Holds {
                 self.table
                     .change(&item, HoldEnd::Gone, |row| row.complain(update, together));
             } else {
-                self.first_states.find(&item);
+                if matches!(update, Update::Put(..)) {
+                    self.first_states.find(&item);
+                }
                 change.updates.extend(self.overtake(half, &update, now));
                 change.updates.push(update);
             }

@@ -233,6 +233,11 @@ impl FirstStates {
         }
     }
 
+    /// Whether the half has lost the name since its first state began.
+    pub(super) fn has_lost(&self, half: &Half, name: &Name) -> bool {
+        self.part(half).is_some_and(|part| part.lost.contains(name))
+    }
+
     /// The half has the name again, or nobody wants it any more.
     pub(super) fn find(&mut self, item: &Item) {
         let ((type_url, wildcard), name) = item;

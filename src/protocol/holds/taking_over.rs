@@ -69,7 +69,10 @@ impl Holds {
             return Vec::new();
         };
         let own = cut.half(&half.0, half.1);
-        let has = |name: &Name| own.as_ref().is_some_and(|own| is_present(own, name));
+        // What it has taken over before, and was let go, goes once.
+        let has = |name: &Name| {
+            own.as_ref().is_some_and(|own| is_present(own, name)) || self.first_states.has_lost(half, name)
+        };
         // F-17: what may not be cached, or ends by itself, is not taken over.
         let can = |resource: &&Arc<Resource>| resource.may_be_cached() && before.expiry(resource.name()).is_none();
         let lost: Vec<_> = match half.1 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use xds::{Changes, Cut, Dialect, Phase, TypeUrl, Update};
 
-use super::plane::{Content, cluster, endpoints, listener, route};
+use super::plane::{Content, cluster, endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
 use crate::{CDS, EDS, LDS, RDS, ms};
@@ -145,6 +145,25 @@ fn another_server_knows_as_much() {
             (26, "", told),
             "{dialect:?}"
         );
+    }
+}
+
+/// D-10: what is no large loss goes, and does not come back when the server says once more that it is gone.
+#[test]
+fn what_was_let_go_is_not_taken_over_again() {
+    for dialect in BOTH {
+        let there = settled(dialect, USUAL).upstream.cut;
+        let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*"), (EDS, "c0"), (EDS, "c1")]);
+        stage.elsewhere = Some(there.into());
+        (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.put(EDS, "c0", endpoints("c0", 2));
+        let served = |stage: &Stage| (stage.served(CDS).len(), stage.served(EDS));
+        stage.pass(ms(3_000));
+        assert_eq!(served(&stage), (26, "c0".to_owned()), "{dialect:?}");
+        stage.put(CDS, "c8", served_by("c8", "other"));
+        stage.plane.repeat(EDS, "c1");
+        stage.exchange();
+        assert_eq!(served(&stage), (26, "c0".to_owned()), "{dialect:?}");
     }
 }
 

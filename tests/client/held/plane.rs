@@ -57,6 +57,13 @@ impl Plane {
         self.types.clear();
     }
 
+    /// It answers for a name again, as if it was asked.
+    pub(crate) fn repeat(&mut self, kind: &str, name: &str) {
+        let subscription = self.types.get_mut(kind).expect("it was asked for the type");
+        subscription.asked.insert(name.to_owned());
+        subscription.told.remove(name);
+    }
+
     pub(crate) fn hear_delta(&mut self, request: DeltaDiscoveryRequest) {
         let subscription = self.types.entry(request.type_url).or_default();
         if !subscription.answered && subscription.names.is_empty() && !subscription.wildcard {
