@@ -17,6 +17,8 @@ pub(super) struct Clocks {
     pub(super) bound: Duration,
     /// How long a change waits while that server is away; zero: changes do not wait.
     pub(super) unready: Duration,
+    /// Since when the control plane is away, if it is: for that long, a removal that waits for a route that only it can say does not go.
+    pub(super) away: Option<Instant>,
 }
 
 impl Clocks {

@@ -63,7 +63,7 @@ impl Ground {
             Self::Quiet(_) | Self::Unheard | Self::Lost(Loss::Undecided) => None,
             Self::Lost(Loss::Judged(number)) => clocks.judgements.until(&(of.clone(), *number)),
             Self::Ordered((until, _)) | Self::AfterCluster(until) => Some(*until),
-            Self::Named(Referring::Perhaps(_, until)) => Some(*until),
+            Self::Named(Referring::Perhaps(_, until)) => Some(*until).filter(|_| clocks.away.is_none()),
             Self::Named(_) => clocks.of_reference(said),
             // From its return, the other server has as long to answer as any; one that flaps does not make it longer.
             Self::Unready(missing, _) if missing.is_away() => Some(said + clocks.unready),

@@ -20,6 +20,8 @@ use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update};
 struct Waits {
     quiet: bool,
     referred: bool,
+    /// Only for changes that wait here.
+    narrow: bool,
     /// They are a part of a first state, of which something was served before.
     first: bool,
 }
@@ -67,10 +69,12 @@ impl Holds {
 
     fn waits(&self, change: &Changes, half: &Half) -> Waits {
         let kind = half.0.kind();
-        let relayed = change.phase == Phase::Relayed;
+        // What is held above is held for what is served there: what waits here leads elsewhere.
+        let narrow = change.phase == Phase::Relayed || !self.follows_references();
         Waits {
             quiet: !self.quiet.is_zero() && is_quiet(kind),
-            referred: !relayed && self.follows_references() && is_referred(kind),
+            referred: is_referred(kind) && !(narrow && self.settings.unready.is_zero()),
+            narrow,
             first: self.first_states.judges(half),
         }
     }
@@ -147,6 +151,7 @@ impl Holds {
         let row = Row::new(update.into(), grounds.collect(), now)
             .expiring(expiry(state, &item.1))
             .following(follows)
+            .narrow(waits.narrow)
             .referred(waits.referred && goes);
         if quiet {
             self.queue.push_back((now, item.clone()));
@@ -195,9 +200,6 @@ impl Holds {
     /// Something does not wait any more, because of `end`.
     pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
         let row = self.table.leave(item, end)?;
-        if row.is_change() {
-            return Some(row);
-        }
         // What it held may go, and what it names is held by the server's own word again.
         self.reach.touch(item, &mut self.table);
         if let Some(name) = row.endpoints() {

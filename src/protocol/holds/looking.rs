@@ -99,13 +99,14 @@ impl Holds {
     /// traffic by the route that they have. While the control plane is away, nobody can say it.
     fn may_be_referred(&mut self, item: &Item, now: Instant) -> bool {
         let until = self.table.get(item).and_then(Row::perhaps_until);
-        if self.away.is_none() && until.is_some_and(|until| until <= now) {
+        let away = self.table.clocks().away;
+        if away.is_none() && until.is_some_and(|until| until <= now) {
             return false;
         }
         let Some(source) = self.reach.unknown_route(item) else {
             return false;
         };
-        self.table.may_refer(item, source, now + self.bound);
+        self.table.may_refer(item, source, away.unwrap_or(now) + self.bound);
         true
     }
 
@@ -137,18 +138,22 @@ impl Holds {
         }
         let limit = self.table.clocks().of_reference(removal.said());
         let over = limit.is_some_and(|limit| limit <= now);
-        let referred = self.follows_references() && is_referred(item.0.0.kind());
-        if referred && removal.can_be_named(now) && !over {
+        let narrow = removal.is_narrow();
+        if is_referred(item.0.0.kind()) && removal.can_be_named(now) && !over {
             let source = match stage {
                 Stage::Listeners => None,
-                Stage::Routes => self.reach.of_route(item, None, &self.table),
-                Stage::Clusters => self.reach.of_cluster(item, wanted, &self.table),
+                Stage::Routes => self.reach.of_route(item, None, narrow, &self.table),
+                Stage::Clusters => self.reach.of_cluster(item, wanted, narrow, &self.table),
                 Stage::Members => self.reach.of_member(item, &self.table, now),
                 Stage::Endpoints => {
-                    let own = self.table.clusters_of(&item.1).next().cloned();
-                    let own = own.or_else(|| self.reach.of_older_endpoints(item));
+                    let mut own = self.table.clusters_of(&item.1);
+                    let own =
+                        own.find(|cluster| !narrow || self.table.get(cluster).is_some_and(|row| row.by().is_some()));
+                    let own = own
+                        .cloned()
+                        .or_else(|| self.reach.of_older_endpoints(item).filter(|_| !narrow));
                     own.map(|cluster| (cluster, false))
-                        .or_else(|| self.of_endpoints(item, now))
+                        .or_else(|| self.of_endpoints(item, now).filter(|_| !narrow))
                 }
             };
             if stage == Stage::Endpoints
@@ -158,7 +163,7 @@ impl Holds {
                 self.table.may_refer(item, cluster, until);
                 return None;
             }
-            if source.is_none() && stage == Stage::Clusters {
+            if source.is_none() && stage == Stage::Clusters && !narrow {
                 if !self.may_be_referred(item, now) {
                     self.table.look_at(Stage::Members, item.clone());
                 }

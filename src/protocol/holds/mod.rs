@@ -68,8 +68,6 @@ pub struct Holds {
     reach: Reach,
     /// The names that wait for a quiet time, oldest first. A name that has returned stays here until its time.
     queue: VecDeque<(Instant, Item)>,
-    /// Since when the control plane is away, if it is.
-    away: Option<Instant>,
     /// When something that directs traffic came last.
     directed: Option<Instant>,
     /// What the sessions are served by the view of another server, if they read that.
@@ -91,7 +89,6 @@ impl Holds {
             first_states: FirstStates::default(),
             reach: Reach::default(),
             queue: VecDeque::new(),
-            away: None,
             directed: None,
             elsewhere: None,
             earlier_run: BTreeSet::new(),
@@ -125,20 +122,14 @@ impl Holds {
 
     /// Whether the control plane is there.
     pub fn handle_server(&mut self, there: bool, now: Instant) {
-        match (there, self.away) {
-            (false, None) => self.away = Some(now),
-            (true, Some(since)) => {
-                self.away = None;
-                self.table.prolong(now.saturating_duration_since(since));
-            }
-            (true, None) | (false, Some(_)) => {}
-        }
+        self.table.handle_server(there, now);
         self.run_clocks(now);
     }
 
     /// The clocks of judgements stand while the control plane is away, and until it has said on its present stream what it has of the type.
     fn run_clocks(&mut self, now: Instant) {
-        let from = |of: &TypeUrl| self.first_states.counted_from(of).filter(|_| self.away.is_none());
+        let is_there = self.table.clocks().away.is_none();
+        let from = |of: &TypeUrl| self.first_states.counted_from(of).filter(|_| is_there);
         self.table.run_clocks(from, now);
     }
 

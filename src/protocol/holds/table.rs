@@ -231,10 +231,16 @@ impl Table {
         }
     }
 
-    /// The control plane was away for this time, in which it could not say a route that is not known yet.
-    pub(super) fn prolong(&mut self, away: Duration) {
+    /// The control plane is there, or away from now on: then the time stands in which it could say a route that is not known yet.
+    pub(super) fn handle_server(&mut self, there: bool, now: Instant) {
+        let before = self.clocks.away;
+        if before.is_none() == there {
+            return;
+        }
+        self.clocks.away = (!there).then_some(now);
+        let stood = before.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         for item in self.select(|half| half.0.kind() == Kind::Cds, |row| row.perhaps_until().is_some()) {
-            self.change(&item, HoldEnd::Free, |row| row.prolong(away));
+            self.change(&item, HoldEnd::Free, |row| row.prolong(stood));
         }
     }
 

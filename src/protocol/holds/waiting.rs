@@ -33,6 +33,8 @@ pub(super) struct Row {
     /// Endpoints of a removed cluster that were emptied: when the cluster has gone, they stay for a while. Clients may still use it until
     /// they have the routes that leave it, and what they are sent of endpoints does not wait for that.
     follows: bool,
+    /// Only a change that waits here can refer to it.
+    narrow: bool,
 }
 
 impl Row {
@@ -46,6 +48,7 @@ impl Row {
             expires: None,
             endpoints: None,
             follows: false,
+            narrow: false,
         }
     }
 
@@ -74,6 +77,16 @@ impl Row {
     pub(super) fn referred(self, referred: bool) -> Self {
         let freed = if referred { None } else { Some(HoldEnd::Free) };
         Self { freed, ..self }
+    }
+
+    /// The same for what only a change that waits here can refer to: another relay holds it for all else, or nobody does.
+    pub(super) fn narrow(self, narrow: bool) -> Self {
+        Self { narrow, ..self }
+    }
+
+    /// Whether only a change that waits here can refer to it.
+    pub(super) const fn is_narrow(&self) -> bool {
+        self.narrow
     }
 
     /// Whether it is a change that waits; else it is a removal, or the like.

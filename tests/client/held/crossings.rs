@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
-    Changes, Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, Reason, Resource, ResourceParts, ServerState,
-    TypeUrl, Update,
+    Changes, Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, Reason, ReferenceHold, Resource,
+    ResourceParts, ServerState, TypeUrl, Update,
 };
 
 use super::BOTH;
@@ -118,6 +118,46 @@ fn while_the_server_is_away() {
     pair.tell(ServerState::Up);
     assert!(pair.leads(&["b"]));
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready free");
+}
+
+/// D-09: a change that waits leads to what the served content names, also where references hold nothing, and where another relay holds
+/// them, which serves the change already and passes the removal on.
+#[test]
+fn what_the_served_content_names() {
+    let off = GuardSettings {
+        references: ReferenceHold::Off,
+        ..USUAL
+    };
+    for (dialect, settings, said_by) in [
+        (Dialect::Delta, off, ""),
+        (Dialect::Sotw, off, ""),
+        (Dialect::Delta, USUAL, "distributary/1.0"),
+        (Dialect::Sotw, USUAL, "distributary/1.0"),
+    ] {
+        let mut pair = usual(dialect);
+        pair.main.plane.identifier = said_by;
+        pair.main.restart();
+        pair.main.set(settings);
+        pair.pass(Duration::from_secs(20));
+        pair.main.heard();
+        pair.tell(ServerState::Failing);
+        pair.lead(&["b"]);
+        pair.remove(CDS, "a");
+        pair.pass(Duration::from_secs(10));
+        assert!(pair.leads(&["a"]), "{dialect:?} {said_by}");
+        assert_eq!(pair.main.served(CDS), "a b", "{dialect:?} {said_by}");
+        assert_eq!(pair.main.why(CDS, "a"), "referenced by rds r");
+        // It is there again, and has what the change leads to.
+        pair.put(EDS, "b", endpoints("b", 1));
+        pair.tell(ServerState::Up);
+        pair.pass(ms(200));
+        assert!(pair.leads(&["b"]), "{dialect:?} {said_by}");
+        assert_eq!(pair.main.served(CDS), "b", "{dialect:?} {said_by}");
+        // Nothing waits any more, so nothing is held.
+        pair.remove(CDS, "b");
+        pair.pass(ms(200));
+        assert_eq!(pair.main.served(CDS), "", "{dialect:?} {said_by}");
+    }
 }
 
 /// A client of gRPC asks for a cluster once a route names it: while the source of clusters is away, nobody could have it, so the route

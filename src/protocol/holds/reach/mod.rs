@@ -16,7 +16,7 @@ use std::time::Instant;
 use imbl::ordmap::DiffItem;
 
 use super::table::Table;
-use super::waiting::{Half, Item};
+use super::waiting::{Half, Item, Row};
 use abroad::Abroad;
 use named::{best, named, refers};
 pub(super) use named::{is_referred, leads_to};
@@ -264,32 +264,35 @@ impl Reach {
             .map(|(item, _)| item.clone())
     }
 
-    /// Returns what names a route configuration, and whether the control plane still sends that.
+    /// Returns what names a route configuration, and whether the control plane still sends that. `narrow`: only changes that wait count.
     pub(super) fn of_route(
         &self,
         (half, name): &Item,
         place: Option<&ViewPlace>,
+        narrow: bool,
         table: &Table,
     ) -> Option<(Item, bool)> {
         let sources = self.routes.get(name).into_iter().flatten();
-        let sources = sources.filter(|source| self.meet(place, (half, name), source));
+        let counts = |source: &Source| !narrow || waits_here(source, table);
+        let sources = sources.filter(|source| counts(source) && self.meet(place, (half, name), source));
         best(sources.map(|source| (&source.0, self.is_said(source, table))))
     }
 
-    /// Returns the listener or the route in use that names a cluster.
+    /// Returns the listener or the route in use that names a cluster. `narrow`: only changes that wait count.
     pub(super) fn of_cluster(
         &mut self,
         cluster: &Item,
         wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        narrow: bool,
         table: &Table,
     ) -> Option<(Item, bool)> {
         let sources = self.clusters.get(&cluster.1).into_iter().flatten();
         let in_use = sources.filter_map(|source| {
             let (item, kind) = (&source.0, source.0.0.0.kind());
-            if kind == Kind::Cds || !self.meets(cluster, source) {
+            if kind == Kind::Cds || !self.meets(cluster, source) || narrow && !waits_here(source, table) {
                 return None;
             }
-            let named = self.of_route(item, source.1.as_ref(), table);
+            let named = self.of_route(item, source.1.as_ref(), false, table);
             let named = named.filter(|_| kind == Kind::Rds);
             match named {
                 Some((_, said)) => Some((source, said && self.is_said(source, table))),
@@ -349,6 +352,11 @@ impl Reach {
         };
         read.or_else(|| self.unconfirmed.get(source))
     }
+}
+
+/// Whether this is served here, and a change of it waits.
+fn waits_here((item, place): &Source, table: &Table) -> bool {
+    place.is_none() && table.get(item).is_some_and(Row::is_change)
 }
 
 /// The removal of this name must be looked at again, if this resource holds it.
