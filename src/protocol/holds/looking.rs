@@ -138,7 +138,7 @@ impl Holds {
         }
         let limit = self.table.clocks().of_reference(removal.said());
         let over = limit.is_some_and(|limit| limit <= now);
-        let narrow = removal.is_narrow();
+        let narrow = removal.is_narrow() || !self.follows_references();
         if is_referred(item.0.0.kind()) && removal.can_be_named(now) && !over {
             let source = match stage {
                 Stage::Listeners => None,
