@@ -74,15 +74,6 @@ const REPORTED_MAX: usize = 1024;
 /// So much older content of a name is offered.
 const OFFERED_MAX: usize = 8;
 
-/// What follows from what a session has said.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Follows {
-    /// The server may have to be told.
-    pub(super) report: bool,
-    /// Other older contents are used.
-    pub(super) older: bool,
-}
-
 impl Rejected {
     pub(super) fn new(settings: ViewSettings) -> Self {
         let table = Table {
@@ -109,7 +100,7 @@ impl Rejected {
     }
 
     /// The client at this seat says where it stands; `None`: it rejects nothing of the name any more. `replaced` returns what the view still
-    /// has of the name with this version.
+    /// has of the name with this version. Returns whether the server may have to be told.
     pub(super) fn tell(
         &self,
         seat: u32,
@@ -117,7 +108,7 @@ impl Rejected {
         rejecter: Option<Rejecter>,
         replaced: impl Fn(&Name, xds::Brief) -> Option<Arc<Resource>>,
         now: Instant,
-    ) -> Follows {
+    ) -> bool {
         let mut table = self.table.lock();
         if let Some(name) = name.filter(|_| may_be_older(type_url)) {
             table.use_older(seat, (type_url.clone(), name.clone()), rejecter.as_ref(), replaced, now);
@@ -128,10 +119,12 @@ impl Rejected {
             Some(rejecter) => _ = table.rejecters.entry(key).or_default().insert(seat, rejecter),
             None => table.remove(&key, seat),
         }
-        Follows {
-            report: rejects && table.noted.insert(type_url.clone()),
-            older: table.older.has_changed(),
-        }
+        rejects && table.noted.insert(type_url.clone())
+    }
+
+    /// Whether older contents are used that were not at the last call of [`Rejected::take_roots`], or the other way round.
+    pub(super) fn uses_others(&self) -> bool {
+        self.table.lock().older.has_changed()
     }
 
     /// The client at this seat has gone, or reads another view.
