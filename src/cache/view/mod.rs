@@ -17,6 +17,7 @@ mod rejected;
 mod rows;
 mod seat;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -303,13 +304,10 @@ impl View {
     #[must_use]
     pub fn knowledge(&self, now: Instant) -> Knowledge {
         let mut older = self.rejected.all_older();
-        for one in self.head.all_accepted(now.checked_sub(older::KEPT)) {
-            let known =
-                |known: &xds::Older| known.name() == one.name() && known.content.version() == one.content.version();
-            if !older.iter().any(|other| other.type_url == one.type_url && known(other)) {
-                older.push(one);
-            }
-        }
+        let key = |one: &xds::Older| (one.type_url.clone(), one.name().clone(), one.content.version());
+        let used: BTreeSet<_> = older.iter().map(key).collect();
+        let accepted = self.head.all_accepted(now.checked_sub(older::KEPT)).into_iter();
+        older.extend(accepted.filter(|one| !used.contains(&key(one))));
         self.head.knowledge(older)
     }
 
