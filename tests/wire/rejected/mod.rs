@@ -1,6 +1,7 @@
 //! What clients reject is nobody else's content: who has something keeps it, and who has nothing is sent what others accepted (K-37).
 
 mod agent;
+mod bad_input;
 mod chance;
 mod moves;
 mod worlds;
