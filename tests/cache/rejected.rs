@@ -1,6 +1,6 @@
 //! What follows when clients reject: nothing for those who do not, and how long it takes.
 
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "figures for people")]
+#![expect(clippy::unwrap_used, reason = "what a test begins with is there")]
 
 use cache::Rejecter;
 use classes::{Node, UserAgent};
@@ -48,12 +48,12 @@ impl Fleet {
     }
 
     fn view(&self) -> &Arc<View> {
-        self.seats[0].view()
+        self.seats.first().unwrap().view()
     }
 
     /// These clients reject the change and go on with what they had.
     fn reject(&self, count: usize) {
-        for (at, seat) in (1..).zip(&self.seats[..count]) {
+        for (at, seat) in (1..).zip(self.seats.iter().take(count)) {
             let stance = Stance {
                 rejects: Some(Refusal {
                     version: Some(self.bad.version()),
