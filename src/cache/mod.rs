@@ -27,8 +27,8 @@ pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
 pub use vacancy::Room;
 pub use view::{
-    Demand, Guarded, Head, Knowledge, Mailbox, Neighbours, Rejected, Rejecter, Respondents, Row, Seat, Summary, Used,
-    View, ViewSettings, WordsQuestion,
+    Demand, Guarded, Head, Knowledge, Mailbox, Neighbours, Rejected, Rejecter, Respondents, Row, Seat, Summary, View,
+    ViewSettings, WordsQuestion,
 };
 
 use classes::Unfit;

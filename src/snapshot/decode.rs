@@ -15,8 +15,8 @@ use super::cursor::{Cursor, Fault, Halt};
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Older, Reason, Resource, ResourceParts, TypeUrl,
-    Types, Update, Version,
+    Changes, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Older, Reason, Resource, ResourceParts, TypeUrl, Types,
+    Update, Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -312,6 +312,7 @@ impl Decoder {
                 content,
                 since,
                 keepers,
+                refers: true,
             });
         }
         Ok(())

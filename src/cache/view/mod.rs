@@ -29,7 +29,7 @@ pub use mailbox::{Mailbox, WordsQuestion};
 pub use neighbours::Neighbours;
 use pressure::Pressure;
 pub use pressure::Summary;
-pub use rejected::{Rejected, Rejecter, Used};
+pub use rejected::{Rejected, Rejecter};
 pub use rows::Row;
 pub use seat::Seat;
 

@@ -48,27 +48,6 @@ pub struct Rejecter {
     pub stance: Stance,
 }
 
-/// Older content that clients use.
-#[derive(Clone, Debug)]
-pub struct Used {
-    /// Its type.
-    pub type_url: TypeUrl,
-    /// Its name.
-    pub name: Name,
-    /// Its version.
-    pub version: Version,
-    /// How many clients use it, those included that went a moment ago.
-    pub clients: usize,
-    /// The node ids of some of them.
-    pub nodes: Vec<Arc<str>>,
-    /// Since when.
-    pub since: Instant,
-    /// Whether what it names is kept.
-    pub refers: bool,
-}
-
-/// So many clients are named of an older content.
-const NAMED_MAX: usize = 10;
 /// Of this many contents of a type, it is remembered that the server was told.
 const REPORTED_MAX: usize = 1024;
 /// So much older content of a name is offered.
@@ -200,27 +179,10 @@ impl Rejected {
 
     /// Returns the older contents that clients use.
     #[must_use]
-    pub fn used(&self) -> Vec<Used> {
-        let table = self.table.lock();
-        if table.older.is_empty() {
-            return Vec::new();
-        }
-        let ids = table.ids();
-        let roots: Vec<bool> = table.older.refer().collect();
-        let all = table.older.all(|seat| ids.get(&seat).cloned()).into_iter().zip(roots);
-        let used = all.filter(|(one, _)| !one.keepers.is_empty()).map(|(one, refers)| {
-            let (name, version) = (one.name().clone(), one.content.version());
-            Used {
-                clients: one.keepers.len(),
-                nodes: one.keepers.iter().take(NAMED_MAX).cloned().collect(),
-                since: one.since,
-                type_url: one.type_url,
-                name,
-                version,
-                refers,
-            }
-        });
-        used.collect()
+    pub fn used(&self) -> Vec<Older> {
+        let mut all = self.all_older();
+        all.retain(|one| !one.keepers.is_empty());
+        all
     }
 
     /// Takes over the older contents of an earlier run of the relay.

@@ -99,8 +99,8 @@ async fn who_hangs_with_older_content() {
         let [used] = &view.rejected().used()[..] else {
             panic!("nobody uses it")
         };
-        assert_eq!((used.clients, used.refers), (1, false));
-        assert_eq!(used.nodes, ["first-0".into()] as [std::sync::Arc<str>; 1]);
+        assert_eq!((used.keepers.len(), used.refers), (1, false));
+        assert_eq!(used.keepers, ["first-0".into()] as [std::sync::Arc<str>; 1]);
     }
 }
 

@@ -100,7 +100,7 @@ impl Case {
 
     /// Waits until so many clients use older content of this version.
     async fn are_used(&self, view: &View, clients: &[usize]) {
-        let used = || -> Vec<usize> { view.rejected().used().iter().map(|one| one.clients).collect() };
+        let used = || -> Vec<usize> { view.rejected().used().iter().map(|one| one.keepers.len()).collect() };
         until(|| used() == clients, || format!("{:?}", view.rejected().used())).await;
     }
 }
@@ -217,7 +217,7 @@ async fn who_comes_back_uses_what_it_used() {
         drop(old);
         let readers = || view.demand().readers_of(None).0;
         until(|| readers() == 0, || "it is still there".to_owned()).await;
-        assert_eq!(view.rejected().used()[0].nodes, ["first-0".into()] as [Arc<str>; 1]);
+        assert_eq!(view.rejected().used()[0].keepers, ["first-0".into()] as [Arc<str>; 1]);
         assert!(view.expire_older(now()).is_empty());
         assert!(view.expire_older(now() + Duration::from_secs(59)).is_empty());
         assert_eq!(view.head().older().len(), 1);

@@ -100,6 +100,7 @@ impl Earlier {
             content: one.old.clone(),
             since: one.at,
             keepers: Vec::new(),
+            refers: false,
         })
     }
 }
