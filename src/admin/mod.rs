@@ -106,10 +106,11 @@ impl Shown {
         self.overview.count_names(&self.metrics);
         holds::measure(self).await;
         let standings = self.status.census().standings().await;
-        let counts = standings.types.iter();
-        self.metrics.show_clients(
-            counts.map(|(type_url, of)| (type_url.clone(), [of.rejecting, of.older, of.lagging, of.waiting])),
-        );
+        let slow = standings.types.iter();
+        let slow = slow.map(|(type_url, of)| (type_url.clone(), [0, 0, of.lagging, of.waiting]));
+        let rejects = self.status.census().rejecting().into_iter();
+        let rejects = rejects.map(|(type_url, [own, older])| (type_url, [own, older, 0, 0]));
+        self.metrics.show_clients(slow.chain(rejects));
     }
 }
 

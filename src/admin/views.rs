@@ -2,7 +2,7 @@
 //!
 //! Owns what is counted. The form is in `answers`; what a view is, and how its digests are made, is in `cache` and `xds`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -67,9 +67,17 @@ fn shown_view(view: &View, names: &BTreeMap<usize, String>) -> answers::View {
         watching,
         held: holds.iter().map(|hold| hold.removals.len()).sum(),
         held_in_trouble: Some(troubles.map(|hold| hold.removals.len()).sum()),
-        older: view.rejected().sent_older(),
+        older: sent_older(view),
         types: types.collect(),
     }
+}
+
+/// How many clients were sent older content in the place of what they reject.
+fn sent_older(view: &View) -> usize {
+    let mut streams = BTreeSet::new();
+    view.rejected()
+        .each(|_, stream, older| _ = older.then(|| streams.insert(stream)));
+    streams.len()
 }
 
 /// Returns what the wildcard covers, or what was asked for by name.

@@ -35,6 +35,11 @@ pub(crate) struct Rejected {
     pub(crate) some: Vec<Rejecter>,
     /// How many clients by their software and its version.
     pub(crate) software: BTreeMap<String, usize>,
+    /// How many have accepted it, and how many have done neither: if a name was chosen.
+    #[serde(default)]
+    pub(crate) accepted: Option<BTreeMap<String, usize>>,
+    #[serde(default)]
+    pub(crate) waiting: Option<BTreeMap<String, usize>>,
     pub(crate) since: Option<String>,
     /// When the control plane was told.
     pub(crate) reported: Option<String>,

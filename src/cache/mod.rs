@@ -27,7 +27,7 @@ pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
 pub use vacancy::Room;
 pub use view::{
-    Demand, Guarded, Head, Knowledge, Mailbox, Neighbours, Rejected, Rejecter, Respondents, Seat, Summary, Used, View,
+    Demand, Guarded, Head, Knowledge, Mailbox, Neighbours, Rejected, Rejecter, Respondents, Row, Seat, Summary, View,
     ViewSettings, WordsQuestion,
 };
 

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::Census;
 use crate::answers;
 use crate::clock;
-use crate::inquiry::{ClientStream, ClientType, Depth, Question, Whom};
+use crate::inquiry::{ClientStream, ClientType, Depth, Question, StreamNumber, Whom};
 use crate::xds::TypeUrl;
 
 /// How a client stream stands as a whole: the first of these that is true of one of its types.
@@ -50,13 +50,9 @@ pub struct Standings {
     pub types: BTreeMap<TypeUrl, TypeStandings>,
 }
 
-/// The streams of one type that are not up to date.
+/// The streams of one type that are not up to date. Who rejects something is in the table of the views, not here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeStandings {
-    /// As in [`Standings::rejecting`].
-    pub rejecting: usize,
-    /// As in [`Standings::older`].
-    pub older: usize,
     /// As in [`Standings::lagging`].
     pub lagging: usize,
     /// As in [`Standings::waiting`] and [`Standings::away`].
@@ -97,6 +93,24 @@ impl Census {
     #[must_use]
     pub fn away(&self) -> usize {
         self.unserved().after(PATIENCE, clock::now()).len()
+    }
+
+    /// Returns by type how many client streams reject something and keep what they had, and how many were sent older content in the place of
+    /// all that they reject.
+    #[must_use]
+    pub fn rejecting(&self) -> BTreeMap<TypeUrl, [usize; 2]> {
+        let mut streams: BTreeMap<(TypeUrl, StreamNumber), bool> = BTreeMap::new();
+        for view in self.views() {
+            view.rejected().each(|type_url, stream, older| {
+                *streams.entry((type_url.clone(), stream)).or_insert(true) &= older;
+            });
+        }
+        let mut counts: BTreeMap<TypeUrl, [usize; 2]> = BTreeMap::new();
+        for ((type_url, _), older) in streams {
+            let [own, sent] = counts.entry(type_url).or_default();
+            *(if older { sent } else { own }) += 1;
+        }
+        counts
     }
 
     /// Returns how all client streams stand now, or stood a moment ago: less than a second in a small fleet, less than ten in any.
@@ -141,8 +155,19 @@ impl ClientState {
     /// Returns how a stream stands.
     #[must_use]
     pub fn of(stream: &ClientStream, now: Instant) -> Self {
-        let types = stream.types.iter().map(|one| TypeStandings::of(one, now).worst());
+        let types = stream.types.iter().map(|one| Self::of_type(one, now));
         types.min().unwrap_or(Self::Current)
+    }
+
+    fn of_type(one: &ClientType, now: Instant) -> Self {
+        let older = !one.rejected.is_empty() && one.rejected.iter().all(|one| one.older.is_some());
+        match TypeStandings::of(one, now) {
+            _ if !one.objections.is_empty() && !older => Self::Rejecting,
+            _ if older => Self::Older,
+            TypeStandings { lagging: 1.., .. } => Self::Lagging,
+            TypeStandings { waiting: 1.., .. } => Self::Waiting,
+            TypeStandings { .. } => Self::Current,
+        }
     }
 
     /// Returns it as a word.
@@ -227,13 +252,11 @@ impl Standings {
     }
 
     fn add(&mut self, stream: &ClientStream, now: Instant) {
-        let mut worst = ClientState::Current;
         for one in &stream.types {
             let found = TypeStandings::of(one, now);
-            worst = worst.min(found.worst());
             self.types.entry(one.type_url.clone()).or_default().add(found);
         }
-        let place = match worst {
+        let place = match ClientState::of(stream, now) {
             ClientState::Rejecting => &mut self.rejecting,
             ClientState::Older => &mut self.older,
             ClientState::Lagging => &mut self.lagging,
@@ -253,38 +276,17 @@ impl Standings {
 }
 
 impl TypeStandings {
-    const WAITS: Self = Self {
-        rejecting: 0,
-        older: 0,
-        lagging: 0,
-        waiting: 1,
-    };
+    const WAITS: Self = Self { lagging: 0, waiting: 1 };
 
     fn of(one: &ClientType, now: Instant) -> Self {
         let long = |since: Option<Instant>| since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE);
-        let rejects = !one.objections.is_empty();
-        let older = !one.rejected.is_empty() && one.rejected.iter().all(|one| one.older.is_some());
         Self {
-            rejecting: usize::from(rejects && !older),
-            older: usize::from(rejects && older),
             lagging: usize::from(long(one.unanswered_since)),
             waiting: usize::from(long(one.waiting_since)),
         }
     }
 
-    const fn worst(self) -> ClientState {
-        match self {
-            Self { rejecting: 1.., .. } => ClientState::Rejecting,
-            Self { older: 1.., .. } => ClientState::Older,
-            Self { lagging: 1.., .. } => ClientState::Lagging,
-            Self { waiting: 1.., .. } => ClientState::Waiting,
-            Self { .. } => ClientState::Current,
-        }
-    }
-
     const fn add(&mut self, other: Self) {
-        self.rejecting += other.rejecting;
-        self.older += other.older;
         self.lagging += other.lagging;
         self.waiting += other.waiting;
     }
@@ -370,8 +372,8 @@ mod tests {
         assert_eq!((all, counts.streams()), ((1, 1, 1, 2), 5));
         let of = |type_url| counts.types[&TypeUrl::new(type_url)];
         let (cds, eds) = (of(CDS), of(EDS));
-        assert_eq!((cds.rejecting, cds.lagging, cds.waiting), (0, 2, 0));
-        assert_eq!((eds.rejecting, eds.lagging, eds.waiting), (1, 0, 2));
+        assert_eq!((cds.lagging, cds.waiting), (2, 0));
+        assert_eq!((eds.lagging, eds.waiting), (0, 2));
         let words = "2 of 5 streams are up to date; 1 rejects something; 1 has not answered a response for over 10 s; \
                      1 waits for over 10 s for what nobody has answered";
         assert_eq!(counts.words(), words);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Node, UserAgent};
 
 /// A kind of client: its software and its version.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientKind(Arc<UserAgent>);
 
 /// How much of a name and of a version people read.

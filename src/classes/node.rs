@@ -36,7 +36,7 @@ pub struct Node {
 }
 
 /// The software of a client.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UserAgent {
     /// Its name.
     pub name: Box<str>,

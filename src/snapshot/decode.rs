@@ -15,8 +15,8 @@ use super::cursor::{Cursor, Fault, Halt};
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Older, Phase, Reason, Resource, ResourceParts, TypeUrl,
-    Types, Update, Version,
+    Changes, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Older, Reason, Resource, ResourceParts, TypeUrl, Types,
+    Update, Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -232,12 +232,8 @@ impl Decoder {
         let type_url = self.types.resolve(cursor.text()?);
         self.end_half();
         self.half = Some(Changes {
-            type_url,
-            wildcard,
-            updates: Vec::new(),
             complete,
-            answered: None,
-            phase: Phase::Steady,
+            ..Changes::of((type_url, wildcard), Vec::new())
         });
         Ok(())
     }
@@ -316,6 +312,7 @@ impl Decoder {
                 content,
                 since,
                 keepers,
+                refers: true,
             });
         }
         Ok(())

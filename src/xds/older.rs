@@ -16,8 +16,10 @@ pub struct Older {
     pub content: Arc<Resource>,
     /// Since when clients go on using it; if none does, since when it is not current any more, or not used any more.
     pub since: Instant,
-    /// The node ids of those that go on using it, as far as they are known.
+    /// The node ids of those that go on using it, as far as they are known, those included that went a moment ago.
     pub keepers: Vec<Arc<str>>,
+    /// Whether what it names is kept for them.
+    pub refers: bool,
 }
 
 /// What a client holds of a name of which it has rejected something and accepted nothing since.

@@ -10,6 +10,7 @@ mod parts;
 mod pressure;
 mod questions;
 mod random;
+mod rejected;
 mod restored;
 mod scopes;
 mod sets;

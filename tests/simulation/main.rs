@@ -34,8 +34,8 @@
 //!
 //! Seeds from 3,000,000,000 on are such worlds in which all clients but one are hostile: most of what is rare happens to them.
 //!
-//! Clients reject (B-22, K-37), and the views are told what they use meanwhile; older content is offered to nobody here: `tests/wire/rejected`
-//! has worlds of that.
+//! Clients reject (B-22, K-37), the views are told what they use meanwhile, and who has nothing is offered older content. `tests/wire/rejected`
+//! has worlds with clients of several versions.
 //!
 //! The digits before the last seven add features to a world:
 //!

@@ -102,12 +102,20 @@ impl Relay {
             let (Some(place), Some(node)) = (&stream.place, stream.server.node()) else {
                 break;
             };
+            let now = course.clock.instant();
             let rejecter = told.stance.map(|stance| Rejecter {
                 node: node.clone(),
                 stream: "1.1".parse().expect("a number"),
                 stance,
             });
-            place.tell((&told.type_url, told.name.as_ref()), rejecter, course.clock.instant());
+            place.tell((&told.type_url, told.name.as_ref()), rejecter, now);
+            if let Some(name) = told.name.filter(|_| told.asks) {
+                let contents = place.older(&told.type_url, &name, now);
+                stream
+                    .server
+                    .handle_older(&told.type_url, &name, contents, &place.sight());
+            }
+            place.rest_stances();
         }
         let mut wanted = false;
         while let Some(want) = stream.server.poll_want() {

@@ -111,14 +111,11 @@ impl World {
         self.turn(id)
     }
 
-    /// E-24: the views that a stream reads are told that its client has rejected something.
+    /// E-24: the writers of the views that a stream reads hear that its client has rejected something.
     fn note_rejection(&mut self, stream: &Stream, receipt: Option<&Receipt>) {
-        let Some(receipt) = receipt.filter(|receipt| matches!(receipt.kind, ReceiptKind::Nack { .. })) else {
-            return;
-        };
-        for zone in stream.reads.values().copied().chain([stream.zone]) {
-            self.origins[zone].writer.view.note_rejection(&receipt.type_url);
-            self.course.soon(0, 5, Event::Upstream(zone));
+        if receipt.is_some_and(|receipt| matches!(receipt.kind, ReceiptKind::Nack { .. })) {
+            let zones = stream.reads.values().copied().chain([stream.zone]);
+            zones.for_each(|zone| self.course.soon(0, 5, Event::Upstream(zone)));
         }
     }
 

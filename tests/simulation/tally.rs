@@ -57,6 +57,7 @@ rules! {
     K23 = "K-23": "interest upstream is the union of interest downstream",
     K25 = "K-25": "every relay on the way leaves its mark, and none talks to itself",
     K27 = "K-27": "who stood still reads before any timer counts",
+    K37 = "K-37": "who rejects a content was sent it, and older content is for nobody else",
     S01 = "S-01": "a client is sent what the rules allow, and nothing else",
     S03 = "S-03": "nobody is asked for what a client may not have",
     S07 = "S-07": "rules that change hold for open streams",

@@ -267,6 +267,7 @@ fn older(url: &str, keepers: &[&str]) -> Older {
         content,
         since: now() - Duration::from_secs(100),
         keepers: keepers.iter().map(|id| Arc::from(*id)).collect(),
+        refers: true,
     }
 }
 

@@ -9,21 +9,24 @@ use serde_json::{Value, json};
 use super::super::{Clusters, Shown};
 use super::holding::of_view;
 use super::shown::counted;
-use crate::cache::{Used, View};
+use crate::cache::View;
 use crate::clock::WallClock;
-use crate::xds::{Name, TypeUrl, printable};
+use crate::xds::{Name, Older, TypeUrl, printable};
+
+/// So many clients are named of an older content.
+const NAMED_MAX: usize = 10;
 
 /// An older content, and where.
 pub(super) struct InUse {
     view: Arc<View>,
     server: String,
-    used: Used,
+    used: Older,
 }
 
 /// Returns all that is used, by view.
 pub(super) fn all(shown: &Shown) -> Vec<InUse> {
     let views = shown.status.census().views().into_iter();
-    let used: Vec<(Arc<View>, Vec<Used>)> = views.map(|view| (view.clone(), view.rejected().used())).collect();
+    let used: Vec<(Arc<View>, Vec<Older>)> = views.map(|view| (view.clone(), view.rejected().used())).collect();
     if used.iter().all(|(_, used)| used.is_empty()) {
         return Vec::new();
     }
@@ -54,27 +57,20 @@ impl InUse {
         let resource = || {
             let (word, name) = text.split_once('/')?;
             let asked: TypeUrl = word.parse().ok()?;
-            Some(asked == self.used.type_url && Name::read(name, &asked) == self.used.name)
+            Some(asked == self.used.type_url && Name::read(name, &asked) == *self.used.name())
         };
         text == self.id() || text == self.of_type() || resource() == Some(true)
     }
 
     /// Nobody is sent it any more, and what it names is not kept.
     pub(super) fn release(&self) {
-        _ = self.view.release_older(&self.used.type_url, &self.used.name);
+        _ = self.view.release_older(&self.used.type_url, self.used.name());
     }
 
     /// Returns it in one line.
     pub(super) fn text(&self, clock: WallClock) -> String {
-        let Used {
-            type_url,
-            name,
-            clients,
-            since,
-            refers,
-            ..
-        } = &self.used;
-        let refers = if *refers {
+        let Self { view, server, used } = self;
+        let refers = if used.refers {
             ""
         } else {
             "; what it names is not kept any more"
@@ -82,12 +78,12 @@ impl InUse {
         format!(
             "{}  {} {} of {} for {}: older content is used by {}, since {}: they reject the current one{refers}\n",
             self.id(),
-            type_url.word(),
-            printable(name.as_str()),
-            printable(&self.server),
-            printable(&self.view.class().to_string()),
-            counted(*clients, "client"),
-            clock.short(*since),
+            used.type_url.word(),
+            printable(used.name().as_str()),
+            printable(server),
+            printable(&view.class().to_string()),
+            counted(used.keepers.len(), "client"),
+            clock.short(used.since),
         )
     }
 
@@ -99,10 +95,10 @@ impl InUse {
             "server": self.server,
             "class": self.view.class().to_string(),
             "type": used.type_url.full_name(),
-            "name": used.name.as_str(),
-            "version": used.version.to_string(),
-            "clients": used.clients,
-            "nodes": used.nodes.iter().map(|id| &**id).collect::<Vec<_>>(),
+            "name": used.name().as_str(),
+            "version": used.content.version().to_string(),
+            "clients": used.keepers.len(),
+            "nodes": used.keepers.iter().take(NAMED_MAX).map(|id| &**id).collect::<Vec<_>>(),
             "since": clock.time(used.since),
             "refers": used.refers,
         })

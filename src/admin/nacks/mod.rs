@@ -1,11 +1,11 @@
 //! `/nacks`: what clients have rejected and not accepted since: each content once for each reason, and beside it what was there
 //! before.
 //!
-//! Owns the form, and what counts as the same rejection. The views know who rejects what: nobody is asked.
+//! Owns the form, and what counts as the same rejection. The views know who rejects what: nobody is asked, unless one name is chosen; then
+//! the others are counted too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -16,15 +16,17 @@ use tokio::task::yield_now;
 
 use super::{Shown, forms};
 use crate::answers::{self, Before, Nacks, Rejected};
-use crate::cache::Rejecter;
-use crate::census::ClientStatus;
-use crate::classes::UserAgent;
+use crate::cache::Row;
+use crate::census::{Census, ClientStatus};
+use crate::classes::ClientKind;
 use crate::clock::WallClock;
-use crate::inquiry::Whom;
-use crate::xds::{Known, Name, Refusal, Resource, Slot, TypeUrl, Version};
+use crate::inquiry::{Depth, Question, StreamNumber, Whom};
+use crate::xds::{Name, Resource, Standing, TypeUrl};
 
 /// How many clients are named of each rejection.
 const NAMED_MAX: usize = 10;
+/// For so many rejections of a name, all clients that ask for it are counted.
+const COUNTED_MAX: usize = 8;
 /// How many rejections are shown, and after how many of them others have their turn.
 const SHOWN_MAX: usize = 10_000;
 const WRITTEN_AT_ONCE: usize = 64;
@@ -45,25 +47,13 @@ const USAGE: &str = "write /nacks, with any of type=TYPE, name=NAME and version=
 /// Type, name, version and words.
 type Key = (String, String, Option<String>, String);
 
+/// What clients reject for one reason, of all views and kinds of clients.
 #[derive(Default)]
 struct Rejection {
-    clients: usize,
-    some: Vec<answers::Rejecter>,
-    /// How many clients by their software and its version.
-    software: BTreeMap<String, usize>,
-    /// When the first response with it was sent that was rejected so.
-    since: Option<Instant>,
-    /// What is rejected.
-    about: Option<About>,
-    /// What one of the clients has instead.
-    before: Option<Arc<Resource>>,
-    /// When a control plane was told last.
-    reported: Option<Instant>,
-    /// How many of the clients were sent older content in its place.
-    older: usize,
+    rows: Vec<(TypeUrl, Row)>,
+    /// How many clients have accepted the content, and how many have done neither, by their software: if they were counted.
+    others: Option<[BTreeMap<String, usize>; 2]>,
 }
-
-type About = (TypeUrl, Arc<Resource>);
 
 pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
     let Ok(Query(wanted)) = wanted else {
@@ -82,26 +72,27 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     let mut found: BTreeMap<Key, Rejection> = BTreeMap::new();
     let mut left_out = 0_usize;
     for view in &views {
-        let cut = view.cut();
         for of_name in view.rejected().names() {
-            for (one, reported) in view.rejected().of(&of_name) {
-                let (type_url, name) = &of_name;
-                let Some(refusal) = &one.stance.rejects else { continue };
-                let content = (name.as_ref()).and_then(|name| current(cut.slot(type_url)?, name, refusal.version?));
-                let key = key(type_url, name.as_ref(), refusal);
-                // What has changed since is on its way to the client.
-                if (name.is_some() && content.is_none()) || !wanted.has(&key, &whom) {
+            let (type_url, name) = &of_name;
+            for row in view.rejections_of(&of_name) {
+                let key = key(type_url, name.as_ref(), &row);
+                if !wanted.has(&key, &whom) {
                     continue;
                 }
                 if found.len() >= SHOWN_MAX && !found.contains_key(&key) {
-                    left_out += 1;
+                    left_out += row.clients;
                     continue;
                 }
-                let about = content.map(|content| (type_url.clone(), content.clone()));
-                found.entry(key).or_default().add(&one, refusal, about, reported);
+                found.entry(key).or_default().rows.push((type_url.clone(), row));
             }
             // There may be very many.
             yield_now().await;
+        }
+    }
+    let mut unanswered = 0;
+    if wanted.name.is_some() {
+        for rejection in found.values_mut().take(COUNTED_MAX) {
+            unanswered += rejection.count_others(shown.status.census()).await;
         }
     }
     let contents = wanted.name.as_ref().map(|_| &shown.status);
@@ -115,32 +106,17 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     forms::json(&json!(Nacks {
         rejections,
         left_out,
-        unanswered: 0,
+        unanswered,
     }))
 }
 
-/// Returns the current content of a name, if it has this version.
-fn current<'a>(slot: &'a Slot, name: &Name, version: Version) -> Option<&'a Arc<Resource>> {
-    let mut known = slot
-        .halves()
-        .filter_map(|state| state.entries().get(name).and_then(Known::resource));
-    known.find(|found| found.version() == version)
-}
-
-fn key(type_url: &TypeUrl, name: Option<&Name>, refusal: &Refusal) -> Key {
+fn key(type_url: &TypeUrl, name: Option<&Name>, row: &Row) -> Key {
     (
         type_url.full_name().to_owned(),
         name.map(|name| name.as_str().to_owned()).unwrap_or_default(),
-        refusal.version.map(|version| version.to_string()),
-        refusal.objection.words().to_owned(),
+        row.content.as_ref().map(|content| content.version().to_string()),
+        row.objection.words().to_owned(),
     )
-}
-
-fn software(user_agent: &UserAgent) -> String {
-    match user_agent.name.is_empty() {
-        true => "unknown".to_owned(),
-        false => user_agent.to_string(),
-    }
 }
 
 impl Wanted {
@@ -155,51 +131,75 @@ impl Wanted {
 }
 
 impl Rejection {
-    fn add(&mut self, one: &Rejecter, refusal: &Refusal, about: Option<About>, reported: Option<Instant>) {
-        self.clients += 1;
-        self.reported = self.reported.max(reported);
-        self.older += usize::from(one.stance.holds.is_older());
-        self.since = self.since.into_iter().chain([refusal.since]).min();
-        if self.about.is_none() {
-            self.about = about;
+    /// Asks the clients of the name who has accepted the content, and who has done neither. Returns how many did not answer.
+    async fn count_others(&mut self, census: &Census) -> usize {
+        let about = self
+            .rows
+            .iter()
+            .find_map(|(type_url, row)| Some((type_url, row.content.as_ref()?)));
+        let Some((type_url, content)) = about else { return 0 };
+        let mut round = census.ask(Question {
+            whom: Whom::default(),
+            depth: Depth::Resource(type_url.clone(), content.name().clone()),
+        });
+        let mut others = [BTreeMap::new(), BTreeMap::new()];
+        while let Some(stream) = round.next().await {
+            let resources = stream.types.iter().flat_map(|one| &one.resources);
+            let is_it = |one: &Arc<Resource>| one.version() == content.version();
+            for one in resources.filter(|one| one.resource.as_ref().is_some_and(is_it) && !one.standing.rejects()) {
+                let [accepted, waiting] = &mut others;
+                let place = if one.standing == Standing::Accepted {
+                    accepted
+                } else {
+                    waiting
+                };
+                *place.entry(ClientKind::of(&stream.node).to_string()).or_default() += 1;
+            }
         }
-        if self.before.is_none() {
-            self.before = one.stance.holds.content().cloned();
-        }
-        *self.software.entry(software(&one.node.user_agent)).or_default() += 1;
-        if self.some.len() < NAMED_MAX {
-            self.some.push(answers::Rejecter {
-                stream: one.stream.to_string(),
-                node: one.node.id.to_string(),
-            });
-        }
+        self.others = Some(others);
+        round.late()
     }
 
     /// Returns the rejection as it is shown: with contents, if there is somebody who decodes them.
     fn answer(self, key: Key, contents: Option<&ClientStatus>, clock: WallClock) -> Rejected {
-        let (type_url, name, version, words) = key;
-        let about = self.about.as_ref().zip(contents);
-        let content = about.map(|((type_url, content), shown)| shown.content(type_url, content));
-        let before = self.before.as_ref().map(|before| {
-            let content = about.map(|((type_url, _), shown)| shown.content(type_url, before));
-            Before {
-                version: before.version().to_string(),
-                content: content.unwrap_or_default(),
-            }
+        let (type_url, name, version, rejection) = key;
+        let rows = || self.rows.iter().map(|(_, row)| row);
+        let about = self
+            .rows
+            .iter()
+            .find_map(|(type_url, row)| Some((type_url, row.content.as_ref()?)));
+        let about = about.zip(contents);
+        let decoded = |content| about.map(|((type_url, _), shown)| shown.content(type_url, content));
+        let before = rows().find_map(|row| row.before.as_ref()).map(|before| Before {
+            version: before.version().to_string(),
+            content: decoded(before).unwrap_or_default(),
         });
+        let mut software = BTreeMap::new();
+        rows().for_each(|row| *software.entry(row.kind.to_string()).or_default() += row.clients);
+        let some = rows().flat_map(|row| &row.some).take(NAMED_MAX);
+        let [accepted, waiting] = self.others.map_or([None, None], |others| others.map(Some));
         Rejected {
-            content: content.unwrap_or_default(),
+            content: about.and_then(|((_, content), _)| decoded(content)).unwrap_or_default(),
             before,
             type_url,
             name,
             version,
-            rejection: words,
-            clients: self.clients,
-            some: self.some,
-            software: self.software,
-            since: self.since.map(|since| clock.time(since)),
-            reported: self.reported.map(|at| clock.time(at)),
-            older: self.older,
+            rejection,
+            clients: rows().map(|row| row.clients).sum(),
+            some: some.map(rejecter).collect(),
+            software,
+            accepted,
+            waiting,
+            since: rows().map(|row| row.since).min().map(|since| clock.time(since)),
+            reported: rows().filter_map(|row| row.reported).max().map(|at| clock.time(at)),
+            older: rows().map(|row| row.older).sum(),
         }
+    }
+}
+
+fn rejecter((stream, node): &(StreamNumber, Arc<str>)) -> answers::Rejecter {
+    answers::Rejecter {
+        stream: stream.to_string(),
+        node: node.to_string(),
     }
 }

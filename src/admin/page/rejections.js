@@ -258,10 +258,28 @@ function rejectionOf(rejections) {
       ),
       group.since && h("div", null, h("dt", null, "Since"), h("dd", null, since(group.since))),
       h("div", null, h("dt", null, "Clients"), h("dd", null, who(group))),
+      h("div", null, h("dt", null, "Software"), h("dd", null, adopted(rejections))),
     ),
     grouped(rejections).map(said),
     first.before?.content ? compared(first.before.content, first.content) : alone(first.content),
   ];
+}
+
+/** Returns for each software how many clients reject the content, have accepted it, and have done neither. */
+function adopted(rejections) {
+  const [{ accepted, waiting }] = rejections;
+  const sum = (name) => rejections.reduce((all, one) => all + (one.software[name] ?? 0), 0);
+  const names = new Set([...rejections.map((one) => one.software), accepted ?? {}, waiting ?? {}].flatMap(Object.keys));
+  const words = (name) => [
+    many(sum(name), "client rejects it", "clients reject it"),
+    accepted && `${count(accepted[name] ?? 0)} accepted it`,
+    waiting?.[name] && `${count(waiting[name])} did neither yet`,
+  ];
+  return h(
+    "ul",
+    { class: "flow" },
+    [...names].sort().map((name) => h("li", { "data-key": name }, `${name}: ${words(name).filter(Boolean).join(", ")}`)),
+  );
 }
 
 function alone(content) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::View;
 use super::demand::Ring;
-use xds::{Changes, Known, Name, Phase, Reason, Slot, Target, TypeUrl, Update};
+use xds::{Changes, Known, Name, Reason, Slot, Target, TypeUrl, Update};
 
 impl View {
     /// Forgets what nobody leases any more. A session that began to want it at this very moment is told.
@@ -37,14 +37,8 @@ impl View {
             let forgotten: Vec<Name> = forgotten.collect();
             let absent = self.still_absent(type_url, slot, names).into_iter();
             let absent = absent.map(|name| Update::Absent(name, Reason::Said));
-            let changes = Changes {
-                type_url: type_url.clone(),
-                wildcard: false,
-                updates: forgotten.into_iter().map(Update::Forget).chain(absent).collect(),
-                complete: None,
-                answered: None,
-                phase: Phase::Steady,
-            };
+            let updates = forgotten.into_iter().map(Update::Forget).chain(absent);
+            let changes = Changes::of((type_url.clone(), false), updates.collect());
             let wildcard = *first == Target::Wildcard && slot.wildcard.is_some();
             let (next, names) = cut.with(&changes);
             cut = next;

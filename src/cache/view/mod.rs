@@ -14,9 +14,10 @@ mod older;
 mod pressure;
 mod publishing;
 mod rejected;
+mod rows;
 mod seat;
-mod tally;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,8 @@ pub use mailbox::{Mailbox, WordsQuestion};
 pub use neighbours::Neighbours;
 use pressure::Pressure;
 pub use pressure::Summary;
-pub use rejected::{Rejected, Rejecter, Used};
+pub use rejected::{Rejected, Rejecter};
+pub use rows::Row;
 pub use seat::Seat;
 
 use crate::loops::Loops;
@@ -255,18 +257,17 @@ impl View {
         Respondents::at(self, self.demand.concerned(question))
     }
 
-    /// A client has rejected something of this type.
-    pub fn note_rejection(&self, type_url: &TypeUrl) {
-        if self.rejected.note(type_url) {
-            self.mailbox.wake();
-        }
-    }
-
     /// Returns what clients reject of a type, as the control plane is told.
     #[must_use]
     pub fn rejections(&self, type_url: &TypeUrl) -> Vec<Rejection> {
-        let nodes = self.demand.nodes_of(type_url);
-        self.rejected.told(&self.class, &self.cut(), type_url, &nodes)
+        let rows = self.rejected.of_type(&self.class, &self.cut(), type_url);
+        rows.told(|count| self.demand.each_node(type_url, count))
+    }
+
+    /// Returns what clients reject of a name; without a name: what relays say of their clients.
+    #[must_use]
+    pub fn rejections_of(&self, key: &(TypeUrl, Option<Name>)) -> Vec<Row> {
+        self.rejected.of(&self.class, &self.cut(), key).list()
     }
 
     /// Returns the older contents of a name that may be sent to a client in the place of what it rejects, the first one first.
@@ -303,13 +304,10 @@ impl View {
     #[must_use]
     pub fn knowledge(&self, now: Instant) -> Knowledge {
         let mut older = self.rejected.all_older();
-        for one in self.head.all_accepted(now.checked_sub(older::KEPT)) {
-            let known =
-                |known: &xds::Older| known.name() == one.name() && known.content.version() == one.content.version();
-            if !older.iter().any(|other| other.type_url == one.type_url && known(other)) {
-                older.push(one);
-            }
-        }
+        let key = |one: &xds::Older| (one.type_url.clone(), one.name().clone(), one.content.version());
+        let used: BTreeSet<_> = older.iter().map(key).collect();
+        let accepted = self.head.all_accepted(now.checked_sub(older::KEPT)).into_iter();
+        older.extend(accepted.filter(|one| !used.contains(&key(one))));
         self.head.knowledge(older)
     }
 

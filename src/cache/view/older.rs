@@ -191,11 +191,6 @@ impl Stock {
         Some(self.told(Reserve::is_root, |_| None))
     }
 
-    /// Returns of each whether it refers to what it names.
-    pub(super) fn refer(&self) -> impl Iterator<Item = bool> {
-        self.all.values().flatten().map(Reserve::is_root)
-    }
-
     /// Returns everything, with the node ids of those who use it. `id` returns that of a client.
     pub(super) fn all(&self, id: impl Fn(u32) -> Option<Arc<str>>) -> Vec<Older> {
         self.told(|_| true, id)
@@ -210,6 +205,7 @@ impl Stock {
                 type_url: type_url.clone(),
                 content: reserve.content.clone(),
                 since: reserve.since,
+                refers: reserve.is_root(),
                 keepers: reserve
                     .seats
                     .iter()
@@ -277,7 +273,7 @@ mod tests {
     }
 
     fn roots(stock: &Stock) -> usize {
-        stock.refer().filter(|refers| *refers).count()
+        stock.all(|_| None).iter().filter(|one| one.refers).count()
     }
 
     /// The hour begins with the first client and is counted once, whoever comes and goes; the content stays as long as one uses it, and ten

@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::ViewSettings;
 use super::older::Stock;
-use super::tally::Tally;
+use super::rows::Rows;
 use classes::{Class, Node};
 use inquiry::StreamNumber;
-use xds::{Cut, Holds, Kind, Known, Name, Older, Rejection, Resource, Slot, Stance, TypeUrl, Version};
+use xds::{Cut, Holds, Kind, Known, Name, Older, Resource, Slot, Stance, TypeUrl, Version};
 
 /// What clients of a view reject.
 pub struct Rejected {
@@ -48,40 +48,10 @@ pub struct Rejecter {
     pub stance: Stance,
 }
 
-/// Older content that clients use.
-#[derive(Clone, Debug)]
-pub struct Used {
-    /// Its type.
-    pub type_url: TypeUrl,
-    /// Its name.
-    pub name: Name,
-    /// Its version.
-    pub version: Version,
-    /// How many clients use it, those included that went a moment ago.
-    pub clients: usize,
-    /// The node ids of some of them.
-    pub nodes: Vec<Arc<str>>,
-    /// Since when.
-    pub since: Instant,
-    /// Whether what it names is kept.
-    pub refers: bool,
-}
-
-/// So many clients are named of an older content.
-const NAMED_MAX: usize = 10;
 /// Of this many contents of a type, it is remembered that the server was told.
 const REPORTED_MAX: usize = 1024;
 /// So much older content of a name is offered.
 const OFFERED_MAX: usize = 8;
-
-/// What follows from what a session has said.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Follows {
-    /// The server may have to be told.
-    pub(super) report: bool,
-    /// Other older contents are used.
-    pub(super) older: bool,
-}
 
 impl Rejected {
     pub(super) fn new(settings: ViewSettings) -> Self {
@@ -109,7 +79,7 @@ impl Rejected {
     }
 
     /// The client at this seat says where it stands; `None`: it rejects nothing of the name any more. `replaced` returns what the view still
-    /// has of the name with this version.
+    /// has of the name with this version. Returns whether the server may have to be told.
     pub(super) fn tell(
         &self,
         seat: u32,
@@ -117,7 +87,7 @@ impl Rejected {
         rejecter: Option<Rejecter>,
         replaced: impl Fn(&Name, xds::Brief) -> Option<Arc<Resource>>,
         now: Instant,
-    ) -> Follows {
+    ) -> bool {
         let mut table = self.table.lock();
         if let Some(name) = name.filter(|_| may_be_older(type_url)) {
             table.use_older(seat, (type_url.clone(), name.clone()), rejecter.as_ref(), replaced, now);
@@ -128,10 +98,12 @@ impl Rejected {
             Some(rejecter) => _ = table.rejecters.entry(key).or_default().insert(seat, rejecter),
             None => table.remove(&key, seat),
         }
-        Follows {
-            report: rejects && table.noted.insert(type_url.clone()),
-            older: table.older.has_changed(),
-        }
+        rejects && table.noted.insert(type_url.clone())
+    }
+
+    /// Whether older contents are used that were not at the last call of [`Rejected::take_roots`], or the other way round.
+    pub(super) fn uses_others(&self) -> bool {
+        self.table.lock().older.has_changed()
     }
 
     /// The client at this seat has gone, or reads another view.
@@ -207,36 +179,10 @@ impl Rejected {
 
     /// Returns the older contents that clients use.
     #[must_use]
-    pub fn used(&self) -> Vec<Used> {
-        let table = self.table.lock();
-        if table.older.is_empty() {
-            return Vec::new();
-        }
-        let ids = table.ids();
-        let roots: Vec<bool> = table.older.refer().collect();
-        let all = table.older.all(|seat| ids.get(&seat).cloned()).into_iter().zip(roots);
-        let used = all.filter(|(one, _)| !one.keepers.is_empty()).map(|(one, refers)| {
-            let (name, version) = (one.name().clone(), one.content.version());
-            Used {
-                clients: one.keepers.len(),
-                nodes: one.keepers.iter().take(NAMED_MAX).cloned().collect(),
-                since: one.since,
-                type_url: one.type_url,
-                name,
-                version,
-                refers,
-            }
-        });
-        used.collect()
-    }
-
-    /// How many clients were sent older content in the place of what they reject.
-    #[must_use]
-    pub fn sent_older(&self) -> usize {
-        let table = self.table.lock();
-        let sent = table.rejecters.values().flat_map(BTreeMap::iter);
-        let sent = sent.filter(|(_, one)| one.stance.rejects.is_some() && one.stance.holds.is_older());
-        sent.map(|(seat, _)| *seat).collect::<BTreeSet<u32>>().len()
+    pub fn used(&self) -> Vec<Older> {
+        let mut all = self.all_older();
+        all.retain(|one| !one.keepers.is_empty());
+        all
     }
 
     /// Takes over the older contents of an earlier run of the relay.
@@ -260,62 +206,42 @@ impl Rejected {
         std::mem::take(&mut self.table.lock().noted)
     }
 
-    /// A client rejects something of this type. Returns whether the writer must be told.
-    pub(super) fn note(&self, type_url: &TypeUrl) -> bool {
-        self.table.lock().noted.insert(type_url.clone())
-    }
-
     /// Returns the types and names of which clients reject something; without a name: what relays say of their clients.
     #[must_use]
     pub fn names(&self) -> Vec<(TypeUrl, Option<Name>)> {
         self.table.lock().rejecters.keys().cloned().collect()
     }
 
-    /// Returns the clients that reject something of one of these, each with when the server was last told of that.
-    #[must_use]
-    pub fn of(&self, key: &(TypeUrl, Option<Name>)) -> Vec<(Rejecter, Option<Instant>)> {
-        let table = self.table.lock();
-        let reported = table.reported.get(&key.0);
-        let rejecters = table.rejecters.get(key).into_iter().flat_map(BTreeMap::values);
-        let found = rejecters.filter_map(|one| {
-            let refusal = one.stance.rejects.as_ref()?;
-            let content = key.1.clone().zip(refusal.version);
-            let at = content.and_then(|content| reported?.get(&content).copied());
-            Some((one.clone(), at))
-        });
-        found.collect()
+    /// Returns the rows of a name; without one, of what relays say of their clients.
+    pub(super) fn of(&self, class: &Class, cut: &Cut, key: &(TypeUrl, Option<Name>)) -> Rows {
+        let (mut rows, table) = (Rows::of(class), self.table.lock());
+        table.fill(&mut rows, cut, key);
+        rows
     }
 
-    /// Returns what clients reject of a type while this is what the server says. `nodes` are those of all clients that ask for the type.
-    #[must_use]
-    pub(super) fn told(&self, class: &Class, cut: &Cut, type_url: &TypeUrl, nodes: &[Arc<Node>]) -> Vec<Rejection> {
-        let mut tally = Tally::of(class);
-        let table = self.table.lock();
+    /// Returns the rows of a type.
+    pub(super) fn of_type(&self, class: &Class, cut: &Cut, type_url: &TypeUrl) -> Rows {
+        let (mut rows, table) = (Rows::of(class), self.table.lock());
         let of_type = table.rejecters.range((type_url.clone(), None)..);
         let of_type = of_type.take_while(|((of, _), _)| of == type_url);
-        for ((_, name), seats) in of_type {
-            for one in seats.values() {
-                let Some(refusal) = &one.stance.rejects else { continue };
-                let content = match (name, refusal.version) {
-                    (Some(name), Some(version)) if is_served(cut, type_url, name, version) => {
-                        Some((name.clone(), version))
-                    }
-                    (Some(_), _) => continue,
-                    (None, _) => None,
-                };
-                tally.add(&one.node, content, &refusal.objection);
+        of_type.for_each(|(key, _)| table.fill(&mut rows, cut, key));
+        rows
+    }
+
+    /// Calls this for each rejection, with its stream, and with whether that was sent older content in the place of what it rejects.
+    pub fn each(&self, mut found: impl FnMut(&TypeUrl, StreamNumber, bool)) {
+        for ((type_url, _), seats) in &self.table.lock().rejecters {
+            for one in seats.values().filter(|one| one.stance.rejects.is_some()) {
+                found(type_url, one.stream, one.stance.holds.is_older());
             }
         }
-        drop(table);
-        nodes.iter().for_each(|node| tally.count(node));
-        tally.finish()
     }
 
     /// The server was told that clients reject these contents. Forgets those that are not in the cut any more.
     pub fn note_reported(&self, cut: &Cut, type_url: &TypeUrl, contents: Vec<(Name, Version)>, at: Instant) {
         let mut table = self.table.lock();
         let reported = table.reported.entry(type_url.clone()).or_default();
-        reported.retain(|(name, version), _| is_served(cut, type_url, name, *version));
+        reported.retain(|(name, version), _| served(cut, type_url, name, *version).is_some());
         reported.extend(contents.into_iter().map(|content| (content, at)));
         while reported.len() > REPORTED_MAX {
             reported.pop_first();
@@ -331,6 +257,24 @@ impl Table {
             ids.entry(*seat).or_insert_with(|| Arc::from(&*rejecter.node.id));
         }
         ids
+    }
+
+    /// Adds what clients reject of a name, as far as it is what the server says now. What has changed since is on its way to them.
+    fn fill(&self, rows: &mut Rows, cut: &Cut, key: &(TypeUrl, Option<Name>)) {
+        let (type_url, name) = key;
+        for one in self.rejecters.get(key).into_iter().flat_map(BTreeMap::values) {
+            let Some(refusal) = &one.stance.rejects else { continue };
+            let Some(name) = name else {
+                rows.add(one, refusal, None, None);
+                continue;
+            };
+            let content = (refusal.version).and_then(|version| served(cut, type_url, name, version));
+            if let Some(content) = content {
+                let reported = self.reported.get(type_url);
+                let at = reported.and_then(|reported| reported.get(&(name.clone(), content.version())).copied());
+                rows.add(one, refusal, Some(content), at);
+            }
+        }
     }
 
     fn remove(&mut self, key: &(TypeUrl, Option<Name>), seat: u32) {
@@ -377,8 +321,9 @@ fn may_be_older(type_url: &TypeUrl) -> bool {
     !(kind == Kind::Sds || kind.is_endpoints())
 }
 
-fn is_served(cut: &Cut, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
+/// Returns what is served of a name, if it has this version.
+fn served<'a>(cut: &'a Cut, type_url: &TypeUrl, name: &Name, version: Version) -> Option<&'a Arc<Resource>> {
     let halves = cut.slot(type_url).into_iter().flat_map(Slot::halves);
     let mut known = halves.filter_map(|state| state.entries().get(name).and_then(Known::resource));
-    known.any(|found| found.version() == version)
+    known.find(|found| found.version() == version)
 }

@@ -64,12 +64,15 @@ impl Seat {
         self.tells.store(true, Ordering::Relaxed);
         let view = &self.view;
         let replaced = |name: &Name, version| view.head.replaced_version(told.0, name, version);
-        let follows = view.rejected.tell(self.number, told, rejecter, replaced, now);
-        if follows.report {
+        if view.rejected.tell(self.number, told, rejecter, replaced, now) {
             view.mailbox.wake();
         }
-        if follows.older {
-            view.publish_older();
+    }
+
+    /// The client has said for now where it stands: what it uses is published.
+    pub fn rest_stances(&self) {
+        if self.view.rejected.uses_others() {
+            self.view.publish_older();
         }
     }
 

@@ -17,11 +17,11 @@ use crate::xds::TypeUrl;
 const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
 const WIDE: [&str; 5] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES", "OLDER"];
 
-/// One rejection, over all relays.
+/// Who rejects something, over all relays.
 #[derive(Default)]
-struct Everywhere {
+struct Who {
     clients: usize,
-    relays: Vec<String>,
+    relays: BTreeSet<String>,
     software: BTreeMap<String, usize>,
     /// Some of the clients.
     nodes: BTreeSet<String>,
@@ -37,13 +37,8 @@ struct Together {
     contents: usize,
     /// The first content, and whether the words name it; those that they name come before all others.
     first: Option<(String, String, bool)>,
-    /// The most that reject one of the contents: mostly, they reject all of them.
-    clients: usize,
-    relays: BTreeSet<String>,
-    software: BTreeMap<String, usize>,
-    nodes: BTreeSet<String>,
-    reported: Option<String>,
-    older: usize,
+    /// As many as reject the content that most reject: mostly, they reject all of them.
+    who: Who,
 }
 
 /// Type, name, version and words.
@@ -52,7 +47,7 @@ type Key = (String, String, String, String);
 pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
     let seen = report.answered(relays.each(|relay| (relay.to_string(), answers::nacks(relay))));
-    let mut all: BTreeMap<Key, Everywhere> = BTreeMap::new();
+    let mut all: BTreeMap<Key, Who> = BTreeMap::new();
     for (relay, nacks) in &seen {
         let Some(nacks) = nacks else { continue };
         for rejection in &nacks.rejections {
@@ -63,7 +58,9 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
                 version,
                 rejection.rejection.clone(),
             );
-            all.entry(key).or_default().add(relay, rejection);
+            all.entry(key)
+                .or_default()
+                .take(&Who::of(relay, rejection), std::ops::Add::add);
         }
         if nacks.left_out > 0 {
             let words = format!("{relay}: {} more rejections are not listed", nacks.left_out);
@@ -72,28 +69,20 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
     }
     let mut listed = Vec::new();
     let mut rows: BTreeMap<(String, String), Together> = BTreeMap::new();
-    for ((type_url, name, version, words), everywhere) in all {
+    for ((type_url, name, version, words), who) in all {
         let row = rows.entry((type_url.clone(), words.clone())).or_default();
-        row.add(&name, &version, &words, &everywhere);
-        let Everywhere {
-            clients,
-            relays,
-            software,
-            nodes,
-            reported,
-            older,
-        } = everywhere;
+        row.add(&name, &version, &words, &who);
         listed.push(json!({
             "type": type_url,
             "name": name,
             "version": version,
             "rejection": words,
-            "clients": clients,
-            "relays": relays,
-            "software": software,
-            "nodes": nodes,
-            "reported": reported,
-            "older": older,
+            "clients": who.clients,
+            "relays": who.relays,
+            "software": who.software,
+            "nodes": who.nodes,
+            "reported": who.reported,
+            "older": who.older,
         }));
     }
     for ((type_url, words), row) in rows {
@@ -108,21 +97,13 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
 }
 
 impl Together {
-    fn add(&mut self, name: &str, version: &str, words: &str, everywhere: &Everywhere) {
+    fn add(&mut self, name: &str, version: &str, words: &str, who: &Who) {
         self.contents += 1;
         let named = is_named(name, words);
         if self.first.as_ref().is_none_or(|(.., before)| named && !before) {
             self.first = Some((name.to_owned(), version.to_owned(), named));
         }
-        self.clients = self.clients.max(everywhere.clients);
-        self.relays.extend(everywhere.relays.iter().cloned());
-        for (name, count) in &everywhere.software {
-            let most = self.software.entry(name.clone()).or_default();
-            *most = (*most).max(*count);
-        }
-        self.nodes.extend(everywhere.nodes.iter().cloned());
-        self.reported = self.reported.take().max(everywhere.reported.clone());
-        self.older = self.older.max(everywhere.older);
+        self.who.take(who, usize::max);
     }
 
     fn cells(self, word: &str, words: String) -> Vec<String> {
@@ -135,19 +116,20 @@ impl Together {
                 String::new(),
             ),
         };
-        let software = self.software.iter().map(|(name, count)| format!("{name}:{count}"));
+        let who = self.who;
+        let software = who.software.iter().map(|(name, count)| format!("{name}:{count}"));
         vec![
             word.to_owned(),
             name,
             short(&version),
-            self.clients.to_string(),
-            self.relays.into_iter().collect::<Vec<_>>().join(","),
+            who.clients.to_string(),
+            who.relays.into_iter().collect::<Vec<_>>().join(","),
             words,
-            self.reported.unwrap_or_else(|| "no".to_owned()),
+            who.reported.unwrap_or_else(|| "no".to_owned()),
             version,
             software.collect::<Vec<_>>().join(","),
-            self.nodes.into_iter().collect::<Vec<_>>().join(","),
-            self.older.to_string(),
+            who.nodes.into_iter().collect::<Vec<_>>().join(","),
+            who.older.to_string(),
         ]
     }
 }
@@ -159,16 +141,29 @@ fn is_named(name: &str, words: &str) -> bool {
     !name.is_empty() && texts.any(|text| text == name || text.trim_end_matches([':', '.', '!', '?']) == name)
 }
 
-impl Everywhere {
-    fn add(&mut self, relay: &str, rejection: &Rejected) {
-        self.clients += rejection.clients;
-        self.relays.push(relay.to_owned());
-        for (name, count) in &rejection.software {
-            *self.software.entry(name.clone()).or_default() += count;
+impl Who {
+    fn of(relay: &str, rejection: &Rejected) -> Self {
+        Self {
+            clients: rejection.clients,
+            relays: BTreeSet::from([relay.to_owned()]),
+            software: rejection.software.clone(),
+            nodes: rejection.some.iter().map(|one| one.node.clone()).collect(),
+            reported: rejection.reported.clone(),
+            older: rejection.older,
         }
-        self.nodes.extend(rejection.some.iter().map(|one| one.node.clone()));
-        self.reported = self.reported.take().max(rejection.reported.clone());
-        self.older += rejection.older;
+    }
+
+    /// Takes others to it. `count`: what is made of two numbers.
+    fn take(&mut self, other: &Self, count: impl Fn(usize, usize) -> usize) {
+        self.clients = count(self.clients, other.clients);
+        self.relays.extend(other.relays.iter().cloned());
+        for (name, number) in &other.software {
+            let found = self.software.entry(name.clone()).or_default();
+            *found = count(*found, *number);
+        }
+        self.nodes.extend(other.nodes.iter().cloned());
+        self.reported = self.reported.take().max(other.reported.clone());
+        self.older = count(self.older, other.older);
     }
 }
 
@@ -179,12 +174,12 @@ mod tests {
     fn row(contents: &[(&str, usize)], words: &str) -> [String; 4] {
         let mut together = Together::default();
         for (name, clients) in contents {
-            let everywhere = Everywhere {
+            let who = Who {
                 clients: *clients,
-                relays: vec!["a:1".to_owned()],
-                ..Everywhere::default()
+                relays: BTreeSet::from(["a:1".to_owned()]),
+                ..Who::default()
             };
-            together.add(name, "0123456789abcdef", words, &everywhere);
+            together.add(name, "0123456789abcdef", words, &who);
         }
         let mut cells = together.cells("cds", words.to_owned()).into_iter();
         [(); 4].map(|()| cells.next().unwrap_or_default())

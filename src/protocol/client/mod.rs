@@ -58,7 +58,7 @@ pub use rhythm::Rhythm;
 pub use silence::PassedOver;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
-use xds::{Changes, Dialect, Name, Phase, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
+use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
 ///
@@ -361,12 +361,5 @@ impl Client {
 }
 
 fn forget(type_url: &TypeUrl, updates: Vec<Update>) -> Option<Changes> {
-    (!updates.is_empty()).then(|| Changes {
-        type_url: type_url.clone(),
-        wildcard: false,
-        updates,
-        complete: None,
-        answered: None,
-        phase: Phase::Steady,
-    })
+    (!updates.is_empty()).then(|| Changes::of((type_url.clone(), false), updates))
 }

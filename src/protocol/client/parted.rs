@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Client;
 use super::feed::Feed;
-use xds::{Changes, Dialect, Phase, ResourceError, TypeUrl};
+use xds::{Changes, Dialect, ResourceError, TypeUrl};
 
 /// Everything that one machine knows of a type, on its way to another machine for the same server.
 #[derive(Debug)]
@@ -32,14 +32,7 @@ impl Client {
     pub fn part(&mut self, type_url: &TypeUrl) -> Option<(Parted, Vec<Changes>)> {
         let mut feed = self.feeds.remove(type_url)?;
         self.agenda.remove(type_url);
-        let unanswered = feed.disconnected().map(|wildcard| Changes {
-            type_url: type_url.clone(),
-            wildcard,
-            updates: Vec::new(),
-            complete: None,
-            answered: Some(false),
-            phase: Phase::Steady,
-        });
+        let unanswered = feed.disconnected();
         let parted = Parted {
             type_url: type_url.clone(),
             feed,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Client;
 use super::silence::PassedOver;
 use super::sweep::TYPES_REMEMBERED;
-use xds::{Changes, Phase, TypeUrl};
+use xds::{Changes, TypeUrl};
 
 /// State that belongs to the present stream alone.
 #[derive(Debug, Default)]
@@ -53,19 +53,7 @@ impl Client {
     pub fn handle_disconnected(&mut self) -> Vec<Changes> {
         self.stream = None;
         self.silencers.clear();
-        let mut changes = Vec::new();
-        for (type_url, feed) in &mut self.feeds {
-            if let Some(wildcard) = feed.disconnected() {
-                changes.push(Changes {
-                    type_url: type_url.clone(),
-                    wildcard,
-                    updates: Vec::new(),
-                    complete: None,
-                    answered: Some(false),
-                    phase: Phase::Steady,
-                });
-            }
-        }
+        let changes = self.feeds.values_mut().filter_map(|feed| feed.disconnected()).collect();
         self.feeds.retain(|_, feed| feed.wanted());
         self.note_all();
         changes

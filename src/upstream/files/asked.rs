@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::content::{Content, names_of};
-use crate::xds::{Changes, Cut, Name, Phase, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
+use crate::xds::{Changes, Cut, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
 
 /// The wants of a view.
 #[derive(Debug, Default)]
@@ -123,12 +123,9 @@ impl Wanted {
             .map(|resource| resource.name());
         updates.extend(gone.filter(|name| !there.contains(name)).cloned().map(Update::Forget));
         Some(Changes {
-            type_url: type_url.clone(),
-            wildcard: true,
-            updates,
             complete: content.whole().then_some(true),
             answered: content.whole().then_some(true),
-            phase: Phase::Steady,
+            ..Changes::of((type_url.clone(), true), updates)
         })
     }
 
@@ -200,11 +197,7 @@ fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Upd
 
 fn named(type_url: &TypeUrl, content: &Content, updates: Vec<Update>) -> Option<Changes> {
     (!updates.is_empty()).then(|| Changes {
-        type_url: type_url.clone(),
-        wildcard: false,
-        updates,
-        complete: None,
         answered: content.whole().then_some(true),
-        phase: Phase::Steady,
+        ..Changes::of((type_url.clone(), false), updates)
     })
 }

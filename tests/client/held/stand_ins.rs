@@ -26,6 +26,7 @@ pub(super) fn reject(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
         content: older,
         since: stage.upstream.now,
         keepers: Vec::new(),
+        refers: true,
     });
     stage.upstream.cut = stage.upstream.cut.with_older(all);
     stage.publish(Vec::new());

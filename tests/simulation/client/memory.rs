@@ -22,8 +22,8 @@ pub(crate) struct Memory {
     pub(crate) again: BTreeMap<String, u64>,
     /// All that ever came, by name.
     came: BTreeMap<String, BTreeSet<u64>>,
-    /// What it rejected last of each name; a removal is 0.
-    pub(crate) refused: BTreeMap<String, u64>,
+    /// What it rejected of each name since it accepted what came last; a removal is 0.
+    pub(crate) refused: BTreeMap<String, BTreeSet<u64>>,
     /// Whether more of the last answer follows.
     pub(crate) goes_on: bool,
 }
@@ -99,13 +99,9 @@ impl Memory {
             .map(|entry| (&entry.name, entry.facts.as_ref().map_or(0, |facts| facts.revision)));
         for (name, revision) in brought.chain(answer.removed.iter().map(|name| (name, 0))) {
             match rejected {
-                true => drop(self.refused.insert(name.clone(), revision)),
-                // What it accepted before may be listed instead of what it has rejected since (B-18).
-                false
-                    if self
-                        .refused
-                        .get(name)
-                        .is_some_and(|refused| *refused > revision && revision > 0) => {}
+                true => drop(self.refused.entry(name.clone()).or_default().insert(revision)),
+                // What it accepted before may be listed instead of what it has rejected since (B-18), and older content is (K-37).
+                false if revision > 0 && self.refused.get(name).and_then(BTreeSet::last) > Some(&revision) => {}
                 false => drop(self.refused.remove(name)),
             }
         }
@@ -115,6 +111,13 @@ impl Memory {
     /// for it. Else it was on its way when the name was given up and asked for again.
     pub(crate) fn is_sure(&self, name: &str, serial: u64) -> bool {
         self.latest.get(name).is_none_or(|asked| *asked <= serial)
+    }
+
+    /// Whether it has rejected this content.
+    pub(crate) fn refuses(&self, name: &str, revision: u64) -> bool {
+        self.refused
+            .get(name)
+            .is_some_and(|refused| refused.contains(&revision))
     }
 
     /// Whether this content came before.

@@ -60,7 +60,7 @@ pub(super) fn check_warming(client: &Client, mux: &Mux, reading: &Reading, tally
     let (memory, want) = (&mux.memory, &mux.memory.want);
     // B-22: what it has rejected does not come again.
     let exists = |name: &&String| match reading.seen(Type::Eds, name, want) {
-        Seen::Present(revision) => want.names.contains(*name) && memory.refused.get(*name) != Some(&revision),
+        Seen::Present(revision) => want.names.contains(*name) && !memory.refuses(name, revision),
         Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => false,
     };
     let mut waits = client.warming.iter().filter(|_| client.persona != Persona::Grpc);

@@ -32,7 +32,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
             // B-18: a secret that the client rejects as the view has it is listed as it was accepted. Random clients keep no account of
             // what they reject.
             let random = came.client.persona == Persona::Hostile;
-            let refuses = |known| random || memory.is_some_and(|memory| memory.refused.get(name) == Some(&known));
+            let refuses = |known| random || memory.is_some_and(|memory| memory.refuses(name, known));
             let listed = |known| came.client.is_listed(kind) && refuses(known);
             let known = came.want(kind).map(|want| reading.seen(kind, name, want));
             let other = matches!(known, Some(Seen::Present(known)) if !listed(known));
@@ -54,6 +54,13 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
         // After a move the view that is read now may have had this content last, and get the other one while it is on its way.
         if came.scene.current.contains(name) {
             continue;
+        }
+        let random = came.client.persona == Persona::Hostile;
+        if !random && memory.is_some_and(|memory| !memory.had(name, revision)) {
+            tally.hit(Rule::K37);
+            if memory.is_some_and(|memory| !memory.refused.contains_key(name)) {
+                return broken!(K37, "{kind:?} {name}@{revision} is older content");
+            }
         }
         let held = came
             .client

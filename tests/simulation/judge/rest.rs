@@ -62,16 +62,28 @@ fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Re
         }
         // B-22: what the view has and the client rejects, it lacks, and with it what came in the same response. B-16, G-20: so does it
         // while the view knows nothing of what it rejects: a full state can neither repeat that nor leave it out.
-        let stuck = mux.memory.refused.iter().any(|(name, revision)| {
+        let stuck = mux.memory.refused.iter().any(|(name, refused)| {
             let found = reading.resource(*kind, name).map(|found| facts(*kind, &found.body()));
             let unknown = matches!(
                 reading.seen(*kind, name, want),
                 Seen::Unknown | Seen::Absent(Reason::TimedOut)
             );
-            unknown || matches!(found, Some(Ok(facts)) if facts.bad && facts.revision == *revision)
+            unknown || matches!(found, Some(Ok(facts)) if facts.bad && refused.contains(&facts.revision))
         });
         if stuck {
             tally.hit(Rule::B22);
+        }
+        let mut names = reading.wanted(*kind, want);
+        for name in &names {
+            let held = client.held(*kind).get(name).map(|held| held.revision);
+            let lacks = matches!(reading.seen(*kind, name, want), Seen::Present(revision)
+                if held != Some(revision) && !mux.memory.had(name, revision));
+            if stuck && lacks && !is_collection(name) {
+                return broken!(
+                    K37,
+                    "{kind:?} {name}: it was not sent what the view has, and holds {held:?}"
+                );
+            }
         }
         if stuck && client.is_full(*kind) {
             continue;
@@ -80,14 +92,13 @@ fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Re
         if *kind == Type::Eds {
             answers::check_warming(client, mux, reading, tally)?;
         }
-        let mut names = reading.wanted(*kind, want);
         names.extend(client.held(*kind).keys().cloned());
         names.retain(|name| !is_collection(name));
         for name in names {
             tally.hit(Rule::Held);
             let seen = reading.seen(*kind, &name, want);
-            let rejected = mux.memory.refused.get(&name).map(|revision| Seen::Present(*revision));
-            if stuck && rejected == Some(seen) {
+            let rejected = matches!(seen, Seen::Present(revision) if mux.memory.refuses(&name, revision));
+            if stuck && rejected {
                 continue;
             }
             if !agrees(client, (*kind, &name), seen, reading) {

@@ -1,6 +1,7 @@
 //! What clients reject is nobody else's content: who has something keeps it, and who has nothing is sent what others accepted (K-37).
 
 mod agent;
+mod bad_input;
 mod chance;
 mod moves;
 mod worlds;
@@ -99,7 +100,7 @@ impl Case {
 
     /// Waits until so many clients use older content of this version.
     async fn are_used(&self, view: &View, clients: &[usize]) {
-        let used = || -> Vec<usize> { view.rejected().used().iter().map(|one| one.clients).collect() };
+        let used = || -> Vec<usize> { view.rejected().used().iter().map(|one| one.keepers.len()).collect() };
         until(|| used() == clients, || format!("{:?}", view.rejected().used())).await;
     }
 }
@@ -128,7 +129,9 @@ async fn newcomers_are_sent_what_others_accepted() {
         case.are_used(view, &[2]).await;
         let mut new = case.newcomer("newcomer", OLD, "bad", "good").await;
         case.are_used(view, &[3]).await;
-        assert_eq!(view.rejected().sent_older(), 1);
+        let mut sent = 0;
+        view.rejected().each(|_, _, older| sent += usize::from(older));
+        assert_eq!(sent, 1);
         // Nobody else is concerned.
         let mut other = case.client("other", NEW).await;
         gets(&mut other, "bad").await;
@@ -214,7 +217,7 @@ async fn who_comes_back_uses_what_it_used() {
         drop(old);
         let readers = || view.demand().readers_of(None).0;
         until(|| readers() == 0, || "it is still there".to_owned()).await;
-        assert_eq!(view.rejected().used()[0].nodes, ["first-0".into()] as [Arc<str>; 1]);
+        assert_eq!(view.rejected().used()[0].keepers, ["first-0".into()] as [Arc<str>; 1]);
         assert!(view.expire_older(now()).is_empty());
         assert!(view.expire_older(now() + Duration::from_secs(59)).is_empty());
         assert_eq!(view.head().older().len(), 1);

@@ -126,6 +126,17 @@ impl Subscriber {
         got
     }
 
+    /// The next response, if one comes soon.
+    pub(crate) async fn next_if_any(&mut self) -> Option<Got> {
+        let soon = std::time::Duration::from_millis(300);
+        Some(
+            tokio::time::timeout(soon, self.next())
+                .await
+                .ok()?
+                .expect("the stream ended"),
+        )
+    }
+
     pub(crate) async fn next(&mut self) -> Result<Got, Ended> {
         let got = match self.dialect {
             Dialect::Sotw => sotw(self.call.next().await?),

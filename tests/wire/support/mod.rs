@@ -64,6 +64,7 @@ pub(crate) struct Plan {
     pub(crate) servers: usize,
     pub(crate) names_per_view: usize,
     pub(crate) pinned_bytes_per_view: usize,
+    pub(crate) history_bytes: usize,
     /// How many bytes of unused answers the library keeps.
     pub(crate) library: u64,
     pub(crate) unix: Option<std::path::PathBuf>,
@@ -101,6 +102,7 @@ impl Plan {
             servers: 1,
             names_per_view: 1_000_000,
             pinned_bytes_per_view: 256 << 20,
+            history_bytes: 16 << 20,
             library: 64 << 20,
             unix: None,
             tls: None,
@@ -126,7 +128,7 @@ impl Relay {
             linger: Duration::from_secs(30),
             names_per_view: planned.names_per_view,
             pinned_bytes_per_view: planned.pinned_bytes_per_view,
-            history_bytes: 16 << 20,
+            history_bytes: planned.history_bytes,
         };
         let health = Arc::new(Health::new());
         health.advance(Status::Ready);

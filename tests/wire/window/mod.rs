@@ -309,6 +309,15 @@ async fn who_rejects_what() {
         "{nacks}"
     );
 
+    assert_eq!(nacks["rejections"][0]["accepted"], json!(null), "{nacks}");
+    let named = window.json("/nacks?name=a").await;
+    let counts = |of: &str| named["rejections"][1][of].clone();
+    assert_eq!(
+        (counts("software"), counts("accepted"), counts("waiting")),
+        (json!({"probe 1.2": 1}), json!({"probe 1.2": 1}), json!({})),
+        "{named}"
+    );
+
     let since = nacks["rejections"][0]["since"].as_str().unwrap_or_default();
     let one = window.json("/resources/a?type=cds").await;
     assert!(one["contents"][0]["received"].as_str() <= Some(since), "{nacks}\n{one}");

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use roaring::RoaringBitmap;
 
 pub(super) use rings::Ring;
 
@@ -224,17 +225,17 @@ impl Demand {
         }
     }
 
-    /// Returns the nodes of the clients that ask for anything of a type.
-    pub(super) fn nodes_of(&self, type_url: &TypeUrl) -> Vec<Arc<Node>> {
+    /// Calls this for the node of each client that asks for anything of a type.
+    pub(super) fn each_node(&self, type_url: &TypeUrl, found: &mut dyn FnMut(&Node)) {
         let mut asking = Vec::new();
         let sets = self.sets.read();
         self.leases.everyone(type_url, |set| asking.push(set));
         asking.sort_unstable();
         asking.dedup();
-        let seats: BTreeSet<u32> = asking.into_iter().flat_map(|set| sets.seats(set)).collect();
+        let seats: RoaringBitmap = asking.into_iter().flat_map(|set| sets.seats(set)).collect();
         let seated = seats.into_iter().filter_map(|seat| sets.seated(seat));
         let reading = seated.filter(|seated| !seated.watches());
-        reading.filter_map(|seated| seated.node().cloned()).collect()
+        reading.filter_map(|seated| seated.node()).for_each(|node| found(node));
     }
 
     /// Asks some of the sessions at these seats a question.

@@ -24,6 +24,8 @@ pub(super) struct Earlier {
 struct Ring {
     replaced: VecDeque<Replacement>,
     bytes: usize,
+    /// Where the contents of each name are. Made when somebody wants to know, because most never do.
+    places: Option<BTreeMap<Name, Vec<usize>>>,
 }
 
 /// One content that has replaced another one.
@@ -79,10 +81,13 @@ impl Earlier {
     }
 
     /// Returns what is kept of a name, and when each was replaced.
-    pub(super) fn of_name(&self, type_url: &TypeUrl, name: &Name) -> impl Iterator<Item = (&Arc<Resource>, Instant)> {
-        let replaced = self.rings.get(type_url).into_iter().flat_map(|ring| &ring.replaced);
-        let of_name = replaced.filter(move |one| one.old.name() == name);
-        of_name.map(|one| (&one.old, one.at))
+    pub(super) fn of_name(
+        &mut self,
+        type_url: &TypeUrl,
+        name: &Name,
+    ) -> impl Iterator<Item = (&Arc<Resource>, Instant)> {
+        let ring = self.rings.get_mut(type_url).into_iter();
+        ring.flat_map(|ring| ring.of_name(name).map(|one| (&one.old, one.at)))
     }
 
     /// Returns all that clients have accepted.
@@ -95,6 +100,7 @@ impl Earlier {
             content: one.old.clone(),
             since: one.at,
             keepers: Vec::new(),
+            refers: false,
         })
     }
 }
@@ -103,6 +109,7 @@ impl Ring {
     fn add(&mut self, new: &Resource, old: &Resource) {
         let bytes = old.weight();
         self.bytes += bytes;
+        self.places = None;
         self.replaced.push_back(Replacement {
             at: new.received(),
             old: Arc::new(old.twin()),
@@ -110,9 +117,23 @@ impl Ring {
         });
     }
 
+    fn of_name(&mut self, name: &Name) -> impl Iterator<Item = &Replacement> {
+        let Self { replaced, places, .. } = self;
+        let places = places.get_or_insert_with(|| {
+            let mut places: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+            for (at, one) in replaced.iter().enumerate() {
+                places.entry(one.old.name().clone()).or_default().push(at);
+            }
+            places
+        });
+        let of_name = places.get(name).into_iter().flatten();
+        of_name.filter_map(|at| replaced.get(*at))
+    }
+
     fn drop_oldest(&mut self) -> usize {
         let bytes = self.replaced.pop_front().map_or(0, |oldest| oldest.bytes);
         self.bytes -= bytes;
+        self.places = None;
         bytes
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use xds::{Changes, Cut, Known, Older, Phase, State, Update};
+use xds::{Changes, Cut, Known, Older, State, Update};
 
 /// What is known of a view at one instant, and what an earlier run knew that nobody has wanted yet.
 #[derive(Clone, Debug)]
@@ -60,11 +60,7 @@ fn all_of(state: &State, wildcard: bool) -> Changes {
         Known::Held(_) => None,
     });
     Changes {
-        type_url: state.type_url().clone(),
-        wildcard,
-        updates: updates.collect(),
         complete: state.complete().then_some(true),
-        answered: None,
-        phase: Phase::Steady,
+        ..Changes::of((state.type_url().clone(), wildcard), updates.collect())
     }
 }

@@ -110,7 +110,7 @@ impl Head {
 
     /// Returns the content of a name with this version that was replaced, if it is kept.
     pub(super) fn replaced_version(&self, type_url: &TypeUrl, name: &Name, version: Brief) -> Option<Arc<Resource>> {
-        let replaced = self.replaced.lock();
+        let mut replaced = self.replaced.lock();
         let mut all = replaced.earlier().of_name(type_url, name);
         let found = all.find(|(content, _)| Brief::from(content.version()) == version);
         found.map(|(content, _)| content.clone())
@@ -118,7 +118,7 @@ impl Head {
 
     /// Returns what was replaced of a name after a time, if clients have accepted it.
     pub(super) fn accepted(&self, type_url: &TypeUrl, name: &Name, after: Option<Instant>) -> Vec<Arc<Resource>> {
-        let replaced = self.replaced.lock();
+        let mut replaced = self.replaced.lock();
         let all = replaced.earlier().of_name(type_url, name);
         let all = all.filter(|(content, at)| content.accepted() != 0 && after.is_none_or(|after| *at > after));
         all.map(|(content, _)| content.clone()).collect()
@@ -126,12 +126,10 @@ impl Head {
 
     /// Returns what was replaced after a time, if clients have accepted it.
     pub(super) fn all_accepted(&self, after: Option<Instant>) -> Vec<Older> {
-        let replaced = self.replaced.lock();
-        let all = replaced
-            .earlier()
-            .all()
-            .filter(|older| after.is_none_or(|after| older.since > after));
-        all.collect()
+        let mut replaced = self.replaced.lock();
+        let all = replaced.earlier().all();
+        all.filter(|older| after.is_none_or(|after| older.since > after))
+            .collect()
     }
 
     /// How many bytes of content that was replaced in this generation or later are still in memory.

@@ -77,7 +77,7 @@ impl Replaced {
     }
 
     /// The part of it that is held.
-    pub(super) const fn earlier(&self) -> &Earlier {
-        &self.earlier
+    pub(super) const fn earlier(&mut self) -> &mut Earlier {
+        &mut self.earlier
     }
 }

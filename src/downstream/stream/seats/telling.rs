@@ -41,6 +41,12 @@ impl Seats {
         }
     }
 
+    /// The client has said for now where it stands.
+    pub fn rest_stances(&self) {
+        let seats = self.bindings.iter().filter_map(Binding::seat);
+        seats.for_each(Seat::rest_stances);
+    }
+
     /// Returns the older contents that may be sent in the place of what the client rejects of a name.
     pub fn older(&self, type_url: &TypeUrl, name: &Name, now: Instant) -> Vec<Arc<Resource>> {
         let seat = self.seat_of((type_url, Some(name)));

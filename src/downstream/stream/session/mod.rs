@@ -353,6 +353,9 @@ impl Session {
                     .handle_older(&told.type_url, &name, contents, &seats.sight());
             }
         }
+        if any {
+            seats.rest_stances();
+        }
         any
     }
 

@@ -4,7 +4,7 @@
 
 use super::Feed;
 use crate::client::awaited::Patience;
-use xds::{Dialect, Name};
+use xds::{Changes, Dialect, Name};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, in delta with the versions that this server gave (E-04). E-25:
@@ -39,10 +39,13 @@ impl Feed {
         }
     }
 
-    /// The stream ended. G-19: what is known stays known. If the server had answered for the type, returns for which half: `true`
-    /// is the wildcard.
-    pub(in crate::client) fn disconnected(&mut self) -> Option<bool> {
-        let answered = (self.outbound.is_answered() && self.wanted()).then_some(self.wildcard.is_asked());
+    /// The stream ended. G-19: what is known stays known. If the server had answered for the type, returns that it has not any more.
+    pub(in crate::client) fn disconnected(&mut self) -> Option<Changes> {
+        let half = (self.type_url.clone(), self.wildcard.is_asked());
+        let answered = (self.outbound.is_answered() && self.wanted()).then(|| Changes {
+            answered: Some(false),
+            ..Changes::of(half, Vec::new())
+        });
         if self.wildcard.is_hidden() {
             self.drop_wildcard();
         }
