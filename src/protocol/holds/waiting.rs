@@ -380,7 +380,9 @@ impl Row {
         let until = |ground: &Ground| ground.until(of, self.said, clocks);
         let endless = |ground: &Ground| {
             let silent = *ground == Ground::Unheard && self.order().is_none();
-            silent || matches!(ground, Ground::Named(Referring::By(..))) && until(ground).is_none()
+            silent
+                || matches!(ground, Ground::Named(Referring::By(..) | Referring::Perhaps(..)))
+                    && until(ground).is_none()
         };
         if self.loss().is_none() && self.grounds.iter().any(endless) {
             return None;

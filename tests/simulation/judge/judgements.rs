@@ -74,7 +74,15 @@ impl Judgements {
         let unwanted = held.find_map(|(hold, name, removal)| {
             let kind = Type::of(hold.type_url.url())?;
             let late = removal.until.is_some_and(|until| until > now + DAY);
+            // What was taken over has brought it along, for clients that come.
+            let along = removal.by.as_ref().filter(|by| !by.said);
+            let along = along.is_some_and(|by| {
+                cut.holds()
+                    .iter()
+                    .any(|of| of.type_url == by.type_url && of.removals.contains_key(&by.name))
+            });
             let wanted = zone.writer.wants(kind, name, removal.wildcard) || is_kept(zone, &hold.type_url, name);
+            let wanted = wanted || along;
             (late || !wanted).then(|| format!("{kind:?} {name} is held too long or for nobody: {removal:?}"))
         });
         match unwanted {
