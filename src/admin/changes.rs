@@ -88,6 +88,7 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
             let HoldChange::Ended(end) = event.change else {
                 continue;
             };
+            let (words, trouble) = event.change.words(event.reason);
             let change = json!({
                 "type": event.type_url.full_name(),
                 "class": view.class().to_string(),
@@ -97,6 +98,8 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
                 "adoption": null,
                 "ended": end.word(),
                 "reason": event.reason.word(),
+                "words": words,
+                "trouble": trouble,
             });
             listed.push((Reverse(at), change));
         }

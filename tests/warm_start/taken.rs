@@ -186,7 +186,7 @@ async fn older_content_travels() {
         });
     }
     eventually("older content in use", || {
-        old.admin("/holds").contains("is used by 2 clients").then_some(())
+        old.admin("/holds").contains("used by 2 clients").then_some(())
     })
     .await;
     drop((plane, call));

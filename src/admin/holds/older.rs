@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::super::{Clusters, Shown};
 use super::holding::of_view;
+use super::sentence;
 use super::shown::counted;
 use crate::cache::{Used, View};
 use crate::clock::WallClock;
-use crate::xds::{Name, TypeUrl, printable};
+use crate::xds::{Name, OLDER_WORDS, TypeUrl, printable};
 
 /// An older content, and where.
 pub(super) struct InUse {
@@ -80,15 +81,47 @@ impl InUse {
             "; what it names is not kept any more"
         };
         format!(
-            "{}  {} {} of {} for {}: older content is used by {}, since {}: they reject the current one{refers}\n",
+            "{}  {} {} of {} for {}: {} by {}, since {}: {}{refers}\n",
             self.id(),
             type_url.word(),
             printable(name.as_str()),
             printable(&self.server),
             printable(&self.view.class().to_string()),
+            OLDER_WORDS.title,
             counted(*clients, "client"),
             clock.short(*since),
+            OLDER_WORDS.why[0],
         )
+    }
+
+    /// Returns its id, and what `/events` tells of it. That clients reject the current content is told as trouble elsewhere.
+    pub(super) fn brief(&self, clock: WallClock) -> (String, Value) {
+        let Used {
+            type_url,
+            name,
+            clients,
+            since,
+            ..
+        } = &self.used;
+        // Several names of a type have one id for orders.
+        let id = format!("{} {name}", self.id());
+        let what = format!("{} {}", type_url.word(), printable(name.as_str()));
+        let json = json!({
+            "server": self.server,
+            "class": self.view.class().to_string(),
+            "type": type_url.word(),
+            "reason": "older",
+            "trouble": false,
+            "count": 1,
+            "since": clock.time(*since),
+            "until": null,
+            "some": [name.as_str()],
+            "words": sentence::of_older(&what, &counted(*clients, "client")),
+            "title": OLDER_WORDS.title,
+            "nouns": OLDER_WORDS.nouns,
+            "order": OLDER_WORDS.order(&self.id()),
+        });
+        (id, json)
     }
 
     /// Returns it as JSON.
