@@ -113,7 +113,7 @@ async fn the_line_of_a_rejection() {
         said.starts_with("Error adding clusters: xxx") && said.ends_with("in the end: bad type"),
         "{line}"
     );
-    assert!(said.len() < 1600 && said.contains("characters left out"), "{line}");
+    assert!(said.len() < 1100 && said.contains("characters left out"), "{line}");
     assert_eq!(fields.get("suppressed").and_then(serde_json::Value::as_u64), Some(0));
 }
 
