@@ -106,6 +106,9 @@ impl Shown {
         self.overview.count_names(&self.metrics);
         holds::measure(self).await;
         let standings = self.status.census().standings().await;
+        self.metrics
+            .hanging_clients
+            .set(i64::try_from(standings.hanging()).unwrap_or(i64::MAX));
         let counts = standings.types.iter();
         self.metrics.show_clients(
             counts.map(|(type_url, of)| (type_url.clone(), [of.rejecting, of.older, of.lagging, of.waiting])),
