@@ -10,7 +10,7 @@ use crate::cache::View;
 use crate::protocol::Holds;
 use crate::telemetry::HoldMetrics;
 use crate::xds::{
-    Beside, Changes, Cut, GuardSettings, HoldChange, HoldEvent, HoldOrder, Name, ServerState, TypeUrl, Want,
+    Beside, Changes, Cut, GuardSettings, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, ServerState, TypeUrl, Want,
 };
 
 /// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
@@ -146,7 +146,7 @@ impl Holding {
             HoldChange::Ended(end) => Some(end.word()),
             HoldChange::Begun | HoldChange::Joined => None,
         };
-        let (words, trouble) = change.words(*reason);
+        let (words, trouble) = HoldWords::happened(*change, *reason);
         if trouble {
             tracing::warn!(server, class, r#type, %reason, judgement, resources = removals, one = %name, by, "{words}");
         } else {

@@ -35,38 +35,27 @@ pub enum HoldCause {
 pub struct HoldWords {
     /// What one of them is called, and several.
     pub nouns: [&'static str; 2],
-    /// In a list of changes.
-    pub title: &'static str,
     /// What the control plane has done, before the names, and what clients get, behind them.
     pub told: [&'static str; 2],
-    /// Why, of all together; and where somebody should look.
-    pub why: [&'static str; 2],
+    /// Why, of all together.
+    pub why: &'static str,
     /// Behind a type: what holds them.
     pub ground: &'static str,
-    /// What becomes of one at its end, and of several.
-    pub goes: [&'static str; 2],
-    /// What an order to release them does: to one, and to several.
+    /// What becomes of one at its end, or by an order to release it, and of several.
     pub released: [&'static str; 2],
     /// What an order to extend the time does.
     pub extended: [&'static str; 2],
-    /// The order that a person is most likely to want, behind `distributary holds`; `{}` stands for the id.
-    order: &'static str,
     /// In the log, when they begin to be held, and when others join them.
     begun: [&'static str; 2],
 }
 
-const RELEASE: &str = "release {} --reason \"...\"";
-
 const LOST: HoldWords = HoldWords {
     nouns: ["held removal", "held removals"],
-    title: "removal held",
     told: ["Removed", "still served"],
-    why: ["much was lost at once"; 2],
+    why: "much was lost at once",
     ground: "of judgement",
-    goes: ["goes", "go"],
     released: ["is passed on", "are passed on"],
     extended: ["is held at least until", "are held at least until"],
-    order: "extend {} --for 2h --reason \"...\"",
     begun: [
         "much was lost at once: removed resources are still served; `distributary holds` shows them, and how to let them go",
         "more was lost: these removed resources are still served as well",
@@ -74,12 +63,8 @@ const LOST: HoldWords = HoldWords {
 };
 
 const REFERENCED: HoldWords = HoldWords {
-    why: [
-        "something served refers to them",
-        "for over 15 min, something that the control plane still sends has referred to them",
-    ],
+    why: "something served refers to them",
     ground: "by reference",
-    order: RELEASE,
     begun: ["removed resources are still served, because served resources refer to them; `distributary holds` shows them";
         2],
     ..LOST
@@ -87,14 +72,11 @@ const REFERENCED: HoldWords = HoldWords {
 
 const UNREADY: HoldWords = HoldWords {
     nouns: ["waiting change", "waiting changes"],
-    title: "change waits",
     told: ["Changed", "not served yet"],
-    why: ["they are changed, and another source does not have what they lead to"; 2],
+    why: "they are changed, and another source does not have what they lead to",
     ground: "for another source",
-    goes: ["is served", "are served"],
     released: ["is served", "are served"],
     extended: ["may wait until", "may wait until"],
-    order: RELEASE,
     begun: ["changed resources wait, because another source does not have what they lead to; `distributary holds` shows them";
         2],
 };
@@ -102,62 +84,32 @@ const UNREADY: HoldWords = HoldWords {
 /// The words for older content, which is no hold: clients use it in the place of what they reject.
 pub const OLDER_WORDS: HoldWords = HoldWords {
     nouns: ["older content", "older contents"],
-    title: "older content used",
     told: ["Older content of", "used"],
-    why: ["the current one is rejected"; 2],
-    ground: "in the place of what is rejected",
-    goes: ["goes", "go"],
+    why: "the current one is rejected",
     released: ["released: no further client is sent it, and what it names is not kept"; 2],
-    extended: [""; 2],
-    order: RELEASE,
-    begun: ["older content is used, because the current one is rejected"; 2],
+    ..REFERENCED
 };
 
-impl HoldReason {
-    /// Returns its words.
-    #[must_use]
-    pub const fn words(self) -> &'static HoldWords {
-        match self {
-            Self::Mass => &LOST,
-            Self::Referenced => &REFERENCED,
-            Self::Unready => &UNREADY,
-        }
-    }
-}
-
 impl HoldCause {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Lost,
-        Self::Ordered,
-        Self::Earlier,
-        Self::Named,
-        Self::NamedByHeld,
-        Self::NamedByDraining,
-        Self::Perhaps,
-        Self::Awaited,
-        Self::Away,
-    ];
-
     /// Returns why this is held, which is one of the `holds` of its view.
     #[must_use]
     pub fn of(reason: HoldReason, removal: &HeldRemoval, holds: &[Hold]) -> Self {
-        let Some(by) = &removal.by else {
-            return match (reason, &removal.extended) {
-                (HoldReason::Mass, _) => Self::Lost,
-                (_, Some(_)) => Self::Ordered,
-                (_, None) => Self::Earlier,
-            };
+        let held = |by: &Referrer| {
+            let mut of_type = holds.iter().filter(|hold| hold.type_url == by.type_url);
+            of_type.any(|hold| hold.removals.contains_key(&by.name))
         };
-        let held = |hold: &Hold| hold.type_url == by.type_url && hold.removals.contains_key(&by.name);
-        match (reason, by.link) {
-            (HoldReason::Mass, _) => Self::Lost,
-            (HoldReason::Unready, Link::Unsent) => Self::Away,
-            (HoldReason::Unready, _) => Self::Awaited,
-            (HoldReason::Referenced, Link::Sent) => Self::Named,
-            (HoldReason::Referenced, Link::Perhaps) => Self::Perhaps,
-            (HoldReason::Referenced, Link::Unsent) if holds.iter().any(held) => Self::NamedByHeld,
-            (HoldReason::Referenced, Link::Unsent) => Self::NamedByDraining,
+        match (reason, &removal.by, &removal.extended) {
+            (HoldReason::Mass, ..) => Self::Lost,
+            (_, None, Some(_)) => Self::Ordered,
+            (_, None, None) => Self::Earlier,
+            (HoldReason::Unready, Some(by), _) if by.link == Link::Unsent => Self::Away,
+            (HoldReason::Unready, Some(_), _) => Self::Awaited,
+            (HoldReason::Referenced, Some(by), _) => match by.link {
+                Link::Sent => Self::Named,
+                Link::Perhaps => Self::Perhaps,
+                Link::Unsent if held(by) => Self::NamedByHeld,
+                Link::Unsent => Self::NamedByDraining,
+            },
         }
     }
 
@@ -166,7 +118,7 @@ impl HoldCause {
     pub fn why(self, it: &str, by: Option<&Referrer>) -> String {
         let by = by.map_or_else(String::new, Referrer::to_string);
         match self {
-            Self::Lost => LOST.why[0].to_owned(),
+            Self::Lost => LOST.why.to_owned(),
             Self::Ordered => format!("a person holds {it}"),
             Self::Earlier => format!("something has referred to {it} before the relay began"),
             Self::Named => format!("{by} refers to {it}"),
@@ -184,26 +136,24 @@ impl HoldCause {
         match self {
             Self::Lost | Self::Earlier => format!("some time after {server} has said what it has"),
             Self::Ordered => format!("once a person releases {it}"),
+            Self::Awaited | Self::Away => "once the source has that".to_owned(),
             Self::Named | Self::NamedByHeld | Self::NamedByDraining | Self::Perhaps => {
                 format!("once nothing refers to {it}")
             }
-            Self::Awaited | Self::Away => "once the source has that".to_owned(),
         }
     }
 
     /// Returns what ends it earlier than its clock.
     #[must_use]
     pub fn unless(self, it: &str, server: &str) -> String {
-        match self {
-            Self::Lost => format!(" unless {server} sends {it} again"),
-            Self::Ordered => String::new(),
-            Self::Earlier
-            | Self::Named
-            | Self::NamedByHeld
-            | Self::NamedByDraining
-            | Self::Perhaps
-            | Self::Awaited
-            | Self::Away => " at the latest".to_owned(),
+        if self == Self::Lost {
+            return format!(" unless {server} sends {it} again");
+        }
+        let person = self == Self::Ordered;
+        if person {
+            String::new()
+        } else {
+            " at the latest".to_owned()
         }
     }
 }
@@ -215,52 +165,66 @@ pub const fn one_or_several([one, several]: [&'static str; 2], number: usize) ->
 }
 
 impl HoldWords {
+    /// Returns the words for this reason.
+    #[must_use]
+    pub const fn of(reason: HoldReason) -> &'static Self {
+        match reason {
+            HoldReason::Mass => &LOST,
+            HoldReason::Referenced => &REFERENCED,
+            HoldReason::Unready => &UNREADY,
+        }
+    }
+
+    /// Returns what has happened to some of them, without their number, and whether somebody should look.
+    #[must_use]
+    pub const fn happened(change: HoldChange, reason: HoldReason) -> (&'static str, bool) {
+        let mass = matches!(reason, HoldReason::Mass);
+        let [begun, joined] = Self::of(reason).begun;
+        let end = match change {
+            HoldChange::Begun => return (begun, mass),
+            HoldChange::Joined => return (joined, mass),
+            HoldChange::Ended(end) => end,
+        };
+        let words = match (end, matches!(reason, HoldReason::Unready)) {
+            (HoldEnd::Free, true) => "served: the other source has what was missing",
+            (HoldEnd::Clock, true) => "served without what another source lacks: the time of waiting is over",
+            (HoldEnd::Person, true) => "served: a person let it go",
+            (HoldEnd::Settings, true) => "served: the settings changed",
+            (HoldEnd::Server, true) => "no longer waits: the control plane says something newer",
+            (HoldEnd::Replaced, true) => "served: a new resource takes the address or the domain",
+            (HoldEnd::Gone, true) => "no longer waits: nobody wants it",
+            (HoldEnd::Free, false) if mass => "no longer held: not much is lost any more",
+            (HoldEnd::Free, false) => "no longer held: nothing refers to it",
+            (HoldEnd::Clock, false) if mass => "no longer held as a loss: the time of held removals is over",
+            (HoldEnd::Clock, false) => "no longer held: its time was over",
+            (HoldEnd::Person, false) => "no longer held: a person let it go",
+            (HoldEnd::Settings, false) => "no longer held: the settings changed",
+            (HoldEnd::Server, false) => "held until it was sent again",
+            (HoldEnd::Replaced, false) => "no longer held: a new resource takes the address or the domain",
+            (HoldEnd::Gone, false) => "no longer held: nobody wants it",
+        };
+        // A reference that was only possible, because nobody asks for the route, ends by the clock as it should.
+        (
+            words,
+            matches!(end, HoldEnd::Clock) && !matches!(reason, HoldReason::Referenced),
+        )
+    }
+
     /// Returns so many of them with their noun: `2 held removals`.
     #[must_use]
     pub fn counted(&self, number: usize) -> String {
         format!("{number} {}", one_or_several(self.nouns, number))
     }
 
-    /// Returns the order for a hold, to copy.
+    /// Returns the order for a hold that a person is most likely to want, to copy.
     #[must_use]
     pub fn order(&self, id: &str) -> String {
-        format!("distributary holds {}", self.order.replace("{}", id))
-    }
-}
-
-impl HoldChange {
-    /// Returns what has happened to some of them, without their number, and whether somebody should look.
-    #[must_use]
-    pub const fn words(self, reason: HoldReason) -> (&'static str, bool) {
-        let mass = matches!(reason, HoldReason::Mass);
-        match (self, reason) {
-            (Self::Begun, _) => (reason.words().begun[0], mass),
-            (Self::Joined, _) => (reason.words().begun[1], mass),
-            (Self::Ended(end), HoldReason::Unready) => match end {
-                HoldEnd::Free => ("served: the other source has what was missing", false),
-                HoldEnd::Clock => (
-                    "served without what another source lacks: the time of waiting is over",
-                    true,
-                ),
-                HoldEnd::Person => ("served: a person let it go", false),
-                HoldEnd::Settings => ("served: the settings changed", false),
-                HoldEnd::Server => ("no longer waits: the control plane says something newer", false),
-                HoldEnd::Replaced => ("served: a new resource takes the address or the domain", false),
-                HoldEnd::Gone => ("no longer waits: nobody wants it", false),
-            },
-            (Self::Ended(end), HoldReason::Mass | HoldReason::Referenced) => match end {
-                HoldEnd::Server => ("held until it was sent again", false),
-                HoldEnd::Replaced => ("no longer held: a new resource takes the address or the domain", false),
-                HoldEnd::Free if mass => ("no longer held: not much is lost any more", false),
-                HoldEnd::Free => ("no longer held: nothing refers to it", false),
-                // A reference that was only possible, because nobody asks for the route, ends by the clock as it should.
-                HoldEnd::Clock if mass => ("no longer held as a loss: the time of held removals is over", true),
-                HoldEnd::Clock => ("no longer held: its time was over", false),
-                HoldEnd::Person => ("no longer held: a person let it go", false),
-                HoldEnd::Settings => ("no longer held: the settings changed", false),
-                HoldEnd::Gone => ("no longer held: nobody wants it", false),
-            },
-        }
+        let [what, time] = if self.ground == LOST.ground {
+            ["extend", " --for 2h"]
+        } else {
+            ["release", ""]
+        };
+        format!("distributary holds {what} {id}{time} --reason \"...\"")
     }
 }
 
@@ -275,6 +239,19 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::Name;
+
+    const ALL: [HoldCause; 9] = [
+        HoldCause::Lost,
+        HoldCause::Ordered,
+        HoldCause::Earlier,
+        HoldCause::Named,
+        HoldCause::NamedByHeld,
+        HoldCause::NamedByDraining,
+        HoldCause::Perhaps,
+        HoldCause::Awaited,
+        HoldCause::Away,
+    ];
 
     /// Each cause has its own words. What waits is not told as a removal, and what is removed not as a change.
     #[test]
@@ -284,15 +261,15 @@ mod tests {
             name: "public\u{202e}".into(),
             link: Link::Sent,
         };
-        let whys = HoldCause::ALL.map(|cause| cause.why("it", Some(&by)));
+        let whys = ALL.map(|cause| cause.why("it", Some(&by)));
         assert_eq!(whys.iter().collect::<BTreeSet<_>>().len(), whys.len(), "{whys:?}");
         assert!(whys.iter().all(|why| !why.contains('\u{202e}')), "{whys:?}");
         for reason in HoldReason::ALL {
-            let ends = HoldEnd::ALL.map(|end| HoldChange::Ended(end).words(reason).0);
+            let ends = HoldEnd::ALL.map(|end| HoldWords::happened(HoldChange::Ended(end), reason).0);
             assert_eq!(ends.into_iter().collect::<BTreeSet<_>>().len(), ends.len(), "{ends:?}");
-            let words = reason.words();
-            let begun = [HoldChange::Begun, HoldChange::Joined].map(|change| change.words(reason).0);
-            let all = [words.title, words.nouns[0], words.nouns[1], words.told[0], words.why[0]];
+            let words = HoldWords::of(reason);
+            let begun = [HoldChange::Begun, HoldChange::Joined].map(|change| HoldWords::happened(change, reason).0);
+            let all = [words.nouns[0], words.nouns[1], words.told[0], words.why];
             for text in all.iter().chain(&ends).chain(&begun) {
                 let waits = reason == HoldReason::Unready;
                 assert!(
@@ -323,7 +300,7 @@ mod tests {
             type_url: type_url(),
             reason: HoldReason::Referenced,
             judgement: None,
-            removals: [("r".into(), removal(None, None))].into_iter().collect(),
+            removals: [(Name::from("r"), removal(None, None))].into_iter().collect(),
         }];
         let of = |reason, link, extended, holds| HoldCause::of(reason, &removal(link, extended), holds);
         use HoldReason::{Mass, Referenced, Unready};
@@ -338,6 +315,6 @@ mod tests {
             of(Unready, Some(Link::Sent), Some("x"), &[]),
             of(Unready, Some(Link::Unsent), None, &[]),
         ];
-        assert_eq!(found, HoldCause::ALL);
+        assert_eq!(found, ALL);
     }
 }

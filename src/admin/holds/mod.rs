@@ -21,7 +21,7 @@ use super::forms::{self, Asked, Format};
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::telemetry::HoldCount;
-use crate::xds::{Hold, HoldReason, Name, TypeUrl};
+use crate::xds::{Hold, HoldReason, HoldWords, Name, TypeUrl};
 
 pub(super) use orders::{extend, release};
 
@@ -98,26 +98,21 @@ pub(super) fn brief(shown: &Shown) -> BTreeMap<String, Value> {
 
 fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
     let hold: &Hold = &found.hold;
-    let (words, until) = (hold.reason.words(), hold.until());
-    let trouble = hold.is_trouble(clock::now());
+    let (words, until) = (HoldWords::of(hold.reason), hold.until());
     // A person may have extended some of them.
     let soonest = hold.removals.values().filter_map(|removal| removal.until).min();
-    let times = sentence::Times {
-        ends: soonest.zip(until),
-        trouble,
-    };
+    let holds = found.view.head().holds();
     json!({
         "server": found.server,
         "class": found.view.class().to_string(),
         "type": hold.type_url.word(),
         "reason": hold.reason.word(),
-        "trouble": trouble,
+        "trouble": hold.is_trouble(clock::now()),
         "count": hold.removals.len(),
         "since": hold.since().map(|at| clock.time(at)),
         "until": until.map(|at| clock.time(at)),
         "some": hold.removals.keys().take(SOME).map(Name::as_str).collect::<Vec<_>>(),
-        "words": sentence::of(hold, &times, &found.server, &found.view.head().holds(), clock),
-        "title": words.title,
+        "words": sentence::of(hold, soonest.zip(until), &found.server, &holds, clock),
         "nouns": words.nouns,
         "order": words.order(&found.id()),
     })

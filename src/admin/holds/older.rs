@@ -81,16 +81,16 @@ impl InUse {
             "; what it names is not kept any more"
         };
         format!(
-            "{}  {} {} of {} for {}: {} by {}, since {}: {}{refers}\n",
+            "{}  {} {} of {} for {}: {} used by {}, since {}: {}{refers}\n",
             self.id(),
             type_url.word(),
             printable(name.as_str()),
             printable(&self.server),
             printable(&self.view.class().to_string()),
-            OLDER_WORDS.title,
+            OLDER_WORDS.nouns[0],
             counted(*clients, "client"),
             clock.short(*since),
-            OLDER_WORDS.why[0],
+            OLDER_WORDS.why,
         )
     }
 
@@ -117,7 +117,6 @@ impl InUse {
             "until": null,
             "some": [name.as_str()],
             "words": sentence::of_older(&what, &counted(*clients, "client")),
-            "title": OLDER_WORDS.title,
             "nouns": OLDER_WORDS.nouns,
             "order": OLDER_WORDS.order(&self.id()),
         });

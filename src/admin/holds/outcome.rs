@@ -123,7 +123,7 @@ fn count(counts: &mut Counts, hold: &Hold, what: String) {
 /// Returns for each reason how many there are with their noun, its words, their number, and a list of them.
 fn each(counts: &Counts) -> impl Iterator<Item = (String, &'static HoldWords, usize, String)> {
     counts.iter().map(|(reason, counts)| {
-        let (words, number) = (reason.words(), counts.values().sum());
+        let (words, number) = (HoldWords::of(*reason), counts.values().sum());
         (words.counted(number), words, number, listed(counts))
     })
 }
@@ -136,7 +136,7 @@ fn find<'a>(holds: &'a [Hold], type_url: &TypeUrl, name: &Name) -> Option<(&'a H
 /// Returns what holds something: `cds of judgement 3`, or `cds by reference`.
 fn ground(hold: &Hold) -> String {
     let number = hold.judgement.map_or_else(String::new, |number| format!(" {number}"));
-    format!("{} {}{number}", hold.type_url.word(), hold.reason.words().ground)
+    format!("{} {}{number}", hold.type_url.word(), HoldWords::of(hold.reason).ground)
 }
 
 fn listed(counts: &BTreeMap<String, usize>) -> String {
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(
             said(HoldAction::Extend(Duration::from_secs(1)), &target, &before, &after),
             format!(
-                "1 held removal is held at least until {until}: 1 lds of judgement 1\n1 removal went before the order came\n"
+                "1 held removal is held at least until {until}: 1 lds of judgement 1\n1 held removal went before the order came\n"
             )
         );
     }

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::holding::{Holding, Summary};
 use super::older::InUse;
+use super::sentence::LONG;
 use crate::clock::WallClock;
-use crate::xds::{HeldRemoval, Hold, HoldCause, HoldReason, Link, Name, Referrer, printable};
+use crate::xds::{HeldRemoval, Hold, HoldCause, HoldReason, HoldWords, Link, Name, Referrer, printable};
 
 /// How many resources of a hold are listed.
 const LISTED_MAX: usize = 1000;
@@ -72,16 +73,19 @@ fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
         (None, Some(first)) => cause(first).once("them", &server),
         (None, None) => String::new(),
     };
-    let [usual, trouble] = hold.reason.words().why;
-    let why = if summary.trouble { trouble } else { usual };
+    let long = match hold.reason {
+        HoldReason::Referenced if summary.trouble => LONG,
+        HoldReason::Referenced | HoldReason::Mass | HoldReason::Unready => "",
+    };
     // Writing to memory cannot fail.
     let _ = writeln!(
         text,
-        "{}  {} {} of {server} for {}: {why}; since {}, {until}; {}",
+        "{}  {} {} of {server} for {}: {}{long}; since {}, {until}; {}",
         found.id(),
         hold.removals.len(),
         hold.type_url.word(),
         printable(&found.view.class().to_string()),
+        HoldWords::of(hold.reason).why,
         since.map_or_else(|| "?".to_owned(), |at| clock.short(at)),
         counted(summary.clients, "client"),
     );

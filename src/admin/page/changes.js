@@ -22,7 +22,7 @@ export function lastChanges(all, holds, updates) {
         { "data-key": `${one.type} ${one.class} ${one.received} ${one.id ?? `${one.ended} ${one.some[0]}`}` },
         h("span", { class: "when" }, since(one.received)),
         h("span", { class: "what" }, kind(one.type), " ", names(one), one.class !== "-" && h("span", { class: "quiet" }, ` for ${one.class}`)),
-        h("span", { class: "outcome" }, one.title ? state("STALE", one.title) : one.ended ? state(one.trouble ? "ERROR" : "SYNCED", one.words) : outcome(one)),
+        h("span", { class: "outcome" }, one.nouns ? state("STALE", one.nouns[0]) : one.ended ? state(one.trouble ? "ERROR" : "SYNCED", one.words) : outcome(one)),
       ),
     ),
   );

@@ -147,7 +147,7 @@ def the_page(world):
     eventually("it is reached again", lambda: "unreachable" not in page.text())
     page.sees("serving", "#pulse.well")
     # It says less than the one before: what it lacks is held.
-    page.sees(["No client rejects anything", "current", "Removed lds web still served: much was lost at once. It goes in "])
+    page.sees(["No client rejects anything", "current", "Removed lds web still served: much was lost at once. It is passed on in "])
     page.sees("distributary holds extend ", "#holds code")
     orders(world, page)
     if (moved := page.value(SHIFTS)) > SHIFT_MAX:
@@ -284,7 +284,7 @@ def orders(world, page):
     for words in (["extend", "cds/payments", "--for", "2h"], ["release", "cds/many-0"]):
         subprocess.run([world.programs.relay, "holds", *words, "--reason", "a story", "--admin", world.relay.admin],
                        check=True, capture_output=True)
-    page.sees(["still served: much was lost at once. The first goes in ", ", the last in 1 h 59 min unless "], ".troubles")
+    page.sees(["still served: much was lost at once. The first is passed on in ", ", the last in 1 h 59 min unless "], ".troubles")
     page.sees("no longer held: a person let it go", ".changes")
     world.control_plane.apply(put=[make.cluster("many-1")])
     page.sees("held until it was sent again", ".changes")
