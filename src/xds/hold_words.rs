@@ -283,9 +283,13 @@ mod tests {
     /// What a hold is called follows from what is known of it.
     #[test]
     fn each_cause_is_found() {
+        use HoldReason::{Mass, Referenced, Unready};
+
         let type_url = || "rds".parse().unwrap();
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = std::time::Instant::now();
         let removal = |link: Option<Link>, extended: Option<&str>| HeldRemoval {
-            since: std::time::Instant::now(),
+            since: now,
             until: None,
             by: link.map(|link| Referrer {
                 type_url: type_url(),
@@ -298,12 +302,11 @@ mod tests {
         };
         let held = [Hold {
             type_url: type_url(),
-            reason: HoldReason::Referenced,
+            reason: Referenced,
             judgement: None,
             removals: [(Name::from("r"), removal(None, None))].into_iter().collect(),
         }];
         let of = |reason, link, extended, holds| HoldCause::of(reason, &removal(link, extended), holds);
-        use HoldReason::{Mass, Referenced, Unready};
         let found = [
             of(Mass, None, Some("x"), &[]),
             of(Referenced, None, Some("x"), &[]),

@@ -181,6 +181,8 @@ async fn a_control_plane_that_flaps() {
     assert!(changes <= 4, "{changes}");
     // What is left are the lines of the start, of the client, and one of its view.
     assert!(relay.seen().len() <= 25, "{:#?}", relay.seen());
+    // Nor is any value written as the program has it.
+    assert_eq!(relay.lines("Class {"), 0, "{:#?}", relay.seen());
 }
 
 /// The log says what starts and when it is ready, and at `debug` each client that comes and goes, without the frames of HTTP/2.
