@@ -19,7 +19,7 @@ use crate::census::{Census, Entry};
 use crate::classes::{Class, Pattern};
 use crate::clock::WallClock;
 use crate::inquiry::{Depth, Question, Whom};
-use crate::xds::{HoldChange, Name, TypeUrl};
+use crate::xds::{HoldChange, HoldWords, Name, TypeUrl};
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]
@@ -88,6 +88,7 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
             let HoldChange::Ended(end) = event.change else {
                 continue;
             };
+            let (words, trouble) = HoldWords::happened(event.change, event.reason);
             let change = json!({
                 "type": event.type_url.full_name(),
                 "class": view.class().to_string(),
@@ -97,6 +98,8 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
                 "adoption": null,
                 "ended": end.word(),
                 "reason": event.reason.word(),
+                "words": words,
+                "trouble": trouble,
             });
             listed.push((Reverse(at), change));
         }

@@ -10,7 +10,7 @@ use crate::telemetry::MetricFamily;
 use crate::telemetry::model::Metric;
 
 /// The metrics that are added up, and what they are called.
-const COUNTS: [(&str, &str); 16] = [
+const COUNTS: [(&str, &str); 15] = [
     ("distributary_connections", "connections"),
     ("distributary_streams", "streams"),
     ("distributary_views", "views"),
@@ -26,7 +26,6 @@ const COUNTS: [(&str, &str); 16] = [
     ("process_resident_memory_bytes", "memory"),
     ("process_start_time_seconds", "started"),
     ("distributary_process_stalls_total", "stalls"),
-    ("distributary_process_stalled_seconds_total", "stalled_seconds"),
 ];
 
 /// Returns how much of each limited resource is in use, in percent, and what the relay does about it.
@@ -56,6 +55,9 @@ pub(super) fn sums(metrics: &[MetricFamily]) -> Value {
     sums.insert("convergence_seconds".to_owned(), json!(convergence));
     let processor = sum("process_cpu_seconds_total") * 1000.0;
     sums.insert("processor_millis".to_owned(), (processor as u64).into());
+    // Pauses are counted from one second on: whole ones would be wrong by up to half.
+    let stalled = sum("distributary_process_stalled_seconds_total");
+    sums.insert("stalled_seconds".to_owned(), ((stalled * 10.0).round() / 10.0).into());
     sums.into()
 }
 

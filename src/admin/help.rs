@@ -8,7 +8,7 @@ pub(super) const HELP: &str = "\
 /live              200 while the program runs (also /healthz)
 /clusters          the state of every control plane, and why; ?format=json for programs
 /clients           the client streams, those in trouble first; ?state=rejecting, older, lagging, waiting or current, ?node=ID, ?class=CLASS,
-                   ?software=NAME and ?type=TYPE for some of them, ?format=json for programs
+                   ?software=NAME and ?type=TYPE for some of them, ?sort=requests or request_bytes for those that send most, ?format=json for programs
 /clients/ID        one in full; ID is its number, or node=ID for all streams of a node
 /clients/ID/ready  200 once it has accepted all that it asked for; 503 says what it waits for
 /resources         what the relay has of its control planes; ?type=TYPE, class=CLASS, name=NAME, state=STATE, sort=age or size,

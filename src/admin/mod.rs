@@ -106,6 +106,9 @@ impl Shown {
         self.overview.count_names(&self.metrics);
         holds::measure(self).await;
         let standings = self.status.census().standings().await;
+        self.metrics
+            .hanging_clients
+            .set(i64::try_from(standings.hanging()).unwrap_or(i64::MAX));
         let slow = standings.types.iter();
         let slow = slow.map(|(type_url, of)| (type_url.clone(), [0, 0, of.lagging, of.waiting]));
         let rejects = self.status.census().rejecting().into_iter();

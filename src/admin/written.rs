@@ -59,8 +59,14 @@ where
     let (full, mut texts) = mpsc::channel(1);
     let text = String::new();
     let mut writing: Option<Pin<Box<W>>> = Some(Box::pin(write(Page { full, text, turn })));
-    let mut rest = None;
+    let (mut rest, mut is_turn) = (None, true);
     let body = stream::poll_fn(move |cx| {
+        is_turn = !is_turn;
+        if is_turn {
+            // A connection takes all that a reader reads at once: others, probes among them, get their turn after each piece.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if let Some(Poll::Ready(page)) = writing.as_mut().map(|writing| writing.as_mut().poll(cx)) {
             writing = None;
             rest = Some(page.text);
@@ -69,4 +75,35 @@ where
         text.map(|text| text.map(Ok::<_, Infallible>))
     });
     ([(header::CONTENT_TYPE, content_type)], Body::from_stream(body)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use futures_util::StreamExt as _;
+
+    use super::*;
+
+    /// However fast a reader reads, others get their turn between two pieces.
+    #[tokio::test]
+    async fn others_get_their_turn() {
+        let questions = Questions::default();
+        let written = answer(&questions, "text/plain", async |mut page: Page| {
+            for _ in 0..4 {
+                page.write(&"x".repeat(FULL)).await;
+            }
+            page
+        });
+        let mut pieces = written.await.into_body().into_data_stream();
+        let (mut cx, mut seen) = (Context::from_waker(Waker::noop()), String::new());
+        loop {
+            match pieces.poll_next_unpin(&mut cx) {
+                Poll::Pending => seen.push('-'),
+                Poll::Ready(Some(piece)) => seen.push_str(if piece.unwrap().len() == FULL { "x" } else { "." }),
+                Poll::Ready(None) => break,
+            }
+        }
+        assert!(!seen.contains("xx") && seen.matches('x').count() == 4, "{seen}");
+    }
 }

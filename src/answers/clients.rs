@@ -37,6 +37,10 @@ pub(crate) struct Client {
     #[serde(default)]
     pub(crate) service: String,
     pub(crate) since: String,
+    #[serde(default)]
+    pub(crate) requests: u64,
+    #[serde(default)]
+    pub(crate) request_bytes: u64,
     /// Only the list says it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) state: String,

@@ -39,7 +39,21 @@ pub(crate) struct Standings {
     /// Clients that wait and have no stream at present.
     #[serde(default)]
     pub(crate) away: usize,
+    /// How many hung and were cut off in the last ten minutes.
+    #[serde(default)]
+    pub(crate) hung: usize,
+    /// The last of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hung_clients: Vec<Hung>,
     /// The counts in a sentence.
+    pub(crate) why: String,
+}
+
+/// A client that hung and was cut off.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Hung {
+    pub(crate) name: String,
+    pub(crate) at: String,
     pub(crate) why: String,
 }
 

@@ -24,7 +24,7 @@ use crate::clock;
 use crate::config::{Config, Credentials, Endpoint, MemoryLimit, Neighbour};
 use crate::telemetry::Metrics;
 use crate::tls::HTTP1;
-use crate::upstream::{Failure, connect, host};
+use crate::upstream::{Failure, connect, host, reason};
 use crate::xds::Types;
 
 /// The relays that are asked.
@@ -47,7 +47,7 @@ struct Door<'a> {
 enum Refusal {
     #[error(transparent)]
     Unreached(#[from] Failure),
-    #[error("it does not speak HTTP as an admin address does: {0}")]
+    #[error("{}", reason(.0))]
     Broken(#[from] hyper::Error),
     #[error("it answers {status}: {said}")]
     Status { status: u16, said: String },

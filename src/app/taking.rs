@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::plan;
 use crate::config::MemoryLimit;
 use crate::downstream::{Action, Used};
-use crate::snapshot::{Decoder, Fault, Snapshot};
+use crate::snapshot::{Decoder, Fault, MAGIC, Snapshot};
 use crate::xds::Types;
 
 /// The memory that is left for all answers together.
@@ -25,8 +25,8 @@ pub(super) struct Taking {
     room: Arc<Room>,
     types: Types,
     secrets: bool,
-    /// What has come of the length of the next snapshot.
-    length: Vec<u8>,
+    /// What has come of the head of the next snapshot: its length, and with what each begins.
+    head: Vec<u8>,
     snapshot: Option<Announced>,
     /// How much was read since the memory was last looked at.
     unseen: usize,
@@ -54,6 +54,8 @@ pub(super) enum Unfit {
     Large { announced: u64, left: u64 },
     #[error("memory is short: {} of {} MiB are in use; see `limits.memory`", .0.used >> 20, .0.max >> 20)]
     Short(Used),
+    #[error("it sends what is no snapshot")]
+    Foreign,
     #[error("its answer ends within a snapshot")]
     Torn,
     #[error("it sends what is no snapshot for this relay: {0}")]
@@ -64,7 +66,7 @@ pub(super) enum Unfit {
 const BYTES_MAX: u64 = 512 << 20;
 /// How much is read between two looks at the memory.
 const LOOK_BYTES: usize = 1 << 20;
-const LENGTH_BYTES: usize = size_of::<u64>();
+const HEAD_BYTES: usize = size_of::<u64>() + MAGIC.len();
 
 impl Room {
     /// Looks how much is left below where the relay would shed load.
@@ -109,7 +111,7 @@ impl Taking {
             room: room.clone(),
             types: types.clone(),
             secrets,
-            length: Vec::new(),
+            head: Vec::new(),
             snapshot: None,
             unseen: 0,
             found: 0,
@@ -120,12 +122,12 @@ impl Taking {
     pub(super) fn read(&mut self, mut bytes: &[u8], add: &mut impl FnMut(Snapshot) -> bool) -> Result<(), Unfit> {
         while !bytes.is_empty() || self.snapshot.as_ref().is_some_and(|snapshot| snapshot.left == 0) {
             let Some(mut snapshot) = self.snapshot.take() else {
-                let (of_length, rest) = part(bytes, LENGTH_BYTES - self.length.len());
-                self.length.extend_from_slice(of_length);
+                let (of_head, rest) = part(bytes, HEAD_BYTES - self.head.len());
+                self.head.extend_from_slice(of_head);
                 bytes = rest;
-                if let Ok(length) = self.length.as_slice().try_into() {
-                    self.length.clear();
-                    self.snapshot = Some(self.announced(u64::from_le_bytes(length))?);
+                if self.head.len() == HEAD_BYTES {
+                    let head = std::mem::take(&mut self.head);
+                    self.snapshot = Some(self.announced(&head)?);
                 }
                 continue;
             };
@@ -154,23 +156,30 @@ impl Taking {
 
     /// Nothing follows. Returns how many snapshots there were.
     pub(super) fn finish(self) -> Result<usize, Unfit> {
-        match self.length.is_empty() && self.snapshot.is_none() {
+        match self.head.is_empty() && self.snapshot.is_none() {
             true => Ok(self.found),
             false => Err(Unfit::Torn),
         }
     }
 
-    /// Makes room for a snapshot of so many bytes.
-    fn announced(&self, bytes: u64) -> Result<Announced, Unfit> {
+    /// Makes room for a snapshot with this head. What does not begin as one announces nothing.
+    fn announced(&self, head: &[u8]) -> Result<Announced, Unfit> {
+        let (length, begins) = head.split_first_chunk().ok_or(Unfit::Foreign)?;
+        let bytes = u64::from_le_bytes(*length);
+        let left = bytes.checked_sub(begins.len() as u64).ok_or(Unfit::Foreign)?;
+        if begins != MAGIC {
+            return Err(Unfit::Foreign);
+        }
         self.room.take(bytes)?;
-        let snapshot = Announced {
+        let mut snapshot = Announced {
             reserved: Reserved {
                 room: self.room.clone(),
                 bytes,
             },
-            left: bytes,
+            left,
             decoder: Decoder::new(&self.types, plan::now(), self.secrets),
         };
+        snapshot.decoder.feed(begins)?;
         Ok(snapshot)
     }
 }

@@ -9,6 +9,7 @@ mod configs;
 mod csds;
 mod document;
 mod entries;
+mod hung;
 mod pages;
 mod questions;
 mod service;
@@ -30,6 +31,7 @@ pub use answered::ClientStatus;
 pub use cached::Cached;
 pub use document::Document;
 pub use entries::{Entry, visit, visit_name};
+pub use hung::{CutOff, Hung};
 pub use pages::Pages;
 use pages::{Chosen, Extent};
 pub use questions::{Busy, QuestionTurn, Questions};
@@ -46,6 +48,7 @@ pub struct Census {
     turn: Arc<Semaphore>,
     standings: Arc<LastStandings>,
     unserved: Arc<Unserved>,
+    hung: Arc<Hung>,
 }
 
 /// A question that goes round.
@@ -89,6 +92,7 @@ impl Census {
             turn: Arc::new(Semaphore::new(1)),
             standings: Arc::default(),
             unserved: Arc::default(),
+            hung: Arc::default(),
         }
     }
 
@@ -102,6 +106,12 @@ impl Census {
     #[must_use]
     pub fn unserved(&self) -> &Unserved {
         &self.unserved
+    }
+
+    /// Returns the clients that hung and were cut off.
+    #[must_use]
+    pub fn hung(&self) -> &Hung {
+        &self.hung
     }
 
     /// Returns the contents of the types that are chosen, to be read some at a time.

@@ -120,6 +120,10 @@ pub struct ClientStream {
     pub service: Option<TypeUrl>,
     /// When it began.
     pub since: Instant,
+    /// How many requests the client has sent since then.
+    pub requests: u64,
+    /// How many bytes these had.
+    pub request_bytes: u64,
     /// What it has asked for.
     pub types: Vec<ClientType>,
 }

@@ -66,7 +66,7 @@ pub enum SnapshotError {
 }
 
 /// The first bytes of a file.
-const MAGIC: &[u8; 8] = b"xdssnap\n";
+pub(crate) const MAGIC: &[u8; 8] = b"xdssnap\n";
 /// The only format that is read and written. A file of any other is refused: its content can be requested again.
 const FORMAT: u32 = 2;
 /// The length of the checksum at the end.

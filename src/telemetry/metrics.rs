@@ -86,6 +86,8 @@ pub struct Metrics {
     pub not_accepted: Counter,
     /// Streams that ended because their client did not read.
     pub send_stalls: Counter,
+    /// Clients that hang now, or were cut off for it within ten minutes.
+    pub hanging_clients: Gauge,
     /// Streams that ended because their client did not answer a ping.
     pub unanswered_pings: Counter,
     /// The changes that are traced.
@@ -138,6 +140,7 @@ impl Metrics {
             refused: WordCounters::new("limit", &LIMITS).register(own, "refused", "Peers that exceeded a limit"),
             refused_classes: register(own, "refused_classes", "Clients whose class has a value that cannot be part of a path in `credentials`", Counter::default()),
             not_accepted: register(own, "accept_failures", "Connections that the relay could not accept, for example because file descriptors ran out", Counter::default()),
+            hanging_clients: register(own, "hanging_clients", "Clients that have not answered a response for 10 s, or were cut off in the last ten minutes because they hung", Gauge::default()),
             send_stalls: register(own, "send_stalls", "Streams that ended because their client did not read for timers.write_stall", Counter::default()),
             unanswered_pings: register(own, "unanswered_pings", "Streams that ended because their client did not answer a ping", Counter::default()),
             name_faults: WordCounters::new("fault", &["empty", "malformed", "long", "denied"]).register(own, "name_faults", "Names in requests of clients that are empty, malformed, over limits.name_bytes or denied by the rules"),

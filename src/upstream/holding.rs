@@ -1,6 +1,6 @@
 //! What a writer holds back of what its source says: removals, and changes that lead to other servers.
 //!
-//! Owns that holds are published and logged, with the words for that. Decides nothing about what waits.
+//! Owns that holds are published and logged. Decides nothing about what waits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,7 @@ use crate::cache::View;
 use crate::protocol::Holds;
 use crate::telemetry::HoldMetrics;
 use crate::xds::{
-    Beside, Changes, Cut, GuardSettings, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason, Name, ServerState,
-    TypeUrl, Want,
+    Beside, Changes, Cut, GuardSettings, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, ServerState, TypeUrl, Want,
 };
 
 /// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
@@ -147,8 +146,8 @@ impl Holding {
             HoldChange::Ended(end) => Some(end.word()),
             HoldChange::Begun | HoldChange::Joined => None,
         };
-        let words = words(*change, *reason);
-        if is_warning(*change, *reason) {
+        let (words, trouble) = HoldWords::happened(*change, *reason);
+        if trouble {
             tracing::warn!(server, class, r#type, %reason, judgement, resources = removals, one = %name, by, "{words}");
         } else {
             tracing::info!(server, class, r#type, %reason, judgement, resources = removals, one = %name, by, "{words}");
@@ -159,38 +158,5 @@ impl Holding {
     pub(super) fn close(&mut self) {
         self.holds.close();
         self.tell();
-    }
-}
-
-/// Whether somebody should look.
-const fn is_warning(change: HoldChange, reason: HoldReason) -> bool {
-    match change {
-        HoldChange::Begun | HoldChange::Joined => matches!(reason, HoldReason::Mass),
-        // A reference that was only possible, because nobody asks for the route, ends by the clock as it should.
-        HoldChange::Ended(end) => matches!(end, HoldEnd::Clock) && !matches!(reason, HoldReason::Referenced),
-    }
-}
-
-/// What has happened, as people read it.
-const fn words(change: HoldChange, reason: HoldReason) -> &'static str {
-    match (change, reason) {
-        (HoldChange::Begun, HoldReason::Mass) => {
-            "much was lost at once: removed resources are still served; `distributary holds` shows them, and how to let them go"
-        }
-        (HoldChange::Joined, HoldReason::Mass) => "more was lost: these removed resources are still served as well",
-        (HoldChange::Begun | HoldChange::Joined, HoldReason::Referenced) => {
-            "removed resources are still served, because served resources refer to them; `distributary holds` shows them"
-        }
-        (HoldChange::Begun | HoldChange::Joined, HoldReason::Unready) => {
-            "changed resources wait, because another source does not have what they lead to; `distributary holds` shows them"
-        }
-        (HoldChange::Ended(HoldEnd::Clock), HoldReason::Unready) => {
-            "changed resources have waited long enough for another source; they are served, although it does not have what they lead to"
-        }
-        (HoldChange::Ended(_), HoldReason::Unready) => "changed resources do not wait for another source any more",
-        (HoldChange::Ended(HoldEnd::Clock), HoldReason::Mass) => {
-            "the time of held removals is over; they are passed on unless something else holds them"
-        }
-        (HoldChange::Ended(_), _) => "removed resources are not held any more for this reason",
     }
 }

@@ -203,7 +203,7 @@ pub struct HeldRemoval {
     pub since: Instant,
     /// When it is passed on at the latest; `None`: there is no clock.
     pub until: Option<Instant>,
-    /// What refers to the resource; or what a change waits for, which is `said` unless its server is away.
+    /// What refers to the resource; or what a change waits for.
     pub by: Option<Referrer>,
     /// Whether the resource is not removed, but an endpoint assignment that has become empty.
     pub emptied: bool,
@@ -220,8 +220,19 @@ pub struct Referrer {
     pub type_url: TypeUrl,
     /// Its name.
     pub name: Name,
-    /// Whether the control plane still sends it. If not, it is removed itself and held, or only a client that drains still uses it.
-    pub said: bool,
+    /// In which way it does.
+    pub link: Link,
+}
+
+/// In which way a resource refers to a removed one; of what a change leads to, whether its source is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// The control plane still sends it; the source is there.
+    Sent,
+    /// It is removed itself and held, or only a client that drains still uses it; the source is away.
+    Unsent,
+    /// It may: it names a route configuration that is not known yet.
+    Perhaps,
 }
 
 /// How long a removal may wait for a resource that the control plane still sends until somebody should look.
@@ -257,8 +268,8 @@ impl HeldRemoval {
     /// goes on sending what refers to a resource that it has removed long ago.
     #[must_use]
     pub fn is_overdue(&self, now: Instant) -> bool {
-        let is_said = self.by.as_ref().is_some_and(|by| by.said);
-        is_said && now.saturating_duration_since(self.since) >= LONG
+        let is_sent = self.by.as_ref().is_some_and(|by| by.link == Link::Sent);
+        is_sent && now.saturating_duration_since(self.since) >= LONG
     }
 }
 
@@ -366,16 +377,15 @@ pub enum HoldAction {
 }
 
 impl HoldTarget {
-    /// Whether the order is for the removal of this resource, which this judgement holds if it has a number.
+    /// Whether the order is for this resource, which `hold` has.
     #[must_use]
-    pub fn is(&self, of: &TypeUrl, judgement: Option<u32>, name: &Name) -> bool {
+    pub fn is(&self, hold: &Hold, name: &Name) -> bool {
         match self {
-            Self::Hold(type_url, HoldReason::Mass, only) => {
-                type_url == of && judgement.is_some() && only.is_none_or(|only| judgement == Some(only))
+            Self::Hold(type_url, reason, only) => {
+                let number = only.is_none_or(|only| hold.judgement == Some(only));
+                *type_url == hold.type_url && *reason == hold.reason && number
             }
-            Self::Hold(type_url, HoldReason::Referenced, _) => type_url == of && judgement.is_none(),
-            Self::Hold(_, HoldReason::Unready, _) => false,
-            Self::Resource(type_url, only) => type_url == of && only == name,
+            Self::Resource(type_url, only) => *type_url == hold.type_url && only == name,
         }
     }
 }

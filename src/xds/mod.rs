@@ -15,6 +15,7 @@ mod difference;
 mod expression;
 mod guard;
 mod handover;
+mod hold_words;
 mod interest;
 mod name;
 mod objection;
@@ -54,9 +55,10 @@ pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
-    HoldTarget, HoldTimes, MassHold, ReferenceHold, Referrer, Within,
+    HoldTarget, HoldTimes, Link, MassHold, ReferenceHold, Referrer, Within,
 };
 pub use handover::takers;
+pub use hold_words::{HoldCause, HoldWords, OLDER_WORDS, one_or_several};
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
 pub use objection::{Objection, Said, Sensitive, named_in, words_of};

@@ -56,7 +56,7 @@ impl Words {
 
     /// Whether a person has ordered something now for this name of a hold.
     pub(crate) fn orders(&self, hold: &Hold, name: &Name, now: Instant) -> bool {
-        let concerns = |order: &HoldOrder| order.target.is(&hold.type_url, hold.judgement, name);
+        let concerns = |order: &HoldOrder| order.target.is(hold, name);
         self.at == Some(now) && self.orders.iter().any(concerns)
     }
 }

@@ -303,6 +303,29 @@ fn dashboards_and_alerts_show_metrics_that_exist() {
     }
 }
 
+/// One alert for each cause, and each leads to a section of the manual.
+#[test]
+fn alerts_say_what_to_do() {
+    let text = tree::read("config/observability/alerts.yaml");
+    let rules: Vec<&str> = text.split("- alert: ").skip(1).collect();
+    let names: BTreeSet<&str> = rules.iter().filter_map(|rule| rule.lines().next()).collect();
+    let sections = anchors(&tree::read("config/alerts.md"));
+    for rule in &rules {
+        let name = rule.lines().next().unwrap();
+        let link = format!("runbook_url: config/alerts.md#{}\n", name.to_lowercase());
+        assert!(rule.contains(&link), "{name} has no {link}");
+        assert!(
+            sections.contains(&name.to_lowercase()),
+            "config/alerts.md says nothing of {name}"
+        );
+    }
+    assert_eq!(
+        sections.len(),
+        names.len() + 1,
+        "config/alerts.md has sections without an alert"
+    );
+}
+
 #[test]
 fn the_scanner_sees_what_it_should() {
     let text = "# One: `two` three\n[a](#one-two-three) [b](c.md#d)\n```\n# no [e](f)\n```\n";

@@ -175,7 +175,7 @@ async fn an_empty_state_is_not_passed_on() {
 
         call.send(&says(LDS, "2", vec![listener("l", "r")], &[]));
         holds(&relay, "nothing is held").await;
-        relay.line("removed resources are not held any more");
+        relay.line("held until it was sent again");
         let metrics = relay.admin("/metrics");
         assert!(
             metrics.contains("distributary_held_removals_ended_total{reason=\"mass\",by=\"server\"} 1\n"),
@@ -211,10 +211,10 @@ async fn routes_that_lead_nowhere() {
     call.send(&says(RDS, "3", Vec::new(), &[]));
     assert!(delta.next().await.versions.contains_key("new"));
     let shown = holds(&relay, "-cds-referenced  1 cds of ").await;
-    assert!(shown.contains("old, to which rds r refers"), "{shown}");
+    assert!(shown.contains("old: rds r refers to it"), "{shown}");
     // That is no trouble before it is old.
     let (code, out) = relay.command(&["holds"]);
-    assert!(code == Some(0) && out.contains("old, to which rds r refers\n"), "{out}");
+    assert!(code == Some(0) && out.contains("old: rds r refers to it\n"), "{out}");
     let (code, out) = relay.command(&["status"]);
     assert!(code == Some(0) && out.contains("HELD"), "{out}");
     let (code, out) = relay.command(&["holds", "extend", "cds/old", "--reason", "wait", "--for", "5m"]);
@@ -363,7 +363,7 @@ async fn a_route_that_nobody_asks_for() {
     }
     call.send(&clusters("3", &[], &["a"]));
     assert_eq!(delta.next().await.removed, ["a"]);
-    let line = relay.line("are not held any more for this reason");
+    let line = relay.line("no longer held: its time was over");
     assert!(
         line.contains("\"level\":\"INFO\"") && line.contains("\"by\":\"clock\""),
         "{line}"

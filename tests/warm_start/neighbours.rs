@@ -178,10 +178,7 @@ async fn one_good_neighbour_is_enough() {
     let says = |head: &'static str| neighbour(move |stream| stream.write_all(head.as_bytes()));
     let forever = Duration::from_secs(60);
     let neighbours = [
-        (
-            says("nonsense\r\n\r\n"),
-            "it does not speak HTTP as an admin address does",
-        ),
+        (says("nonsense\r\n\r\n"), "the answer is not HTTP/1.1"),
         (
             says("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno\n"),
             "it answers 404: no",
@@ -195,9 +192,10 @@ async fn one_good_neighbour_is_enough() {
         (changed(16, 3), "its format is 3, but this relay reads only format 2"),
         (body(whole[..20].to_vec()), "its answer ends within a snapshot"),
         (
-            body(u64::MAX.to_le_bytes().to_vec()),
+            body([&u64::MAX.to_le_bytes(), &b"xdssnap\n"[..]].concat()),
             "it announces a snapshot of 17592186044415 MiB, and there is memory for ",
         ),
+        (body(vec![0xa5; 100_000]), "it sends what is no snapshot"),
         (nobody(), "a neighbour gives no snapshots"),
         (
             neighbour(move |_| {

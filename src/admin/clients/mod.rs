@@ -22,7 +22,7 @@ use crate::census::{ClientState, QuestionTurn, Round};
 use crate::classes::Pattern;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
-use ordered::Ordered;
+use ordered::{Ordered, Sort};
 use shown::Servers;
 
 /// The query of `/clients`.
@@ -37,11 +37,12 @@ struct Wanted {
     type_url: Option<String>,
     software: Option<String>,
     state: Option<String>,
+    sort: Option<Sort>,
     limit: Option<usize>,
 }
 
 const USAGE: &str = "write /clients, with any of ?format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
-                     state=rejecting, older, lagging, waiting or current, and limit=COUNT\n";
+                     state=rejecting, older, lagging, waiting or current, sort=requests or request_bytes, and limit=COUNT\n";
 
 /// How much is said of those that are not ready.
 const WAITING_BYTES_MAX: usize = 64 << 10;
@@ -58,13 +59,13 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
     let Ok(Query(wanted)) = wanted else {
         return (StatusCode::BAD_REQUEST, USAGE).into_response();
     };
-    let (whom, state) = match wanted.whom() {
+    let chosen = match wanted.whom() {
         Ok(chosen) => chosen,
         Err(fault) => return (StatusCode::BAD_REQUEST, fault).into_response(),
     };
     let room = wanted.limit.unwrap_or(usize::MAX);
     let away = wanted.may_be_away().then(|| shown.status.census().away());
-    let streams = Ordered::new(shown.status.census().clone(), whom, state, room);
+    let streams = Ordered::new(shown.status.census().clone(), chosen, wanted.sort, room);
     let questions = shown.status.questions();
     let servers = shown.overview.look().names;
     match wanted.format {

@@ -3,8 +3,11 @@
 //! Owns the order, and that little is kept for it: the streams are asked twice, all of them where they stand, and then, some at a time,
 //! what is shown of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use serde::Deserialize;
 
 use crate::census::{Census, ClientState};
 use crate::classes::Node;
@@ -16,6 +19,7 @@ pub(super) struct Ordered {
     census: Census,
     whom: Whom,
     state: Option<ClientState>,
+    by: Option<Sort>,
     room: usize,
     /// Where those stand that are still to be shown; none before all were asked.
     places: Option<std::vec::IntoIter<Rank>>,
@@ -25,8 +29,18 @@ pub(super) struct Ordered {
     late: usize,
 }
 
+/// By what else streams are ordered: who has sent most is the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Sort {
+    Requests,
+    RequestBytes,
+}
+
 /// Where a stream stands in the order.
 struct Rank {
+    /// How much it has sent, if that is the order.
+    sent: u64,
     state: ClientState,
     node: Arc<Node>,
     number: StreamNumber,
@@ -37,11 +51,17 @@ const AT_ONCE: usize = 1024;
 
 impl Ordered {
     /// Those of `whom` that are in this state, if one is given; at most `room` of them.
-    pub(super) fn new(census: Census, whom: Whom, state: Option<ClientState>, room: usize) -> Self {
+    pub(super) fn new(
+        census: Census,
+        (whom, state): (Whom, Option<ClientState>),
+        by: Option<Sort>,
+        room: usize,
+    ) -> Self {
         Self {
             census,
             whom,
             state,
+            by,
             room,
             places: None,
             shown: Vec::new().into_iter(),
@@ -90,8 +110,18 @@ impl Ordered {
         while let Some(stream) = round.next().await {
             let state = ClientState::of(&stream, clock::now());
             if self.state.is_none_or(|asked| asked == state) {
+                let sent = match self.by {
+                    None => 0,
+                    Some(Sort::Requests) => stream.requests,
+                    Some(Sort::RequestBytes) => stream.request_bytes,
+                };
                 let (node, number) = (stream.node, stream.number);
-                places.push(Rank { state, node, number });
+                places.push(Rank {
+                    sent,
+                    state,
+                    node,
+                    number,
+                });
             }
         }
         places.sort_unstable_by(|one, other| one.order().cmp(&other.order()));
@@ -124,7 +154,7 @@ impl Ordered {
 }
 
 impl Rank {
-    fn order(&self) -> (ClientState, &str, StreamNumber) {
-        (self.state, &self.node.id, self.number)
+    fn order(&self) -> (Reverse<u64>, ClientState, &str, StreamNumber) {
+        (Reverse(self.sent), self.state, &self.node.id, self.number)
     }
 }

@@ -94,6 +94,8 @@ pub(super) fn answer(client: &ClientStream, clock: WallClock, servers: &Servers,
             .map_or("aggregated", |service| service.full_name())
             .to_owned(),
         since: clock.time(client.since),
+        requests: client.requests,
+        request_bytes: client.request_bytes,
         state: String::new(),
         types: types.collect(),
     }

@@ -215,7 +215,7 @@ impl Clusters {
         json!(answers::Clusters {
             authorities: authorities.collect(),
             faults: self.faults.clone(),
-            clients: Some(clients.answer()),
+            clients: Some(clients.answer(clock)),
         })
     }
 }

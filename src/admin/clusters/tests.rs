@@ -124,7 +124,7 @@ fn the_same_for_programs() {
             "lacking": {"sessions": 0, "count": 0, "some": []},
             "why": "cp-1:18000 answering since 12:03:07; 14 sessions have everything that they need from it",
         }]}], "faults": ["listener a: no"], "clients": {
-            "away": 0, "streams": 0, "up_to_date": 0, "rejecting": 0, "older": 0, "lagging": 0, "waiting": 0,
+            "away": 0, "hung": 0, "streams": 0, "up_to_date": 0, "rejecting": 0, "older": 0, "lagging": 0, "waiting": 0,
             "why": "0 of 0 streams are up to date",
         }})
     );

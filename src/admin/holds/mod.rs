@@ -6,6 +6,7 @@ mod holding;
 mod older;
 mod orders;
 mod outcome;
+mod sentence;
 mod shown;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use super::forms::{self, Asked, Format};
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::telemetry::HoldCount;
-use crate::xds::{Hold, HoldReason, Name, TypeUrl};
+use crate::xds::{Hold, HoldReason, HoldWords, Name, TypeUrl};
 
 pub(super) use orders::{extend, release};
 
@@ -52,7 +53,8 @@ pub(super) fn of_resource(view: &View, type_url: &TypeUrl, name: &Name, clock: W
     let holds = holds.iter().filter(|hold| hold.type_url == *type_url);
     let mut found = holds.filter_map(|hold| Some((hold, hold.removals.get(name)?)));
     let (hold, removal) = found.next()?;
-    Some(json!({ "reason": hold.reason.word(), "removal": shown::resource(name, removal, clock) }))
+    let removal = shown::resource(hold.reason, name, removal, &view.head().holds(), clock);
+    Some(json!({ "reason": hold.reason.word(), "removal": removal }))
 }
 
 /// Returns how many holds there are.
@@ -85,18 +87,21 @@ pub(super) async fn measure(shown: &Shown) {
     shown.metrics.holds.show(&counts, oldest);
 }
 
-/// Returns the holds by their ids, for `/events`.
+/// Returns the holds and the older contents by their ids, for `/events`.
 pub(super) fn brief(shown: &Shown) -> BTreeMap<String, Value> {
     let clock = WallClock::read();
     let found = holding::all(shown).into_iter();
-    found.map(|found| (found.id(), json_of(&found, clock))).collect()
+    let held = found.map(|found| (found.id(), json_of(&found, clock)));
+    let older = older::all(shown).into_iter();
+    held.chain(older.map(|one| one.brief(clock))).collect()
 }
 
 fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
     let hold: &Hold = &found.hold;
-    let first = hold.removals.values().next();
-    let by = first.and_then(|removal| removal.by.as_ref());
+    let (words, until) = (HoldWords::of(hold.reason), hold.until());
+    // A person may have extended some of them.
     let soonest = hold.removals.values().filter_map(|removal| removal.until).min();
+    let holds = found.view.head().holds();
     json!({
         "server": found.server,
         "class": found.view.class().to_string(),
@@ -105,10 +110,10 @@ fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
         "trouble": hold.is_trouble(clock::now()),
         "count": hold.removals.len(),
         "since": hold.since().map(|at| clock.time(at)),
-        // A person may have extended some of them.
-        "from": soonest.map(|at| clock.time(at)),
-        "until": hold.until().map(|at| clock.time(at)),
-        "by": by.map(|by| json!({ "type": by.type_url.word(), "name": by.name.as_str(), "said": by.said })),
+        "until": until.map(|at| clock.time(at)),
         "some": hold.removals.keys().take(SOME).map(Name::as_str).collect::<Vec<_>>(),
+        "words": sentence::of(hold, soonest.zip(until), &found.server, &holds, clock),
+        "nouns": words.nouns,
+        "order": words.order(&found.id()),
     })
 }

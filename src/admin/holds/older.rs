@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::super::{Clusters, Shown};
 use super::holding::of_view;
+use super::sentence;
 use super::shown::counted;
 use crate::cache::View;
 use crate::clock::WallClock;
-use crate::xds::{Name, Older, TypeUrl, printable};
+use crate::xds::{Name, OLDER_WORDS, Older, TypeUrl, printable};
 
 /// So many clients are named of an older content.
 const NAMED_MAX: usize = 10;
@@ -76,15 +77,41 @@ impl InUse {
             "; what it names is not kept any more"
         };
         format!(
-            "{}  {} {} of {} for {}: older content is used by {}, since {}: they reject the current one{refers}\n",
+            "{}  {} {} of {} for {}: {} used by {}, since {}: {}{refers}\n",
             self.id(),
             used.type_url.word(),
             printable(used.name().as_str()),
             printable(server),
             printable(&view.class().to_string()),
+            OLDER_WORDS.nouns[0],
             counted(used.keepers.len(), "client"),
             clock.short(used.since),
+            OLDER_WORDS.why,
         )
+    }
+
+    /// Returns its id, and what `/events` tells of it. That clients reject the current content is told as trouble elsewhere.
+    pub(super) fn brief(&self, clock: WallClock) -> (String, Value) {
+        let used = &self.used;
+        let (word, name) = (used.type_url.word(), used.name());
+        // Several names of a type have one id for orders.
+        let id = format!("{} {name}", self.id());
+        let what = format!("{word} {}", printable(name.as_str()));
+        let json = json!({
+            "server": self.server,
+            "class": self.view.class().to_string(),
+            "type": word,
+            "reason": "older",
+            "trouble": false,
+            "count": 1,
+            "since": clock.time(used.since),
+            "until": null,
+            "some": [name.as_str()],
+            "words": sentence::of_older(&what, &counted(used.keepers.len(), "client")),
+            "nouns": OLDER_WORDS.nouns,
+            "order": OLDER_WORDS.order(&self.id()),
+        });
+        (id, json)
     }
 
     /// Returns it as JSON.

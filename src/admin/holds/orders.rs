@@ -17,11 +17,10 @@ use super::super::forms::bad;
 use super::holding;
 use super::older;
 use super::outcome::Outcome;
-use super::shown::counted;
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::config;
-use crate::xds::{Hold, HoldAction, HoldOrder, HoldTarget, printable};
+use crate::xds::{Hold, HoldAction, HoldOrder, HoldTarget, OLDER_WORDS, printable};
 
 /// How much longer an order can hold removals.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -83,9 +82,7 @@ async fn give(
         tracing::warn!(target, reason, "an order for older content");
     }
     if concerned.is_empty() && !older.is_empty() {
-        let contents = counted(older.len(), "older content");
-        return format!("{contents} released: no further client is sent it, and what it names is not kept\n")
-            .into_response();
+        return format!("{} {}\n", OLDER_WORDS.counted(older.len()), OLDER_WORDS.released[0]).into_response();
     }
     if concerned.is_empty() {
         let text = format!("nothing is held under `{target}`; /holds lists what is held\n");

@@ -6,9 +6,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use super::shown::{counted, referring};
+use super::shown::counted;
 use crate::clock::WallClock;
-use crate::xds::{HeldRemoval, Hold, HoldAction, HoldTarget, Name, TypeUrl, printable};
+use crate::xds::{
+    HeldRemoval, Hold, HoldAction, HoldCause, HoldReason, HoldTarget, HoldWords, Name, TypeUrl, one_or_several,
+    printable,
+};
+
+/// How many there are, by reason, and by what holds them in words.
+type Counts = BTreeMap<HoldReason, BTreeMap<String, usize>>;
 
 /// What became of the removals that an order was for, over all views.
 #[derive(Debug)]
@@ -16,11 +22,11 @@ pub(super) struct Outcome {
     action: HoldAction,
     given: Instant,
     /// How many are not held any more, by what held them.
-    gone: BTreeMap<String, usize>,
+    gone: Counts,
     /// How many others are not, which only a reference had held, by type.
     along: BTreeMap<String, usize>,
     /// What holds one that stays, in words, and how many there are.
-    kept: BTreeMap<String, usize>,
+    kept: Counts,
     /// When the first of those that stay goes.
     until: Option<Instant>,
 }
@@ -44,10 +50,12 @@ impl Outcome {
             let word = hold.type_url.word();
             for name in hold.removals.keys() {
                 let left = find(after, &hold.type_url, name);
-                match (left, target.is(&hold.type_url, hold.judgement, name)) {
+                match (left, target.is(hold, name)) {
                     (Some((hold, removal)), true) => self.keep(hold, name, removal, after),
-                    (None, true) => *self.gone.entry(ground(hold)).or_default() += 1,
-                    (None, false) if hold.judgement.is_none() => *self.along.entry(word.to_owned()).or_default() += 1,
+                    (None, true) => count(&mut self.gone, hold, ground(hold)),
+                    (None, false) if hold.reason == HoldReason::Referenced => {
+                        *self.along.entry(word.to_owned()).or_default() += 1
+                    }
                     (_, false) => {}
                 }
             }
@@ -65,49 +73,59 @@ impl Outcome {
         let by = match (self.action, &removal.by) {
             (HoldAction::Release, Some(by)) => {
                 let one = printable(name.as_str());
-                format!("{}, such as {one}, {}", ground(hold), referring(by, after))
+                let why = HoldCause::of(hold.reason, removal, after).why("it", Some(by));
+                format!("{}, such as {one}: {why}", ground(hold))
             }
             (HoldAction::Release, None) | (HoldAction::Extend(_), _) => ground(hold),
         };
-        *self.kept.entry(by).or_default() += 1;
+        count(&mut self.kept, hold, by);
     }
 
     /// Returns it in sentences.
     pub(super) fn text(&self, clock: WallClock) -> String {
-        let (gone, kept) = (self.gone.values().sum::<usize>(), self.kept.values().sum::<usize>());
         let mut text = String::new();
         // Writing to memory cannot fail.
         match self.action {
             HoldAction::Extend(_) => {
-                if let Some(until) = self.until {
-                    let (what, are) = (counted(kept, "held removal"), are(kept));
-                    let until = clock.short(until);
-                    let _ = writeln!(text, "{what} {are} held at least until {until}: {}", listed(&self.kept));
+                let until = self.until.map_or_else(String::new, |until| clock.short(until));
+                for (what, words, number, all) in each(&self.kept) {
+                    let _ = writeln!(text, "{what} {} {until}: {all}", one_or_several(words.extended, number));
                 }
-                if gone > 0 {
-                    let _ = writeln!(text, "{} went before the order came", counted(gone, "removal"));
+                for (what, ..) in each(&self.gone) {
+                    let _ = writeln!(text, "{what} went before the order came");
                 }
             }
             HoldAction::Release => {
-                let what = counted(gone, "held removal");
-                let _ = writeln!(text, "{what} {} passed on: {}", are(gone), listed(&self.gone));
+                for (what, words, number, all) in each(&self.gone) {
+                    let _ = writeln!(text, "{what} {}: {all}", one_or_several(words.released, number));
+                }
                 if !self.along.is_empty() {
-                    let others = self.along.values().sum();
+                    let others = counted(self.along.values().sum(), "other");
                     let _ = writeln!(
                         text,
-                        "with {}, to which nothing else refers: {}",
-                        counted(others, "other"),
+                        "with {others}, to which nothing else refers: {}",
                         listed(&self.along)
                     );
                 }
-                if kept > 0 {
-                    let stay = if kept == 1 { "stays" } else { "stay" };
-                    let _ = writeln!(text, "{kept} {stay}: {}", listed(&self.kept));
+                for (what, _, number, all) in each(&self.kept) {
+                    let _ = writeln!(text, "{what} {}: {all}", one_or_several(["stays", "stay"], number));
                 }
             }
         }
         text
     }
+}
+
+fn count(counts: &mut Counts, hold: &Hold, what: String) {
+    *counts.entry(hold.reason).or_default().entry(what).or_default() += 1;
+}
+
+/// Returns for each reason how many there are with their noun, its words, their number, and a list of them.
+fn each(counts: &Counts) -> impl Iterator<Item = (String, &'static HoldWords, usize, String)> {
+    counts.iter().map(|(reason, counts)| {
+        let (words, number) = (HoldWords::of(*reason), counts.values().sum());
+        (words.counted(number), words, number, listed(counts))
+    })
 }
 
 fn find<'a>(holds: &'a [Hold], type_url: &TypeUrl, name: &Name) -> Option<(&'a Hold, &'a HeldRemoval)> {
@@ -117,20 +135,13 @@ fn find<'a>(holds: &'a [Hold], type_url: &TypeUrl, name: &Name) -> Option<(&'a H
 
 /// Returns what holds something: `cds of judgement 3`, or `cds by reference`.
 fn ground(hold: &Hold) -> String {
-    let word = hold.type_url.word();
-    hold.judgement.map_or_else(
-        || format!("{word} by reference"),
-        |number| format!("{word} of judgement {number}"),
-    )
+    let number = hold.judgement.map_or_else(String::new, |number| format!(" {number}"));
+    format!("{} {}{number}", hold.type_url.word(), HoldWords::of(hold.reason).ground)
 }
 
 fn listed(counts: &BTreeMap<String, usize>) -> String {
     let listed = counts.iter().map(|(what, count)| format!("{count} {what}"));
     listed.collect::<Vec<_>>().join(", ")
-}
-
-const fn are(number: usize) -> &'static str {
-    if number == 1 { "is" } else { "are" }
 }
 
 #[cfg(test)]
@@ -139,17 +150,27 @@ mod tests {
 
     use super::*;
     use crate::clock;
-    use crate::xds::{HoldReason, Referrer};
+    use crate::xds::{Link, Referrer};
 
-    fn hold(word: &str, judgement: Option<u32>, names: &[&str], by: Option<(&str, &str, bool)>) -> Hold {
-        let by = by.map(|(word, name, said)| Referrer {
+    /// Something that waits: `by` nothing, what is held itself, or what another source does not have.
+    fn hold(word: &str, judgement: Option<u32>, names: &[&str], by: Option<(&str, &str)>) -> Hold {
+        let reason = match (judgement, by) {
+            (Some(_), _) => HoldReason::Mass,
+            (None, Some(("eds", _))) => HoldReason::Unready,
+            (None, _) => HoldReason::Referenced,
+        };
+        let by = by.map(|(word, name)| Referrer {
             type_url: word.parse().unwrap(),
             name: name.into(),
-            said,
+            link: if reason == HoldReason::Unready {
+                Link::Sent
+            } else {
+                Link::Unsent
+            },
         });
         let removal = HeldRemoval {
             since: clock::now(),
-            until: judgement.map(|_| clock::now() + Duration::from_secs(50)),
+            until: (reason != HoldReason::Referenced).then(|| clock::now() + Duration::from_secs(50)),
             by,
             emptied: false,
             wildcard: true,
@@ -157,7 +178,7 @@ mod tests {
         };
         Hold {
             type_url: word.parse().unwrap(),
-            reason: judgement.map_or(HoldReason::Referenced, |_| HoldReason::Mass),
+            reason,
             judgement,
             removals: names.iter().map(|name| (Name::from(*name), removal.clone())).collect(),
         }
@@ -174,19 +195,19 @@ mod tests {
     fn a_release_says_what_has_gone() {
         let before = [
             hold("lds", Some(1), &["l"], None),
-            hold("rds", None, &["r"], Some(("lds", "l", false))),
+            hold("rds", None, &["r"], Some(("lds", "l"))),
             hold("cds", Some(3), &["a", "b", "c"], None),
         ];
         let judgement = HoldTarget::Hold("cds".parse().unwrap(), HoldReason::Mass, Some(3));
         let after = [
             hold("lds", Some(1), &["l"], None),
-            hold("rds", None, &["r"], Some(("lds", "l", false))),
-            hold("cds", None, &["c"], Some(("rds", "r", false))),
+            hold("rds", None, &["r"], Some(("lds", "l"))),
+            hold("cds", None, &["c"], Some(("rds", "r"))),
         ];
         assert_eq!(
             said(HoldAction::Release, &judgement, &before, &after),
             "2 held removals are passed on: 2 cds of judgement 3\n\
-             1 stays: 1 cds by reference, such as c, to which rds r refers, which is held itself\n"
+             1 held removal stays: 1 cds by reference, such as c: rds r refers to it, and is held itself\n"
         );
         let listener = HoldTarget::Resource("lds".parse().unwrap(), "l".into());
         let after = [hold("cds", Some(3), &["a", "b", "c"], None)];
@@ -206,8 +227,24 @@ mod tests {
         assert_eq!(
             said(HoldAction::Extend(Duration::from_secs(1)), &target, &before, &after),
             format!(
-                "1 held removal is held at least until {until}: 1 lds of judgement 1\n1 removal went before the order came\n"
+                "1 held removal is held at least until {until}: 1 lds of judgement 1\n1 held removal went before the order came\n"
             )
+        );
+    }
+
+    /// A change that waits is no removal: it is served.
+    #[test]
+    fn a_change_that_waits_is_told_as_one() {
+        let waits = [hold("rds", None, &["web"], Some(("eds", "svc-30")))];
+        let target = HoldTarget::Hold("rds".parse().unwrap(), HoldReason::Unready, None);
+        assert_eq!(
+            said(HoldAction::Release, &target, &waits, &[]),
+            "1 waiting change is served: 1 rds for another source\n"
+        );
+        let until = WallClock::read().short(clock::now() + Duration::from_secs(3600));
+        assert_eq!(
+            said(HoldAction::Extend(Duration::from_secs(3600)), &target, &waits, &waits),
+            format!("1 waiting change may wait until {until}: 1 rds for another source\n")
         );
     }
 }

@@ -3,14 +3,14 @@
 //! Owns the forms.
 
 use std::fmt::Write as _;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::holding::{Holding, Summary};
 use super::older::InUse;
+use super::sentence::LONG;
 use crate::clock::WallClock;
-use crate::xds::{HeldRemoval, Hold, HoldReason, Name, Referrer, printable};
+use crate::xds::{HeldRemoval, Hold, HoldCause, HoldReason, HoldWords, Link, Name, Referrer, printable};
 
 /// How many resources of a hold are listed.
 const LISTED_MAX: usize = 1000;
@@ -43,7 +43,9 @@ pub(super) async fn text(holds: &[Holding], older: &[InUse]) -> String {
 fn json_of(found: &Holding, summary: &Summary, clock: WallClock) -> Value {
     let hold = &found.hold;
     let listed = hold.removals.iter().take(LISTED_MAX);
-    let listed: Vec<Value> = listed.map(|(name, removal)| resource(name, removal, clock)).collect();
+    let holds = found.view.head().holds();
+    let listed = listed.map(|(name, removal)| resource(hold.reason, name, removal, &holds, clock));
+    let listed: Vec<Value> = listed.collect();
     json!({
         "id": found.id(),
         "server": found.server,
@@ -63,19 +65,28 @@ fn json_of(found: &Holding, summary: &Summary, clock: WallClock) -> Value {
 
 fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
     let (hold, mut text) = (&found.hold, String::new());
-    let time = |at: Option<Instant>, none: &str| at.map_or_else(|| none.to_owned(), |at| clock.short(at));
+    let holds = found.view.head().holds();
+    let cause = |removal| HoldCause::of(hold.reason, removal, &holds);
+    let (server, since) = (printable(&found.server), summary.since);
+    let until = match (summary.until, hold.removals.values().next()) {
+        (Some(until), _) => format!("until {}", clock.short(until)),
+        (None, Some(first)) => cause(first).once("them", &server),
+        (None, None) => String::new(),
+    };
+    let long = match hold.reason {
+        HoldReason::Referenced if summary.trouble => LONG,
+        HoldReason::Referenced | HoldReason::Mass | HoldReason::Unready => "",
+    };
     // Writing to memory cannot fail.
     let _ = writeln!(
         text,
-        "{}  {} {} of {} for {}: {}; since {}, until {}; {}",
+        "{}  {} {} of {server} for {}: {}{long}; since {}, {until}; {}",
         found.id(),
         hold.removals.len(),
         hold.type_url.word(),
-        printable(&found.server),
         printable(&found.view.class().to_string()),
-        why(hold.reason, summary.trouble),
-        time(summary.since, "?"),
-        time(summary.until, "nothing refers to them"),
+        HoldWords::of(hold.reason).why,
+        since.map_or_else(|| "?".to_owned(), |at| clock.short(at)),
         counted(summary.clients, "client"),
     );
     for (name, removal) in hold.removals.iter().take(SHOWN_MAX) {
@@ -83,12 +94,8 @@ fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
         if removal.emptied {
             text.push_str(", which has no endpoints any more");
         }
-        if let Some(by) = &removal.by {
-            let why = match hold.reason {
-                HoldReason::Unready => lacking(by),
-                HoldReason::Mass | HoldReason::Referenced => referring(by, &found.view.head().holds()),
-            };
-            let _ = write!(text, ", {why}");
+        if hold.reason != HoldReason::Mass {
+            let _ = write!(text, ": {}", cause(removal).why("it", removal.by.as_ref()));
         }
         if let Some(reason) = &removal.extended {
             let _ = write!(text, "; extended: {}", printable(reason));
@@ -102,55 +109,24 @@ fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
     text
 }
 
-/// Returns what refers to a resource: `to which rds public refers`. If the control plane does not send that any more, it is itself one
-/// of the `holds` of the view, or only clients that have not left it yet still use it.
-pub(super) fn referring(by: &Referrer, holds: &[Hold]) -> String {
-    let Referrer { type_url, name, said } = by;
-    let held = || {
-        holds
-            .iter()
-            .any(|hold| hold.type_url == *type_url && hold.removals.contains_key(name))
-    };
-    let more = match *said {
-        true => "",
-        false if held() => ", which is held itself",
-        false => ", which only clients that drain still use",
-    };
-    format!("to which {} {} refers{more}", type_url.word(), printable(name.as_str()))
-}
-
-/// Returns what a change waits for: `which waits for eds a`.
-fn lacking(by: &Referrer) -> String {
-    let more = if by.said { "" } else { ", whose server is away" };
-    format!(
-        "which waits for {} {}{more}",
-        by.type_url.word(),
-        printable(by.name.as_str())
-    )
-}
-
 /// Returns one held resource as JSON.
-pub(super) fn resource(name: &Name, removal: &HeldRemoval, clock: WallClock) -> Value {
+pub(super) fn resource(
+    reason: HoldReason,
+    name: &Name,
+    removal: &HeldRemoval,
+    holds: &[Hold],
+    clock: WallClock,
+) -> Value {
     json!({
         "name": name.as_str(),
+        "why": HoldCause::of(reason, removal, holds).why("it", removal.by.as_ref()),
         "since": clock.time(removal.since),
         "until": removal.until.map(|at| clock.time(at)),
         "by": removal.by.as_ref().map(|Referrer { type_url, name, .. }| format!("{} {name}", type_url.word())),
-        "said": removal.by.as_ref().map(|by| by.said),
+        "said": removal.by.as_ref().map(|by| by.link != Link::Unsent),
         "emptied": removal.emptied,
         "extended": removal.extended.as_deref(),
     })
-}
-
-const fn why(reason: HoldReason, trouble: bool) -> &'static str {
-    match (reason, trouble) {
-        (HoldReason::Mass, _) => "much was lost at once",
-        (HoldReason::Referenced, true) => {
-            "for over 15 min, something that the control plane still sends has referred to them"
-        }
-        (HoldReason::Referenced, false) => "something served refers to them",
-        (HoldReason::Unready, _) => "they are changed, and another source does not have what they lead to",
-    }
 }
 
 pub(super) fn counted(number: usize, noun: &str) -> String {

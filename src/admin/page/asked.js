@@ -20,9 +20,10 @@ export function path(base, query) {
   return text ? `${base}?${text}` : base;
 }
 
-// What the relay takes long to find, it is asked seldom: the pause is at least so many times as long as the answer took, up to a bound.
+// What the relay takes long to find, it is asked seldom: the pause is at least so many times as long as the answer took, up to a bound
+// below which nothing looks old that is not.
 const PATIENCE = 20;
-const PAUSE_MAX = 30_000;
+const PAUSE_MAX = 10_000;
 // Those that ask now.
 const asking = new Set();
 

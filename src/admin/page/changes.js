@@ -6,9 +6,9 @@ import { count, many, seconds, span } from "./words.js";
 
 const SHOWN_MAX = 8;
 
-/** Returns the changes as a list: `all` as `/changes` has them, removals that are held, by id, and how many updates have come, if known. */
+/** Returns the changes as a list: `all` as `/changes` has them, what is held, by id, and how many updates have come, if known. */
 export function lastChanges(all, holds, updates) {
-  const held = [...holds].map(([id, hold]) => ({ ...hold, id, received: hold.since, held: true, count: hold.count, adoption: null }));
+  const held = [...holds].map(([id, hold]) => ({ ...hold, id, received: hold.since }));
   const both = [...all, ...held].filter(({ received }) => received).sort((one, other) => (one.received < other.received ? 1 : one.received > other.received ? -1 : 0));
   if (both.length === 0) {
     return empty(updates === 0 ? "No control plane has sent anything yet." : "Nothing is here of what control planes have sent.");
@@ -22,7 +22,7 @@ export function lastChanges(all, holds, updates) {
         { "data-key": `${one.type} ${one.class} ${one.received} ${one.id ?? `${one.ended} ${one.some[0]}`}` },
         h("span", { class: "when" }, since(one.received)),
         h("span", { class: "what" }, kind(one.type), " ", names(one), one.class !== "-" && h("span", { class: "quiet" }, ` for ${one.class}`)),
-        h("span", { class: "outcome" }, one.held ? state("STALE", "removal held") : one.ended ? ended(one) : outcome(one)),
+        h("span", { class: "outcome" }, one.nouns ? state("STALE", one.nouns[0]) : one.ended ? state(one.trouble ? "ERROR" : "SYNCED", one.words) : outcome(one)),
       ),
     ),
   );
@@ -35,21 +35,6 @@ function names({ type, some, count: number }) {
     h("a", { class: "name", href: resourceLink(type, first) }, first),
     more > 0 && h("span", { class: "quiet" }, ` and ${count(more)} more`),
   ];
-}
-
-const ENDS = {
-  server: "held until it was sent again",
-  replaced: "no longer held: another one takes its place",
-  free: "no longer held: nothing refers to it",
-  clock: "no longer held: its time was over",
-  person: "no longer held: a person let it go",
-  settings: "no longer held: the settings changed",
-  gone: "no longer held: nobody wants it",
-};
-
-/** Says who let a held removal go. */
-function ended({ ended: end }) {
-  return state(end === "clock" ? "ERROR" : "SYNCED", ENDS[end] ?? end);
 }
 
 /** Says how many clients have accepted it: of several resources, the first one. */

@@ -22,7 +22,7 @@ import {
 } from "./parts.js";
 import { last, readable, said } from "./rejections.js";
 import { LIMIT_MAX, searched } from "./searched.js";
-import { count, many, typeName, typeWord } from "./words.js";
+import { bytes, count, many, typeName, typeWord } from "./words.js";
 
 const PAUSE = 3000;
 const STEP = 100;
@@ -38,27 +38,35 @@ const STATES = {
 };
 const STATE_TONES = { rejecting: "wrong", older: "wrong", lagging: "busy", waiting: "busy", current: "well" };
 
-/** `wanted` are a part of a node's id, a state, and a part of a software's name. */
-export function open(place, live, [text = "", wantedState = "", wantedSoftware = ""]) {
+const ORDERS = [
+  ["", "those in trouble first"],
+  ["requests", "most requests first"],
+  ["request_bytes", "most bytes first"],
+];
+
+/** `wanted` are a part of a node's id, a state, a part of a software's name, and the order. */
+export function open(place, live, [text = "", wantedState = "", wantedSoftware = "", wantedOrder = ""]) {
   const { field, row } = search("Node", "any part of a node's id, or the number of a stream", text);
   const states = choice("state", "State", [["", "all states"], ...Object.entries(STATES)], wantedState);
+  const orders = choice("order", "Order", ORDERS, wantedOrder);
   const software = h("input", { type: "search", id: "software", value: wantedSoftware, placeholder: "such as envoy 1.36", spellcheck: "false" });
   software.addEventListener("input", calm(() => again()));
   const { again, close } = searched(place, {
     name: "Clients",
     address: "/clients?format=json",
     field,
-    fields: [row, states.row, h("div", { class: "field" }, h("label", { for: "software" }, "Software"), software)],
+    fields: [row, states.row, h("div", { class: "field" }, h("label", { for: "software" }, "Software"), software), orders.row],
     asked: (limit) =>
       path("/clients", {
         format: "json",
         node: field.value && `*${field.value}*`,
         state: states.field.value,
         software: software.value && `*${software.value}*`,
+        sort: orders.field.value,
         limit,
       }),
     list: (limit, answer) => list(answer, limit, live, field.value || states.field.value || software.value),
-    hash: () => `#clients/${[field, states.field, software].map((one) => encodeURIComponent(one.value)).join("/")}`,
+    hash: () => `#clients/${[field, states.field, software, orders.field].map((one) => encodeURIComponent(one.value)).join("/")}`,
     jump: () => {
       const isNumber = NUMBER.test(field.value);
       if (isNumber) {
@@ -97,6 +105,7 @@ function list({ clients, more, unanswered }, limit, live, wanted) {
       one.address,
       software(one.node),
       one.dialect,
+      `${count(one.requests)} (${bytes(one.request_bytes)})`,
       since(one.since),
     ],
   }));
@@ -112,6 +121,7 @@ function list({ clients, more, unanswered }, limit, live, wanted) {
         { name: "Address" },
         { name: "Software" },
         { name: "Dialect" },
+        { name: "Requests", kind: "number" },
         { name: "Connected" },
       ],
       rows,

@@ -7,7 +7,7 @@ import * as hour from "./hour.js";
 import { asJson, empty, problem, section } from "./parts.js";
 import { certificateLines } from "./certificates.js";
 import { VIEWS, contents } from "./contents.js";
-import { holds } from "./holds.js";
+import { counted, holds } from "./holds.js";
 import { grouped, headline } from "./rejections.js";
 import { servers } from "./servers.js";
 import { strip, troubles } from "./troubles.js";
@@ -68,7 +68,7 @@ function places(place) {
         "div",
         null,
         section("rejected", "Rejections", asJson("/nacks", "Rejections"), all.rejections),
-        section("holds", "Held removals", asJson("/holds?format=json", "Held removals"), all.held),
+        section("holds", "Held", asJson("/holds?format=json", "Held"), all.held),
         section("pressure", "Pressure", null, all.pressure),
         section("certs", "Certificates", asJson("/certs", "Certificates"), all.certificates),
       ),
@@ -232,7 +232,7 @@ function figuresOf(live, rejected, standings) {
 function heldFigure(holds) {
   const all = [...holds.values()].reduce((sum, { count: number }) => sum + number, 0);
   const trouble = [...holds.values()].some((hold) => hold.trouble);
-  return figure("Held", count(all), all > 0 ? "removed resources that are still served" : "no removal is held", trouble ? "wrong" : null);
+  return figure("Held", count(all), counted(holds) || "nothing is held", trouble ? "wrong" : null);
 }
 
 /** How many client streams have everything, as far as they were asked: in a large fleet the relay asks them every ten seconds. */

@@ -36,6 +36,12 @@ export function troubles({ servers, holds, groups, standings, faults, certs, mis
     ...[...holds].filter(([, hold]) => hold.trouble).map(([id, hold]) => held(id, hold)),
     ...(faults ?? []).map((words) => ({ key: `fault ${words}`, tone: "wrong", words, href: null })),
     ...ending(certs),
+    ...(standings?.hung_clients ?? []).map(({ name, at, why }) => ({
+      key: `hung ${name}`,
+      tone: "wrong",
+      words: `${name} hung, and was cut off ${ago(at)}: ${why}`,
+      href: `#clients/${encodeURIComponent(name)}`,
+    })),
     ...counted(
       "lagging",
       standings?.lagging ?? 0,

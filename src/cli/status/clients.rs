@@ -2,6 +2,7 @@
 //!
 //! Owns the columns, and which clients are asked for. The relays say how their clients are.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
@@ -28,6 +29,9 @@ pub(super) struct Chosen {
     /// Only those with this software and version, such as 'envoy 1.36*'
     #[arg(long, value_name = "NAME", requires = "clients")]
     software: Option<String>,
+    /// Those first that have sent most requests, or most bytes of them
+    #[arg(long, value_name = "ORDER", requires = "clients", value_parser = SORTS)]
+    sort: Option<String>,
 }
 
 /// The states of a client stream, the worst first.
@@ -35,9 +39,10 @@ const STATES: [&str; 5] = ["rejecting", "older", "lagging", "waiting", "current"
 const NARROW: [&str; 9] = [
     "NODE", "STATE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY",
 ];
-const WIDE: [&str; 9] = [
-    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "SERVERS", "REJECTS",
+const WIDE: [&str; 11] = [
+    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "REQUESTS", "BYTES", "SERVERS", "REJECTS",
 ];
+const SORTS: [&str; 2] = ["requests", "request_bytes"];
 /// The types that have a column.
 const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
 
@@ -71,6 +76,8 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
                 "address": client.address,
                 "dialect": client.dialect,
                 "since": client.since,
+                "requests": client.requests,
+                "request_bytes": client.request_bytes,
                 "state": client.state,
                 "types": types.collect::<serde_json::Map<_, _>>(),
                 "servers": servers.collect::<serde_json::Map<_, _>>(),
@@ -90,7 +97,7 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
         report.json_relay(json!({ "relay": relay, "clients": listed }));
     }
     // Each relay has this order already; a stable sort keeps it among equal ones.
-    rows.sort_by_key(|(rank, node, relay, _)| (*rank, *node, *relay));
+    rows.sort_by_key(|(rank, node, relay, client)| (chosen.place(client), *rank, *node, *relay));
     for (rank, _, relay, client) in rows {
         let tone = match rank {
             0 | 1 => Tone::Wrong,
@@ -103,12 +110,22 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
 }
 
 impl Chosen {
+    /// Returns the place of a client by what it has sent, if that is the order.
+    fn place(&self, client: &Client) -> Reverse<u64> {
+        Reverse(match self.sort.as_deref() {
+            None => 0,
+            Some("requests") => client.requests,
+            Some(_) => client.request_bytes,
+        })
+    }
+
     /// Returns what is added to the query.
     fn query(&self) -> String {
         let keys = [
             ("state", &self.state),
             ("class", &self.class),
             ("software", &self.software),
+            ("sort", &self.sort),
         ];
         let given = keys.into_iter().filter_map(|(key, text)| Some((key, text.as_deref()?)));
         given.map(|(key, text)| format!("&{key}={}", encoded(text))).collect()
@@ -177,6 +194,8 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
         &client.identity,
         &client.node.user_agent_name,
         &client.since,
+        &client.requests.to_string(),
+        &client.request_bytes.to_string(),
     ];
     let rest = [others.join(","), relay.to_owned()].into_iter();
     let wide = wide.into_iter().cloned().chain([servers(client), rejects(client)]);

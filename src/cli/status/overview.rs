@@ -13,7 +13,7 @@ use super::table::{Tone, short};
 use super::{Report, servers};
 use crate::answers::{Clusters, Nacks, Resources, Server, Standings, Views};
 use crate::cli::asking::Relays;
-use crate::xds::{TypeUrl, Version};
+use crate::xds::{TypeUrl, Version, one_or_several};
 
 /// What a relay says.
 struct Seen {
@@ -118,6 +118,7 @@ fn standings_json(standings: &Standings) -> Value {
         "lagging": standings.lagging,
         "waiting": standings.waiting,
         "away": standings.away,
+        "hung": standings.hung,
     })
 }
 
@@ -125,7 +126,7 @@ fn standings_json(standings: &Standings) -> Value {
 fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault> {
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
     let over = |clients: &Standings| {
-        (clients.lagging + clients.waiting + clients.away) as f64 > over * clients.clients() as f64
+        (clients.lagging + clients.waiting + clients.away + clients.hung) as f64 > over * clients.clients() as f64
     };
     let clients = clients.filter(|clients| over(clients))?;
     let words = format!("{relay}: {}; --clients shows them", clients.why);
@@ -146,7 +147,8 @@ impl Seen {
         let files = clusters.faults.iter();
         let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
         let rejects = || {
-            let words = format!("{relay}: clients reject {rejected} contents; --nacks shows them");
+            let contents = one_or_several(["content", "contents"], rejected);
+            let words = format!("{relay}: clients reject {rejected} {contents}; --nacks shows them");
             Fault::new(format!("nacks {relay}"), words)
         };
         let ready = (!health.ready).then(unready).into_iter();

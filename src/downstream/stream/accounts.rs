@@ -65,6 +65,8 @@ struct Presence {
     waits: Option<Instant>,
     /// The traced changes in responses on their way.
     traced: Deliveries,
+    /// How many requests the client has sent, and how many bytes.
+    requests: (u64, u64),
     /// How often its gates have opened by themselves, as far as that is counted.
     expired_gates: u64,
 }
@@ -94,6 +96,7 @@ impl Accounts {
                 visit: None,
                 waits: None,
                 traced: Deliveries::default(),
+                requests: (0, 0),
                 expired_gates: 0,
             }),
             types: Vec::new(),
@@ -208,6 +211,18 @@ impl Accounts {
     /// Notes that a response with these traced changes is sent.
     pub(super) fn deliver(&mut self, nonce: Nonce, changes: &[Arc<Change>], now: Instant) {
         self.presence.traced.add(nonce, changes, now);
+    }
+
+    /// Counts a request that came, of so many bytes.
+    pub(super) fn request(&mut self, bytes: usize) {
+        let (requests, all) = &mut self.presence.requests;
+        *requests += 1;
+        *all += bytes as u64;
+    }
+
+    /// Returns how many requests the client has sent, and how many bytes.
+    pub(super) const fn requests(&self) -> (u64, u64) {
+        self.presence.requests
     }
 
     /// Counts a request that was handled.

@@ -9,7 +9,7 @@ use super::clocks::Clocks;
 use super::ground::{Ground, Loss, Order, Reason, Referring};
 use super::missing::Missing;
 use super::word::Word;
-use xds::{HeldRemoval, HoldEnd, HoldReason, Name, Referrer, Trouble, TypeUrl, Update};
+use xds::{HeldRemoval, HoldEnd, HoldReason, Link, Name, Referrer, Trouble, TypeUrl, Update};
 
 /// One half of a type: what the wildcard covers (`true`), or what was requested by name.
 pub(super) type Half = (TypeUrl, bool);
@@ -398,7 +398,11 @@ impl Row {
         let by = named.or(missing).map(|((type_url, name), said)| Referrer {
             type_url: type_url.clone(),
             name: name.clone(),
-            said,
+            link: match said {
+                true if self.perhaps_until().is_some() => Link::Perhaps,
+                true => Link::Sent,
+                false => Link::Unsent,
+            },
         });
         HeldRemoval {
             since: self.said,

@@ -83,16 +83,15 @@ impl Objection {
         &self.words
     }
 
-    /// The words, and the end of long ones.
+    /// The words; of long ones as much of the beginning as of the end.
     #[must_use]
     pub fn in_full(&self) -> Cow<'_, str> {
-        match &self.more {
-            None => Cow::Borrowed(&self.words),
-            Some(more) => match &**more {
-                (0, end) => Cow::Owned(format!("{}{end}", self.words)),
-                (left_out, end) => Cow::Owned(format!("{} [{left_out} characters left out] {end}", self.words)),
-            },
-        }
+        let Some((left_out, end)) = self.more.as_deref() else {
+            return Cow::Borrowed(&self.words);
+        };
+        let first = beginning(&self.words, CHARS_MAX.saturating_sub(end.chars().count()));
+        let left_out = left_out + self.words.chars().count().saturating_sub(first.chars().count());
+        Cow::Owned(format!("{first} [{left_out} characters left out] {end}"))
     }
 
     /// The code that came with them.
@@ -185,10 +184,12 @@ mod tests {
         assert!(kept.words().starts_with("begins") && kept.words().chars().count() == CHARS_MAX);
         let shown = kept.in_full();
         assert!(
-            shown.ends_with("the reason") && shown.contains("[3480 characters left out]"),
+            shown.ends_with("the reason")
+                && shown.contains("[3992 characters left out]")
+                && shown.chars().count() < 1100,
             "{shown}"
         );
-        assert_eq!(Objection::new(13, &"ä".repeat(1200), now).in_full(), "ä".repeat(1200));
+        assert_eq!(Objection::new(13, &"ä".repeat(1024), now).in_full(), "ä".repeat(1024));
         assert!(!words("a\u{1b}[31m\nb").contains(['\u{1b}', '\n']));
         assert_eq!(
             words("no such filter: goo.gle/debugstr  name:  \"x\""),

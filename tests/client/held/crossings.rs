@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
-    Changes, Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, Reason, ReferenceHold, Resource,
+    Changes, Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, Link, Reason, ReferenceHold, Resource,
     ResourceParts, ServerState, TypeUrl, Update,
 };
 
@@ -32,7 +32,10 @@ fn until_the_endpoints_are_there() {
             (HoldReason::Unready, false)
         );
         let by = hold.removals.get("r").unwrap().by.clone().unwrap();
-        assert_eq!((by.type_url.word(), by.name.as_str(), by.said), ("eds", "b", true));
+        assert_eq!(
+            (by.type_url.word(), by.name.as_str(), by.link),
+            ("eds", "b", Link::Sent)
+        );
         pair.put(EDS, "b", endpoints("b", 1));
         pair.tell(ServerState::Up);
         assert!(pair.leads(&["b"]), "{dialect:?}");
@@ -103,7 +106,8 @@ fn while_the_server_is_away() {
     pair.lead(&["b"]);
     pair.pass(Duration::from_secs(59));
     assert!(pair.leads(&["a"]));
-    assert!(!pair.main.holds[0].removals.get("r").unwrap().by.clone().unwrap().said);
+    let by = pair.main.holds[0].removals.get("r").unwrap().by.clone();
+    assert_eq!(by.unwrap().link, Link::Unsent);
     pair.pass(Duration::from_secs(1));
     assert!(pair.leads(&["b"]));
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use xds::{Dialect, Name, TypeUrl};
+use xds::{Dialect, Link, Name, TypeUrl};
 
 use super::plane::{listener, route};
 use super::stage::{Stage, USUAL};
@@ -20,7 +20,10 @@ fn trouble(stage: &Stage) -> (bool, bool) {
         .removals
         .get(&Name::from("c0"))
         .and_then(|removal| removal.by.clone());
-    (hold.is_trouble(stage.upstream.now), by.is_some_and(|by| by.said))
+    (
+        hold.is_trouble(stage.upstream.now),
+        by.is_some_and(|by| by.link == Link::Sent),
+    )
 }
 
 /// The listener and its route stay, the cluster is removed.

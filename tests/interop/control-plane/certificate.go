@@ -18,10 +18,14 @@ type issued struct {
 	Key         string `json:"key"`
 }
 
-// certificate makes a self-signed certificate for a server or a client, valid for a day.
+// certificate makes a self-signed certificate for a server or a client, valid for a month, or one that has ended.
 func certificate(names []string) error {
+	ends := time.Now().Add(30 * 24 * time.Hour)
+	if len(names) == 2 && names[1] == "ended" {
+		names, ends = names[:1], time.Now().Add(-time.Minute)
+	}
 	if len(names) != 1 {
-		return fmt.Errorf("certificate takes one DNS name or IP address")
+		return fmt.Errorf("certificate takes one DNS name or IP address, and perhaps `ended`")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -31,7 +35,7 @@ func certificate(names []string) error {
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{CommonName: names[0]},
 		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(24 * time.Hour),
+		NotAfter:     ends,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

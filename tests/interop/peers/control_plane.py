@@ -85,7 +85,7 @@ class Backends(Talker):
         self.grpc = {one["backend"]: one["grpc"] for one in started}
 
 
-def certificate(program, name):
-    """A fresh self-signed certificate for a name: {"certificate": PEM, "key": PEM}."""
-    made = subprocess.run([program, "certificate", name], check=True, capture_output=True, text=True, timeout=30)
+def certificate(program, name, *ended):
+    """A fresh self-signed certificate for a name, or one that has `ended`: {"certificate": PEM, "key": PEM}."""
+    made = subprocess.run([program, "certificate", name, *ended], check=True, capture_output=True, text=True, timeout=30)
     return json.loads(made.stdout)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import time
 
 from peers import resources as make
@@ -67,8 +68,15 @@ def an_envoy_hangs(world):
     finally:
         envoy.child.send_signal(signal.SIGCONT)
     said = [line for line in relay.log.read_text().splitlines() if "does not answer pings" in line]
-    if len(said) != 1 or "node=edge-fra-1 " not in said[0]:
+    if len(said) != 1 or "node=edge-fra-1 " not in said[0] or "level=warn" not in said[0]:
         raise Failed(f"the log says {said}")
+    # Clients are counted once a second.
+    hung = eventually("who hung is told", lambda: json.loads(relay.page("/clusters?format=json"))["clients"].get("hung_clients"))
+    if [(one["name"], one["why"]) for one in hung] != [("edge-fra-1", "it answered no ping")] or metric(relay, "hanging_clients") < 1:
+        raise Failed(f"who hung is told as {hung}")
+    status = subprocess.run([world.programs.relay, "status", "--admin", relay.admin], capture_output=True, text=True, timeout=20)
+    if status.returncode != 1 or "1 hung and was cut off in the last 10 min: edge-fra-1" not in status.stderr:
+        raise Failed(f"`status` does not name it: {status}")
     world.control_plane.apply(put=[make.endpoints("many-0", 8081)])
     eventually("it has come back, and is up to date",
                lambda: json.loads(relay.page("/clients?format=json&node=edge-fra-1&state=current"))["clients"])

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::View;
-use xds::{Cut, HeldRemoval, Hold, HoldReason, Name, TypeUrl, Within};
+use xds::{Cut, HeldRemoval, Hold, HoldReason, Link, Name, TypeUrl, Within};
 
 use super::holds::{is_gone_elsewhere, is_kept};
 use crate::body::Type;
@@ -75,7 +75,7 @@ impl Judgements {
             let kind = Type::of(hold.type_url.url())?;
             let late = removal.until.is_some_and(|until| until > now + DAY);
             // What was taken over has brought it along, for clients that come.
-            let along = removal.by.as_ref().filter(|by| !by.said);
+            let along = removal.by.as_ref().filter(|by| by.link == Link::Unsent);
             let along = along.is_some_and(|by| {
                 cut.holds()
                     .iter()

@@ -42,7 +42,10 @@ async fn a_route_waits_for_endpoints() {
     assert_eq!(watcher.sent("r"), 1);
     let (code, text) = relay.command(&["holds"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("r, which waits for eds b"), "{text}");
+    assert!(
+        text.contains("r: it leads to eds b, which the other source does not have yet"),
+        "{text}"
+    );
     aside.put(EDS, "b", endpoints("b", 1));
     eventually("the new route", || (watcher.sent("r") == 2).then_some(())).await;
     assert!(watcher.sent("b") >= 1, "the route came before the endpoints");
@@ -59,7 +62,7 @@ async fn its_control_plane_is_away() {
     main.put(RDS, "r", route("r", &["b"]));
     eventually("a change that waits for who is away", || {
         let (_, text) = relay.command(&["holds"]);
-        text.contains("which waits for eds b, whose server is away")
+        text.contains("\n  r: it leads to eds b, whose source is away\n")
             .then_some(())
     })
     .await;
@@ -237,7 +240,10 @@ async fn a_route_of_a_file_is_let_go() {
     holding(&relay, "rds", "unready", "r").await;
     assert_eq!(watcher.sent("r"), 1);
     let (code, text) = relay.command(&["holds", "release", "rds/r", "--reason", "a test"]);
-    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(
+        (code, &*text),
+        (Some(0), "1 waiting change is served: 1 rds for another source\n")
+    );
     eventually("what was let go", || (watcher.sent("r") == 2).then_some(())).await;
 }
 

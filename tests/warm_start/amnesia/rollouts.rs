@@ -50,7 +50,7 @@ async fn a_rollout_over_sotw() {
     // The old listener is drained.
     drop(draining);
     new.has(CDS, "c-2").await;
-    relay.line("removed resources are not held any more");
+    relay.line("no longer held: nothing refers to it");
     let warned = relay.seen().into_iter().find(|line| line.contains("level=warn"));
     assert_eq!(warned, None);
 }

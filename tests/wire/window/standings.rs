@@ -44,8 +44,7 @@ async fn clients_that_hang_wait_and_reject() {
     }
     window.until("rejects", CDS, "ERROR").await;
 
-    let expected =
-        json!({ "streams": 19, "up_to_date": 8, "rejecting": 1, "older": 0, "lagging": 8, "waiting": 2, "away": 0 });
+    let expected = json!({ "streams": 19, "up_to_date": 8, "rejecting": 1, "older": 0, "lagging": 8, "waiting": 2, "away": 0, "hung": 0 });
     until(&window, &expected).await;
     let (_, text) = window.get("/clusters").await;
     let line = "#relay::clients::8 of 19 streams are up to date; 1 rejects something; 8 have not answered a response for \
@@ -106,8 +105,7 @@ async fn clients_whose_streams_end_unanswered_wait() {
         }
         assert!(now() < deadline, "{with_stream} wait with a stream, and {away} without");
     }
-    let expected =
-        json!({ "streams": 1, "up_to_date": 1, "rejecting": 0, "older": 0, "lagging": 0, "waiting": 0, "away": 2 });
+    let expected = json!({ "streams": 1, "up_to_date": 1, "rejecting": 0, "older": 0, "lagging": 0, "waiting": 0, "away": 2, "hung": 0 });
     until(&window, &expected).await;
     let (_, metrics) = window.get("/metrics").await;
     let sample = "distributary_waiting_clients{type=\"eds\"} 2";
@@ -123,8 +121,7 @@ async fn clients_whose_streams_end_unanswered_wait() {
     let mut back = unserved(&relay, "returns").await;
     back.next().await.unwrap();
     back.ack();
-    let expected =
-        json!({ "streams": 2, "up_to_date": 2, "rejecting": 0, "older": 0, "lagging": 0, "waiting": 0, "away": 1 });
+    let expected = json!({ "streams": 2, "up_to_date": 2, "rejecting": 0, "older": 0, "lagging": 0, "waiting": 0, "away": 1, "hung": 0 });
     until(&window, &expected).await;
 }
 

@@ -43,6 +43,8 @@ impl Session {
             dialect: self.method.dialect,
             service: self.method.service.clone(),
             since: self.accounts.since(),
+            requests: self.accounts.requests().0,
+            request_bytes: self.accounts.requests().1,
             types,
         });
     }

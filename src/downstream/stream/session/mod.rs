@@ -109,6 +109,7 @@ impl Session {
 
     /// Handles one request, unless it is large and waits for its turn, within the connection's `share` of memory. Returns how many names were handled.
     pub(super) fn handle_message(&mut self, message: Pieces, share: &Arc<Share>) -> usize {
+        self.accounts.request(message.remaining());
         if self.end.is_some() || message.whole().is_some_and(|whole| self.handle_acknowledgement(whole)) {
             return 0;
         }
@@ -182,11 +183,19 @@ impl Session {
     /// Notes that the stream is ended because its client does not read this many bytes.
     pub(super) fn stalled(&self, bytes: u64, now: Instant) {
         self.accounts.stalled(self.server.node(), bytes, now);
+        self.hung("it did not read", now);
     }
 
     /// Notes that the stream is ended because its client does not answer pings.
     pub(super) fn silent(&self, now: Instant) {
         self.accounts.silent(self.server.node(), now);
+        self.hung("it answered no ping", now);
+    }
+
+    fn hung(&self, why: &'static str, now: Instant) {
+        let node = self.server.node().filter(|node| !node.id.is_empty());
+        let name = node.map_or_else(|| self.accounts.peer().to_string(), |node| node.id.to_string());
+        self.shared.status.census().hung().note(name, why, now);
     }
 
     /// Whether the stream ends with the next output.

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use super::Census;
+use super::{Census, CutOff};
 use crate::answers;
-use crate::clock;
+use crate::clock::{self, WallClock};
 use crate::inquiry::{ClientStream, ClientType, Depth, Question, StreamNumber, Whom};
-use crate::xds::TypeUrl;
+use crate::xds::{TypeUrl, printable};
 
 /// How a client stream stands as a whole: the first of these that is true of one of its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +46,8 @@ pub struct Standings {
     pub away: usize,
     /// [`ClientState::Current`].
     pub current: usize,
+    /// Who hung and was cut off in the last ten minutes, the last one first.
+    pub hung: Vec<(String, CutOff)>,
     /// The streams by type. A stream counts for each of its types.
     pub types: BTreeMap<TypeUrl, TypeStandings>,
 }
@@ -74,6 +76,8 @@ struct LastRound {
 
 /// A client that has not answered for this long does not keep up.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How many of those that hung are named.
+const NAMED_MAX: usize = 10;
 /// How old the counts may be: so many times as long as the round of questions took, within these bounds.
 const FRESH_ROUNDS: u32 = 100;
 const FRESH_MIN: Duration = Duration::from_secs(1);
@@ -131,6 +135,7 @@ impl Census {
         }
         let away = self.unserved().after(PATIENCE, clock::now());
         away.iter().for_each(|type_url| counts.add_away(type_url));
+        counts.hung = self.hung().all(clock::now());
         let counts = Arc::new(counts);
         let now = clock::now();
         let took = now.saturating_duration_since(begun);
@@ -229,16 +234,46 @@ impl Standings {
                 "more client waits as long and has no stream now: its last one ended unanswered",
                 "more clients wait as long and have no stream now: their last ones ended unanswered",
             ),
+            (
+                self.hung.len(),
+                "hung and was cut off in the last 10 min",
+                "hung and were cut off in the last 10 min",
+            ),
         ];
         for (count, one, several) in parts.into_iter().filter(|(count, ..)| *count > 0) {
             let what = if count == 1 { one } else { several };
             words.push_str(&format!("; {count} {what}"));
         }
+        if !self.hung.is_empty() {
+            let names: Vec<_> = self
+                .hung
+                .iter()
+                .take(NAMED_MAX)
+                .map(|(name, _)| printable(name))
+                .collect();
+            words.push_str(&format!(": {}", names.join(", ")));
+        }
         words
     }
 
+    /// Returns how many clients hang: those that lag, and those that were cut off for it.
+    #[must_use]
+    pub fn hanging(&self) -> usize {
+        let lagging = self.types.values().map(|of| of.lagging).max();
+        lagging.unwrap_or_default() + self.hung.len()
+    }
+
     /// Returns the counts over all types.
-    pub(crate) fn answer(&self) -> answers::Standings {
+    pub(crate) fn answer(&self, clock: WallClock) -> answers::Standings {
+        let hung = self
+            .hung
+            .iter()
+            .take(NAMED_MAX)
+            .map(|(name, CutOff { at, why })| answers::Hung {
+                name: name.clone(),
+                at: clock.time(*at),
+                why: (*why).to_owned(),
+            });
         answers::Standings {
             streams: self.streams(),
             up_to_date: self.current,
@@ -247,6 +282,8 @@ impl Standings {
             lagging: self.lagging,
             waiting: self.waiting,
             away: self.away,
+            hung: self.hung.len(),
+            hung_clients: hung.collect(),
             why: self.words(),
         }
     }
@@ -293,94 +330,4 @@ impl TypeStandings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::classes::Node;
-    use crate::identity::Identity;
-    use crate::inquiry::StreamNumber;
-    use crate::xds::{Dialect, Objection, Status};
-
-    const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-    const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-
-    fn of_type(type_url: &str) -> ClientType {
-        ClientType {
-            type_url: TypeUrl::new(type_url),
-            status: Status::Synced,
-            wildcard: false,
-            names: 1,
-            sent: None,
-            accepted: None,
-            unanswered_since: None,
-            waiting_since: None,
-            server: None,
-            objections: Vec::new(),
-            rejected: Vec::new(),
-            resources: Vec::new(),
-            ready: None,
-        }
-    }
-
-    fn stream(types: Vec<ClientType>, now: Instant) -> ClientStream {
-        ClientStream {
-            number: StreamNumber {
-                connection: 1,
-                stream: 1,
-            },
-            node: Arc::new(Node::default()),
-            identity: Identity::default(),
-            peer: None,
-            dialect: Dialect::Delta,
-            service: None,
-            since: now,
-            types,
-        }
-    }
-
-    /// Each stream is in one of the four counts, and in the counts of each of its types.
-    #[test]
-    fn every_stream_is_counted_once() {
-        let began = clock::now();
-        let now = began + Duration::from_secs(60);
-        let long = Some(now - PATIENCE);
-        let moment = Some(now - PATIENCE + Duration::from_millis(1));
-        let lags = |since| ClientType {
-            unanswered_since: since,
-            ..of_type(CDS)
-        };
-        let waits = |since| ClientType {
-            waiting_since: since,
-            ..of_type(EDS)
-        };
-        let rejects = ClientType {
-            server: None,
-            objections: vec![Arc::new(Objection::new(13, "no", began))],
-            ..of_type(EDS)
-        };
-        let streams = [
-            vec![lags(moment), waits(moment)],
-            vec![],
-            vec![lags(long), waits(long)],
-            vec![waits(long)],
-            vec![lags(long), rejects],
-        ];
-        let mut counts = Standings::default();
-        for types in streams {
-            counts.add(&stream(types, began), now);
-        }
-        let all = (counts.rejecting, counts.lagging, counts.waiting, counts.current);
-        assert_eq!((all, counts.streams()), ((1, 1, 1, 2), 5));
-        let of = |type_url| counts.types[&TypeUrl::new(type_url)];
-        let (cds, eds) = (of(CDS), of(EDS));
-        assert_eq!((cds.lagging, cds.waiting), (2, 0));
-        assert_eq!((eds.lagging, eds.waiting), (0, 2));
-        let words = "2 of 5 streams are up to date; 1 rejects something; 1 has not answered a response for over 10 s; \
-                     1 waits for over 10 s for what nobody has answered";
-        assert_eq!(counts.words(), words);
-        counts.add_away(&TypeUrl::new(EDS));
-        let of_type = counts.types[&TypeUrl::new(EDS)];
-        assert_eq!((counts.away, counts.streams(), of_type.waiting), (1, 5, 3));
-        let more = "; 1 more client waits as long and has no stream now: its last one ended unanswered";
-        assert_eq!(counts.words(), format!("{words}{more}"));
-    }
-}
+mod tests;
