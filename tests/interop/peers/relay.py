@@ -18,7 +18,7 @@ class Relay(Process):
 
     def __init__(
         self, program, logs, upstream, name="relay", address=None, transport=None, ready=True, text=None, polls=False,
-        listens=False, admin=None,
+        listens=False, admin=None, environment=None,
     ):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = admin or f"127.0.0.1:{free_port()}"
@@ -41,7 +41,7 @@ class Relay(Process):
             self.config.write_text(text)
             command += ["--config", self.config]
         self.program = program
-        super().__init__(name, command, logs)
+        super().__init__(name, command, logs, environment)
         if ready:
             self.ready()
 

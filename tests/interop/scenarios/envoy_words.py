@@ -1,6 +1,13 @@
 """Envoy rejects resources with private keys in them: its words are the whole message, and the relay keeps no byte of the key."""
 
+import base64
+import json
+import os
+import subprocess
+import urllib.request
+
 from peers import resources as make
+from peers.collector import Collector
 from peers.control_plane import certificate
 from peers.envoy import AGGREGATED
 from peers.process import Failed, eventually
@@ -12,11 +19,13 @@ from scenarios.envoy_nack import chain_of
 PAGES = ("/nacks", "/clients", "/clients/envoy", "/resources", "/resources/keyed", "/resources/inline", "/holds", "/views", "/config_dump")
 
 
-@scenario("S-12", AGGREGATED, caches=("snapshot",), relay_only="it is about what the relay keeps")
+@scenario("S-12", AGGREGATED, caches=("snapshot",), relay_only="it is about what the relay keeps", needs="load")
 def a_rejected_key(world, dialect):
-    """A secret and a listener with an inline key break a constraint. The key is in no log line (debug), no admin page, and nothing that the
-    control plane hears; what is wrong is."""
+    """A secret and a listener with an inline key break a constraint. The key is in no log line (debug), no admin page, not in CSDS, in nothing
+    that the control plane or a collector of traces and metrics hears, and in no recording; what is wrong is. A snapshot has the
+    listener, and no words."""
     world.expect_rejections()
+    collector = Collector()
     source, key = dialect.source(), certificate(world.programs.go, "keyed.test")["key"]
     broken = {"certificate_chain": {}, "private_key": {"inline_string": key}}
     listener = make.listener("web", world.port, make.rds("main", source))
@@ -25,7 +34,7 @@ def a_rejected_key(world, dialect):
               "common_tls_context": {"tls_certificates": [broken]}}
     world.control_plane.apply(put=[*single_cluster(world, dialect, "a")[:-1], keyed])
     text = configuration(world.xds, world.upstream or "delta") + f"logging: {{ level: debug }}\nsnapshot: {{ dir: '{world.logs}', interval: 100ms }}\n"
-    world.start_relay(world.xds, text=text)
+    relay = world.start_relay(world.xds, text=text, environment=os.environ | collector.environment())
     envoy = world.envoy(dialect, node="envoy")
     eventually("Envoy has the listener", lambda: envoy.stat("listener_manager.lds.update_success"))
     world.control_plane.apply(put=[
@@ -34,13 +43,43 @@ def a_rejected_key(world, dialect):
     ])
     eventually("Envoy quotes a key", lambda: quotes(envoy.log, key))
     eventually("the control plane hears of them", lambda: len(world.control_plane.complaints()) > 1)
-    places = {"the log": world.relay.log.read_text(), "the control plane": "\n".join(world.control_plane.errors())}
-    places |= {page: world.relay.page(page) for page in PAGES}
+    traces, metrics = "/v1/traces", "/v1/metrics"
+    eventually("the rejection is traced", lambda: "were rejected" in collector.text(traces))
+    eventually("the rejection is measured", lambda: "reject" in collector.text(metrics))
+    recorded, said = record(world)
+    if "inline" not in recorded or "resources had secrets" not in said:
+        raise Failed(f"the listener is not recorded: {said}")
+    places = {"the log": relay.log.read_text(), "the control plane": "\n".join(world.control_plane.errors()), "the recording": recorded + said}
+    places |= {page: relay.page(page) for page in PAGES} | {path: collector.text(path) for path in (traces, metrics)}
+    places["CSDS"] = statuses(relay)
     for place, found in places.items():
         if has(found, key):
             raise Failed(f"the key is in {place}: {found}")
-    if "ValidationError" not in places["/nacks"]:
-        raise Failed(f"nobody sees what is wrong: {places['/nacks']}")
+    for place in ("/nacks", "CSDS"):
+        if "ValidationError" not in places[place]:
+            raise Failed(f"nobody sees what is wrong in {place}: {places[place]}")
+    eventually("the listener is in the snapshot", lambda: relay.snapshot_has(world.logs, "lds", "inline"))
+    snapshot = b"".join(file.read_bytes() for file in world.logs.glob("*.snapshot")).decode(errors="replace")
+    if snapshot.count(key.splitlines()[1]) != 1 or "ValidationError" in snapshot:
+        raise Failed("the snapshot has more than the content of the listener")
+
+
+def record(world):
+    """What the load tool records of the relay, with the contents as they are, and what it says."""
+    file = world.logs / "recording.jsonl"
+    command = [world.programs.load, "record", "--server", world.relay.address, "--output", file, "--for", "2s"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+    bodies = [json.loads(line).get("body", "") for line in file.read_text().splitlines()]
+    return "\n".join([file.read_text(), *(base64.b64decode(body).decode(errors="replace") for body in bodies)]), said
+
+
+def statuses(relay):
+    """What CSDS says of the clients."""
+    question = {"node_matchers": [{"node_id": {"exact": "envoy"}}]}
+    request = urllib.request.Request(
+        f"http://{relay.admin}/v3/discovery:client_status", json.dumps(question).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return answer.read().decode()
 
 
 def quotes(log, key):
