@@ -1,6 +1,6 @@
-//! A question that a server has passed over, asked anew on a stream of its own (E-27).
+//! A question that is asked on a stream of its own: one that a server has passed over (E-27), or whether it reads versions (E-04).
 //!
-//! Owns how long that takes, and what its answer means: only content proves that the server was deaf. Knows nothing of the stream that
+//! Owns how long that takes, and what its answer means: only content shows anything. Knows nothing of the stream that
 //! the types share, and of the view: what it hears is not kept.
 
 use std::task::{Context, Poll};
@@ -8,12 +8,20 @@ use std::time::{Duration, Instant};
 
 use super::clock::now;
 use super::leg::Leg;
-use crate::protocol::PassedOver;
+use crate::protocol::{PassedOver, Sample};
 use crate::xds::{Changes, Update};
+
+/// What is asked.
+pub(super) enum Question {
+    /// For what a server has passed over. Any content of it shows that the server was deaf.
+    PassedOver(PassedOver),
+    /// Whether the server sends again what it is sent the version of.
+    Versions(Sample),
+}
 
 /// The question, and its stream.
 pub(super) struct Probe {
-    question: PassedOver,
+    question: Question,
     leg: Leg,
     /// When the server has sent something of what it was asked for.
     answered: Option<Instant>,
@@ -26,9 +34,10 @@ const BOTH: Duration = Duration::from_secs(1);
 
 impl Probe {
     /// Asks the question on this stream.
-    pub(super) fn new(question: PassedOver, mut leg: Leg) -> Self {
-        for want in &question.wants {
-            leg.want(want);
+    pub(super) fn new(question: Question, mut leg: Leg) -> Self {
+        match &question {
+            Question::PassedOver(question) => question.wants.iter().for_each(|want| drop(leg.want(want))),
+            Question::Versions(sample) => drop(leg.client().handle_sample(sample)),
         }
         Self {
             question,
@@ -53,7 +62,11 @@ impl Probe {
 
     fn note(&mut self, said: &[Changes]) {
         let mut updates = said.iter().flat_map(|changes| &changes.updates);
-        if updates.any(|update| matches!(update, Update::Put(..))) {
+        let shows = |update: &Update| match &self.question {
+            Question::PassedOver(_) => matches!(update, Update::Put(..)),
+            Question::Versions(sample) => sample.is_failed_by(update),
+        };
+        if updates.any(shows) {
             self.answered.get_or_insert_with(now);
         }
     }
@@ -70,8 +83,8 @@ impl Probe {
         self.ends() <= now()
     }
 
-    /// Returns the question if it was answered here.
-    pub(super) fn into_answered(self) -> Option<PassedOver> {
-        self.answered.map(|_| self.question)
+    /// Returns the question, and whether content has come.
+    pub(super) fn into_outcome(self) -> (Question, bool) {
+        (self.question, self.answered.is_some())
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::now;
 use super::leg::Leg;
-use super::probe::Probe;
+use super::probe::{Probe, Question};
 use super::status::Board;
 use super::writer::Talk;
 use crate::protocol::{Client, Doubts};
@@ -23,7 +23,7 @@ use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted
 pub struct Way {
     shared: Leg,
     apart: Vec<Apart>,
-    /// What the shared stream has passed over and is asked anew, one question at a time.
+    /// What is asked beside the shared stream, one question at a time.
     probe: Option<Box<Probe>>,
     doubts: Doubts,
     /// Suspected types that `take_unserved` has not returned yet.
@@ -79,12 +79,17 @@ impl Way {
     }
 
     /// E-27: asks anew, on another stream, what the shared stream has passed over. If that is answered there, the type has a stream of its
-    /// own from now on.
+    /// own from now on. E-04: finds out there whether the server reads versions, if that decides what is gone.
     fn doubt(&mut self, changes: &mut Vec<Changes>) {
         while let Some(question) = self.shared.take_passed_over() {
             if self.probe.is_none() && self.doubts.handle_doubt(&question.type_url, now()) {
-                self.probe = Some(Box::new(Probe::new(question, self.shared.beside())));
+                self.ask(Question::PassedOver(question));
             }
+        }
+        if self.probe.is_none()
+            && let Some(sample) = self.shared.take_sample()
+        {
+            self.ask(Question::Versions(sample));
         }
         // The end of the shared stream is the end of the question.
         self.probe.take_if(|_| !self.shared.is_connected());
@@ -92,12 +97,20 @@ impl Way {
             probe.turn();
         }
         let over = self.probe.take_if(|probe| probe.is_over());
-        let answered = over.and_then(|probe| probe.into_answered());
-        let type_url = answered.and_then(|question| self.shared.answered_beside(question));
-        if let Some(type_url) = type_url {
-            self.separate(type_url, changes);
-            self.legs().for_each(|leg| leg.turn(changes));
+        match over.map(|probe| probe.into_outcome()) {
+            Some((Question::PassedOver(question), true)) => {
+                if let Some(type_url) = self.shared.answered_beside(question) {
+                    self.separate(type_url, changes);
+                    self.legs().for_each(|leg| leg.turn(changes));
+                }
+            }
+            Some((Question::Versions(sample), ignores)) => self.shared.tried(&sample, ignores, changes),
+            Some((Question::PassedOver(_), false)) | None => {}
         }
+    }
+
+    fn ask(&mut self, question: Question) {
+        self.probe = Some(Box::new(Probe::new(question, self.shared.beside())));
     }
 
     fn separate(&mut self, type_url: TypeUrl, changes: &mut Vec<Changes>) {

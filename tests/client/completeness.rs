@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::Rhythm;
+use bytes::Bytes;
+use prost::Message;
+use protocol::{Rhythm, read_delta};
 use xds::Dialect;
 
 use crate::{CDS, EDS, LDS, Upstream, delta, ms, relay};
@@ -226,6 +228,46 @@ fn a_server_that_ignores_the_map() {
     assert_eq!(upstream.wildcard(CDS), "a=1 b=2 c=1 gone=1 complete");
     upstream.pass(ms(1));
     assert_eq!(upstream.wildcard(CDS), "a=1 b=2 c=1 complete");
+}
+
+/// E-04: that a server says nothing of what it was sent versions of may mean that this is gone, if it does not read them. It is tried with
+/// what it has just sent.
+#[test]
+fn a_server_that_says_nothing_of_the_map() {
+    for (ignores, rest) in [(true, "a=1 complete"), (false, "a=1 gone=1 complete")] {
+        let mut upstream = complete(&["a=1", "gone=1"]);
+        upstream.disconnect();
+        upstream.connect();
+        assert_eq!(upstream.sent(), ["cds a@unknown gone@1"]);
+        upstream.hears(delta(CDS, "m1", &["a=1"], &[]));
+        upstream.sent();
+        upstream.pass(ms(4_999));
+        assert!(upstream.client.take_sample().is_none());
+        upstream.pass(ms(1));
+        let sample = upstream.client.take_sample().unwrap();
+        assert!(upstream.client.take_sample().is_none(), "once");
+        let mut beside = Upstream {
+            client: upstream.client.beside(),
+            ..Upstream::new(Dialect::Delta)
+        };
+        beside.client.handle_sample(&sample);
+        beside.connect();
+        assert_eq!(beside.sent(), ["cds a@1 gone@1"]);
+        for (said, shows) in [("a=2", false), ("a=1", true)] {
+            let response = Bytes::from(delta(CDS, said, &[said], &[]).encode_to_vec());
+            let heard = beside.client.handle_delta(read_delta(response).unwrap(), beside.now);
+            let mut updates = heard.iter().flat_map(|changes| &changes.updates);
+            assert_eq!(updates.any(|update| sample.is_failed_by(update)), shows, "{said}");
+        }
+        let changes = upstream.client.handle_tried(&sample, ignores);
+        upstream.publish(changes.into_iter().collect());
+        assert_eq!(upstream.wildcard(CDS), rest);
+        // What is sent again later means nothing any more.
+        upstream.hears(delta(CDS, "m2", &["a=1"], &[]));
+        upstream.pass(ms(60_000));
+        assert_eq!(upstream.wildcard(CDS), rest);
+        assert!(upstream.client.take_sample().is_none());
+    }
 }
 
 /// E-04: the resource with the made-up version is gone if the server says nothing of it, for it would have.

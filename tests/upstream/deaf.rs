@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::xds::TypeUrl;
+use h2::Reason;
 
 use crate::plane::{Call, Plane, soon};
 use crate::{CDS, EDS, Relay, delta, ms};
@@ -83,6 +84,32 @@ async fn a_server_that_has_nothing_to_say() {
     assert_eq!(status.suspected.len(), 0);
     shared.send(&delta(EDS, "n1", &["a=1"], &[]));
     relay.knows(EDS, "a=1 b:TimedOut").await;
+}
+
+/// E-04: a server that reads no versions does not say what is gone since the last stream, and it has just sent the only thing that it has.
+#[tokio::test]
+async fn a_server_that_reads_no_versions() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a"), (EDS, "gone")]);
+    let mut call = plane.call().await;
+    asked(&mut call, EDS).await;
+    call.send(&delta(EDS, "n1", &["a=1", "gone=1"], &[]));
+    relay.knows(EDS, "a=1 gone=1").await;
+    call.go_away(Reason::INTERNAL_ERROR).await;
+    let mut call = plane.call().await;
+    asked(&mut call, EDS).await;
+    call.send(&delta(EDS, "m1", &["a=1"], &[]));
+    let mut trial = plane.call().await;
+    let request = asked(&mut trial, EDS).await;
+    assert_eq!(request.resource_names_subscribe, ["a"]);
+    assert_eq!(
+        request.initial_resource_versions,
+        [("a".to_owned(), "1".to_owned())].into()
+    );
+    assert_eq!(relay.known(EDS), "a=1 gone=1");
+    trial.send(&delta(EDS, "t1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1 gone:Said").await;
+    trial.gone().await;
 }
 
 /// E-27: what was created at that moment is answered on both streams: the server hears.

@@ -22,6 +22,9 @@ pub(super) struct Completeness {
     asked: BTreeSet<Name>,
     /// The server resent content although it was sent the same version.
     ignored: bool,
+    /// The server's first answer on this stream is over. What is unconfirmed after that has not changed, or is gone and the server does not
+    /// read the versions that it is sent.
+    over: bool,
     /// The relay rejected a response on this stream, so a later resend has no meaning.
     refused: bool,
     /// When the last message came with a name that was new or unconfirmed.
@@ -92,6 +95,7 @@ impl Completeness {
             unconfirmed: BTreeMap::new(),
             asked: BTreeSet::new(),
             ignored: false,
+            over: false,
             refused: false,
             calm_since: None,
             guessed: None,
@@ -104,7 +108,7 @@ impl Completeness {
 
     /// Returns whether it waits for nothing.
     pub(super) fn rests(&self) -> bool {
-        self.open.is_none() && (self.unconfirmed.is_empty() || self.calm_since.is_none())
+        self.open.is_none() && (self.unconfirmed.is_empty() || self.over || self.calm_since.is_none())
     }
 
     /// A stream begins. `held`: the held names, and for each whether the server is sent its version.
@@ -112,6 +116,7 @@ impl Completeness {
         self.unconfirmed = held;
         self.asked.clear();
         self.ignored = false;
+        self.over = false;
         self.refused = false;
     }
 
@@ -138,6 +143,9 @@ impl Completeness {
 
     /// These names were restored from an earlier run of the relay; the server is not sent their versions.
     pub(super) fn restored(&mut self, names: impl Iterator<Item = Name>) {
+        if std::mem::take(&mut self.over) {
+            self.unconfirmed.clear();
+        }
         self.unconfirmed.extend(names.map(|name| (name, false)));
     }
 
@@ -165,7 +173,7 @@ impl Completeness {
         // The server resends content although it was sent the same version: it ignores `initial_resource_versions`, and will not
         // report removals.
         let asked = self.asked.remove(name);
-        self.ignored |= declared && same_version && !asked && !self.refused;
+        self.ignored |= declared && same_version && !asked && !self.refused && !self.over;
         true
     }
 
@@ -279,7 +287,9 @@ impl Completeness {
             Some(open) if open.more || open.doubtful => None,
             Some(open) if open.unanswered => Some(open.first + AT_MOST),
             Some(open) => Some((open.quiet_since + open.needed(quiet)).min(open.first + AT_MOST)),
-            None if self.complete && !self.unconfirmed.is_empty() => self.calm_since.map(|since| since + CALM),
+            None if self.complete && !self.over && !self.unconfirmed.is_empty() => {
+                self.calm_since.map(|since| since + CALM)
+            }
             None => None,
         }
     }
@@ -306,15 +316,28 @@ impl Completeness {
         }
     }
 
-    /// Returns the unconfirmed names that the server would have mentioned if they existed.
+    /// The first answer is over. Returns the unconfirmed names that the server would have mentioned if they existed.
     fn purge(&mut self) -> Vec<Name> {
-        let ignored = self.ignored;
         self.asked.clear();
-        let unconfirmed = std::mem::take(&mut self.unconfirmed).into_iter();
-        unconfirmed
-            .filter(|(_, declared)| !declared || ignored)
-            .map(|(name, _)| name)
-            .collect()
+        self.over = true;
+        let (ignored, all) = (self.ignored, std::mem::take(&mut self.unconfirmed));
+        let (silent, gone) = all.into_iter().partition(|(_, declared)| *declared && !ignored);
+        self.unconfirmed = silent;
+        gone.into_keys().collect()
+    }
+
+    /// Whether the first answer has left names out, and it is not known what that means.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.over && !self.unconfirmed.is_empty()
+    }
+
+    /// It is known now whether the server ignores the versions that it is sent. Returns the names that are gone, if it does.
+    pub(super) fn tried(&mut self, ignores: bool) -> Vec<Name> {
+        if !self.over {
+            return Vec::new();
+        }
+        let silent = std::mem::take(&mut self.unconfirmed).into_keys();
+        silent.filter(|_| ignores).collect()
     }
 }
 

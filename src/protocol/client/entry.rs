@@ -1,18 +1,19 @@
 //! One entry of a response: its name, the fields around its body, and its faults.
 //!
-//! Owns the names and the faults of a single entry. Knows nothing of the other entries of the response.
+//! Owns the names and the faults of a single entry, and the resource that it makes. Knows nothing of the other entries of the response.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arcstr::ArcStr;
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 
 use super::wire::{OTHER_BYTES_MAX, is_message, next_field, string_field};
-use proto::envoy::service::discovery::v3::Resource;
+use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
+use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
-use xds::{Name, NameRule, TypeUrl, WRAPPER_URL, put_field};
+use xds::{Kind, Name, NameRule, Resource, ResourceParts, TypeUrl, WRAPPER_URL, put_field};
 
 /// One entry of a response.
 pub(super) struct Entry {
@@ -28,7 +29,7 @@ pub(super) struct Entry {
     pub(super) passed_on: Vec<u8>,
     pub(super) body: Option<Bytes>,
     /// What another view has under this name.
-    pub(super) twin: Option<Arc<xds::Resource>>,
+    pub(super) twin: Option<Arc<Resource>>,
 }
 
 /// A faulty entry, with its name if that is certain.
@@ -125,10 +126,10 @@ impl Entry {
             .collect();
         aliases.sort_unstable();
         aliases.dedup();
-        let passed_on = Resource {
+        let passed_on = discovery::Resource {
             cache_control: wrapper.rest.cache_control,
             metadata: wrapper.rest.metadata,
-            ..Resource::default()
+            ..discovery::Resource::default()
         };
         Ok(Self {
             constrained: !full.dynamic_parameter_constraints.is_empty(),
@@ -158,7 +159,7 @@ struct Wrapper<'a> {
     aliases: Vec<&'a str>,
     /// The type URL, and the bytes.
     body: Option<(&'a str, &'a [u8])>,
-    rest: Resource,
+    rest: discovery::Resource,
 }
 
 impl<'a> Wrapper<'a> {
@@ -179,7 +180,7 @@ impl<'a> Wrapper<'a> {
             }
         }
         if !rest.is_empty() {
-            wrapper.rest = Resource::decode(rest).ok()?;
+            wrapper.rest = discovery::Resource::decode(rest).ok()?;
         }
         Some(wrapper)
     }
@@ -247,4 +248,46 @@ fn duration(seconds: i64, nanos: i32) -> Duration {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     let nanos = u64::try_from(nanos).unwrap_or(0);
     LONGEST.min(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos)))
+}
+
+/// Copies the body out of the message, so that a small resource does not keep a large message in memory.
+pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> Arc<Resource> {
+    let parts = ResourceParts {
+        type_url,
+        name: entry.name.clone(),
+        aliases: entry.aliases.clone(),
+        passed_on: &entry.passed_on,
+        body,
+        endpoints: (type_url.kind() == Kind::Cds)
+            .then(|| endpoints(&entry.name, body))
+            .flatten(),
+        received: now,
+    };
+    let new = Resource::new(parts, seed);
+    Arc::new(match &entry.twin {
+        Some(twin) => new.sharing(twin),
+        None => new,
+    })
+}
+
+const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
+
+/// K-13: returns the name under which a cluster takes its endpoints from EDS: the service name, else its own. A-08: a body that
+/// is not readable is not a fault here.
+fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
+    let cluster: Cluster = prost::Message::decode(body).ok()?;
+    if cluster.r#type() != DiscoveryType::Eds {
+        return None;
+    }
+    let service = cluster
+        .eds_cluster_config
+        .map(|config| config.service_name)
+        .filter(|name| !name.is_empty());
+    // F-04: the client that requests the endpoints may spell the name in another way.
+    let read = |service: &str| Name::read(service, &TypeUrl::new(ENDPOINTS));
+    let own = || Some(name.clone()).filter(|name| !name.is_new_style() && !name.is_empty());
+    Some(match service {
+        Some(service) => read(&service),
+        None => own().unwrap_or_else(|| read(name.as_str())),
+    })
 }

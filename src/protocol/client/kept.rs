@@ -9,9 +9,8 @@ use std::time::Instant;
 
 use arcstr::ArcStr;
 
-use super::entry::Entry;
-use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
-use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update, Version};
+use super::entry::{Entry, build};
+use xds::{Expiry, Name, Resource, TypeUrl, Update, Version};
 
 /// The resources that a server has sent, by canonical name.
 ///
@@ -39,6 +38,9 @@ pub(super) struct One {
     odd: Option<Box<Odd>>,
 }
 
+/// A resource, with the server's version of it.
+pub(super) type Brought = (Arc<Resource>, ArcStr);
+
 /// What few resources have.
 #[derive(Debug, Default)]
 struct Odd {
@@ -51,7 +53,8 @@ struct Odd {
 pub(super) enum Receipt {
     /// The same content with the same time to live, and no news on this stream.
     Same,
-    /// New content, or a confirmation that must be published: the view may have dropped what was not said yet on this stream; with the aliases that the resource has lost.
+    /// New content, or a confirmation that must be published: the view may have dropped what was not said yet on this stream; with the
+    /// aliases that the resource has lost.
     Put(Arc<Resource>, Option<Expiry>, Vec<Name>),
     /// The time to live is zero: the resource ends at once.
     Dead,
@@ -155,6 +158,34 @@ impl Kept {
             one.map_or(resource, |one| &one.resource).clone(),
             one.and_then(One::expiry),
         )
+    }
+
+    /// Holds a resource with the server's version of it.
+    pub(super) fn hold(&mut self, resource: &Arc<Resource>, version: ArcStr) {
+        self.restore(resource);
+        if let Some(one) = self.resources.get_mut(resource.name()) {
+            one.version = version;
+        }
+    }
+
+    /// Returns a resource that the server has sent on this stream under its only name, with the server's version of it.
+    pub(super) fn sample(&self) -> Option<Brought> {
+        let plain = |one: &&One| {
+            let name = one.resource.name();
+            let said = !self.unsaid.contains(name) && one.odd.is_none() && !one.version.is_empty();
+            said && !name.is_new_style() && !name.is_empty() && one.resource.aliases().is_empty()
+        };
+        let one = self.resources.values().find(plain)?;
+        Some((one.resource.clone(), one.version.clone()))
+    }
+
+    /// Returns all that the server can be told the version of.
+    pub(super) fn brought(&self) -> impl Iterator<Item = Brought> {
+        let told = self
+            .resources
+            .iter()
+            .filter(|(name, _)| self.declared(name.as_str()).is_some());
+        told.map(|(_, one)| (one.resource.clone(), one.version.clone()))
     }
 
     /// Forgets the versions: they are of the other dialect, or another server has stood in since (G-12).
@@ -342,46 +373,4 @@ fn join(members: &mut BTreeMap<Name, BTreeSet<Name>>, name: &Name) {
     if let Some(collection) = name.collection() {
         members.entry(collection).or_default().insert(name.clone());
     }
-}
-
-/// Copies the body out of the message, so that a small resource does not keep a large message in memory.
-pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> Arc<Resource> {
-    let parts = ResourceParts {
-        type_url,
-        name: entry.name.clone(),
-        aliases: entry.aliases.clone(),
-        passed_on: &entry.passed_on,
-        body,
-        endpoints: (type_url.kind() == Kind::Cds)
-            .then(|| endpoints(&entry.name, body))
-            .flatten(),
-        received: now,
-    };
-    let new = Resource::new(parts, seed);
-    Arc::new(match &entry.twin {
-        Some(twin) => new.sharing(twin),
-        None => new,
-    })
-}
-
-const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
-
-/// K-13: returns the name under which a cluster takes its endpoints from EDS: the service name, else its own. A-08: a body that
-/// is not readable is not a fault here.
-fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
-    let cluster: Cluster = prost::Message::decode(body).ok()?;
-    if cluster.r#type() != DiscoveryType::Eds {
-        return None;
-    }
-    let service = cluster
-        .eds_cluster_config
-        .map(|config| config.service_name)
-        .filter(|name| !name.is_empty());
-    // F-04: the client that requests the endpoints may spell the name in another way.
-    let read = |service: &str| Name::read(service, &TypeUrl::new(ENDPOINTS));
-    let own = || Some(name.clone()).filter(|name| !name.is_new_style() && !name.is_empty());
-    Some(match service {
-        Some(service) => read(&service),
-        None => own().unwrap_or_else(|| read(name.as_str())),
-    })
 }

@@ -24,6 +24,7 @@ mod parted;
 mod refusals;
 mod reporting;
 mod rhythm;
+mod sample;
 mod silence;
 mod stated;
 mod stream;
@@ -55,8 +56,10 @@ use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 pub use reporting::Reported;
 pub use rhythm::Rhythm;
+pub use sample::Sample;
 pub use silence::PassedOver;
 pub use stated::stated;
+
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
 use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
@@ -103,6 +106,8 @@ pub struct Client {
     /// The server's rhythm as other streams saw it; `seen` is what this stream saw and nobody took yet.
     rhythm: Arc<Rhythm>,
     seen: Rhythm,
+    /// Whether all versions that the server is sent are its own: the stream shows whether it reads them.
+    tries: bool,
 }
 
 /// What all upstream streams of a relay have in common.
@@ -153,6 +158,7 @@ impl Client {
             silencers: Vec::new(),
             rhythm: Arc::default(),
             seen: Rhythm::default(),
+            tries: false,
         }
     }
 
@@ -272,6 +278,9 @@ impl Client {
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
                 changes.extend(changed);
+                if let Some(stream) = self.stream.as_mut().filter(|_| feed.is_unsure()) {
+                    stream.unsure.insert(type_url.clone());
+                }
                 self.reporting.ask(feed, now);
                 self.note_pause(&type_url, pause);
             }
@@ -299,7 +308,7 @@ impl Client {
         let Some(type_url) = answer.or_else(change).cloned() else {
             return self.greet_again().or_else(|| self.report(now));
         };
-        let urges = !self.is_polled();
+        let urges = !self.is_polled() && !self.tries;
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;

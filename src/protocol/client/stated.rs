@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use prost::Message as _;
 
-use super::entry::Entry;
-use super::kept::build;
+use super::entry::{Entry, build};
 use proto::envoy::service::discovery::v3::Resource as Wrapper;
 use proto::google::protobuf::Any;
 use xds::{Resource, TypeUrl, Types, WRAPPER_URL};

@@ -2,7 +2,7 @@
 //!
 //! Owns what ends with the stream. Knows nothing of connections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::Client;
@@ -26,6 +26,8 @@ pub(super) struct Stream {
     pub(super) forgetful: bool,
     /// From this number of types on, those that nobody wants are dropped.
     pub(super) sweep_at: usize,
+    /// Types of which the first answer has left names out, and it is not known what that means.
+    pub(super) unsure: BTreeSet<TypeUrl>,
     /// Questions that the server has passed over, until somebody takes them.
     pub(super) passed_over: BTreeMap<TypeUrl, PassedOver>,
 }

@@ -169,8 +169,8 @@ impl FirstStates {
 
     /// Returns when the next first state is over, as far as is known.
     pub(super) fn next_end(&self) -> Option<Instant> {
-        let ends = |first: &FirstState| first.ends(self.stream.first);
-        self.types.values().filter_map(ends).min()
+        let stream = self.stream.first;
+        self.types.values().filter_map(|first| first.ends(stream)).min()
     }
 
     /// Returns from when on the clocks of the type's judgements count time: the control plane has said on its present stream what it has of
@@ -185,8 +185,8 @@ impl FirstStates {
     fn close(&mut self, type_url: &TypeUrl, wildcard: bool) {
         if let Some(first) = self.types.get_mut(type_url) {
             first.part_mut(wildcard).open = false;
-            self.drop_over(type_url);
         }
+        self.types.retain(|_, first| !first.is_over());
     }
 
     /// Whether losses of this half are judged: its first state is not over, and something was served before.
@@ -269,12 +269,6 @@ impl FirstStates {
 
     fn part(&self, half: &Half) -> Option<&Part> {
         self.types.get(&half.0).map(|first| first.part(half.1))
-    }
-
-    fn drop_over(&mut self, type_url: &TypeUrl) {
-        if self.types.get(type_url).is_some_and(FirstState::is_over) {
-            self.types.remove(type_url);
-        }
     }
 }
 

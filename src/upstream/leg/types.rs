@@ -3,7 +3,7 @@
 //! Owns what operators see of that. Does not decide which leg a type is on.
 
 use super::Leg;
-use crate::protocol::PassedOver;
+use crate::protocol::{PassedOver, Sample};
 use crate::upstream::clock::now;
 use crate::xds::{Changes, TypeUrl};
 
@@ -50,6 +50,23 @@ impl Leg {
     /// Returns the next question that the server has passed over (E-27).
     pub(in crate::upstream) fn take_passed_over(&mut self) -> Option<PassedOver> {
         self.client.take_passed_over()
+    }
+
+    /// Returns what is to be tried on another stream (E-04).
+    pub(in crate::upstream) fn take_sample(&mut self) -> Option<Sample> {
+        self.client.take_sample()
+    }
+
+    /// It was tried.
+    pub(in crate::upstream) fn tried(&mut self, sample: &Sample, ignores: bool, changes: &mut Vec<Changes>) {
+        let Some(gone) = self.client.handle_tried(sample, ignores) else {
+            return;
+        };
+        tracing::info!(
+            server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = gone.type_url.word(),
+            "the server does not read the versions that it is sent: what it left out after the reconnect is gone"
+        );
+        changes.push(gone);
     }
 
     /// Whether there is a stream.

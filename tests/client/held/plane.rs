@@ -59,7 +59,7 @@ impl Plane {
 
     /// It answers for a name again, as if it was asked.
     pub(crate) fn repeat(&mut self, kind: &str, name: &str) {
-        let subscription = self.types.get_mut(kind).expect("it was asked for the type");
+        let subscription = self.types.entry(kind.to_owned()).or_default();
         subscription.asked.insert(name.to_owned());
         subscription.told.remove(name);
     }

@@ -39,6 +39,24 @@ def control_plane_restarts(world, dialect):
         raise Failed("clusters that did not change were sent again")
 
 
+@scenario("E-04, E-25", AGGREGATED, upstreams=(None, "sotw"), relay_only=RELAY)
+def what_is_gone_meanwhile(world, dialect):
+    """A control plane comes back without a cluster, which is served no more, and goes on with the rest."""
+    source = dialect.source()
+    more = [make.cluster("more", source), make.endpoints("more", world.backends.http["b"])]
+    world.control_plane.apply(put=[*single_cluster(world, dialect, "a"), *more])
+    envoy = world.through_relay().envoy(dialect).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    eventually("Envoy has both clusters", lambda: envoy.clusters().keys() == {"x", "more"})
+    world.control_plane.stop()
+    successor(world).apply(put=single_cluster(world, dialect, "a"))
+    eventually("Envoy has the cluster that is there", lambda: envoy.clusters().keys() == {"x"}, within=60)
+    world.control_plane.apply(put=[make.endpoints("x", world.backends.http["c"])])
+    traffic.reaches("c")
+    traffic.unbroken()
+
+
 @scenario("E-04, G-02, G-08", caches=("linear", "snapshot"), relay_only=RELAY)
 def control_plane_has_nothing_new(world):
     """A control plane that comes back with what it had is silent to a relay that brings the versions: that is no failure."""

@@ -17,13 +17,14 @@ mod times;
 mod whole;
 mod written;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::awaited::{Awaited, Patience};
 use super::collections::Collections;
 use super::completeness::Completeness;
 use super::entry::Entry;
-use super::kept::Kept;
+use super::kept::{Brought, Kept};
 use super::outbound::Outbound;
 use exchange::Exchange;
 pub(super) use exchange::Silence;
@@ -31,7 +32,7 @@ pub(crate) use moved::MovedName;
 pub(super) use moved::named;
 use name_errors::NameErrors;
 use whole::Wildcard;
-use xds::{Changes, Name, ServerFeatures, ServerWords, TypeUrl, Update};
+use xds::{Changes, Name, Reason, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Update};
 
 /// One type on one stream.
 ///
@@ -87,6 +88,38 @@ impl Feed {
         let key = self.kept.canonical(name.as_str())?;
         let (_, version) = self.kept.held(key.as_str())?;
         Some(self.exchange.words(version))
+    }
+
+    /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.completeness.is_unsure()
+    }
+
+    /// While it is not known what an answer that left names out means, returns a resource that it had, what is asked for to find that out,
+    /// and what is brought.
+    pub(super) fn sample(&self) -> Option<(Arc<Resource>, Target, Vec<Brought>)> {
+        let sample = self.kept.sample().filter(|_| self.is_unsure())?;
+        let name = sample.0.name().clone();
+        Some(match self.wildcard.is_asked() {
+            true => (sample.0, Target::Wildcard, self.kept.brought().collect()),
+            false => (sample.0.clone(), Target::Name(name), vec![sample]),
+        })
+    }
+
+    /// All of this is held, as if an answer had just ended.
+    pub(super) fn bring_all(&mut self, brought: &[Brought]) {
+        self.completeness.finish();
+        for (resource, version) in brought {
+            self.kept.hold(resource, version.clone());
+        }
+    }
+
+    /// It is known now whether the server ignores the versions that it is sent.
+    pub(super) fn tried(&mut self, ignores: bool) -> Option<Changes> {
+        let gone = self.completeness.tried(ignores);
+        let mut updates = Vec::new();
+        gone.iter().for_each(|name| self.gone(name, Reason::Said, &mut updates));
+        self.changes(updates, None, None)
     }
 
     /// Whether the server has said anything about the type since then, on this stream.

@@ -37,7 +37,9 @@ impl Feed {
         let first = !self.outbound.is_opened();
         let (mut request, joined) = self.outbound.delta_change(&self.type_url, opening, held)?;
         if first {
-            self.bring(&mut request.initial_resource_versions);
+            if opening.urges {
+                self.bring(&mut request.initial_resource_versions);
+            }
             self.doubt_undeclared(&request, &joined, now);
         }
         self.asked(joined, now);
