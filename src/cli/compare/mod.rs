@@ -5,7 +5,7 @@ mod nodes;
 mod pair;
 mod report;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use futures_util::future::join_all;
 
-use super::Unreached;
 use super::asked::{Manner, ServerAddress, TlsFiles, quiet_log};
 use super::asking::{now, patience, time};
+use super::{Misuse, Unreached};
 use crate::config::Transport;
 use crate::get::{Contents, Walk, Ways};
 use crate::json::Schemas;
@@ -100,6 +100,18 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Compare {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
+        let compared =
+            self.compared(out, notes)
+                .map_err(|error| match error.is::<Misuse>() || error.is::<io::Error>() {
+                    true => error,
+                    // Exit code 1 says that something differs, and nothing else does.
+                    false => Unreached(super::told(&error)).into(),
+                })?;
+        compared.map_or(Ok(()), |summary| bail!("{summary}"))
+    }
+
+    /// Returns how much differs; `None` if nothing does.
+    fn compared(&self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<Option<String>> {
         quiet_log()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -121,12 +133,11 @@ impl Compare {
         if let Some(words) = trouble {
             return Err(Unreached(words).into());
         }
-        match report.summary() {
-            Some(summary) => bail!("{summary}"),
-            None if self.output == Output::Text => writeln!(out, "{}", report::equal(&pairs))?,
-            None => {}
+        let summary = report.summary();
+        if summary.is_none() && self.output == Output::Text {
+            writeln!(out, "{}", report::equal(&pairs))?;
         }
-        Ok(())
+        Ok(summary)
     }
 
     fn pairs(&self, now: Instant) -> anyhow::Result<(Vec<Pair>, Vec<impl Future<Output = ()> + use<>>)> {

@@ -12,8 +12,8 @@ use crate::xds::Version;
 
 /// A node at two servers.
 pub(super) struct Pair {
-    pub(super) node: String,
-    pub(super) dialect: &'static str,
+    node: String,
+    dialect: &'static str,
     walks: [Walk; 2],
     has_begun: bool,
     episodes: BTreeMap<Key, Episode>,
@@ -24,7 +24,7 @@ pub(super) struct Pair {
 /// A time for which a key is different.
 pub(super) struct Episode {
     since: Instant,
-    pub(super) sides: Sides,
+    sides: Sides,
     /// What each of them had since.
     seen: [BTreeSet<Option<Version>>; 2],
 }
@@ -59,6 +59,11 @@ impl Episode {
         self.sides = sides;
     }
 
+    /// What both have now.
+    pub(super) const fn sides(&self) -> &Sides {
+        &self.sides
+    }
+
     fn lasts(&self, settle: Duration, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= settle
     }
@@ -80,6 +85,14 @@ impl Pair {
             episodes: BTreeMap::new(),
             trouble: None,
         }
+    }
+
+    pub(super) fn node(&self) -> &str {
+        &self.node
+    }
+
+    pub(super) const fn dialect(&self) -> &'static str {
+        self.dialect
     }
 
     /// Takes what both have said meanwhile.
@@ -108,7 +121,7 @@ impl Pair {
     }
 
     /// Takes what differs at a look.
-    pub(super) fn take(&mut self, found: BTreeMap<Key, Sides>, now: Instant) {
+    fn take(&mut self, found: BTreeMap<Key, Sides>, now: Instant) {
         self.episodes.retain(|key, _| found.contains_key(key));
         for (key, sides) in found {
             match self.episodes.get_mut(&key) {
@@ -179,5 +192,43 @@ impl Pair {
     pub(super) fn rejected(&self) -> impl Iterator<Item = (usize, String, String)> {
         let all = self.walks.iter().enumerate();
         all.flat_map(|(at, walk)| walk.rejected().into_iter().map(move |(of, why)| (at, of, why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::asking::now;
+    use crate::xds::{Name, Resource, ResourceParts, TypeUrl};
+
+    fn content(number: u8) -> Option<std::sync::Arc<Resource>> {
+        let parts = ResourceParts {
+            type_url: &TypeUrl::new("t"),
+            name: Name::from("a"),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: &[number],
+            endpoints: None,
+            received: now(),
+        };
+        Some(std::sync::Arc::new(Resource::new(parts, 0)))
+    }
+
+    /// At each of ten looks, a second apart, the contents differ. One that follows is a look behind; one that stands still is not.
+    #[test]
+    fn who_follows_is_not_different_for_long() {
+        let (start, settle) = (now(), Duration::from_secs(5));
+        let lasts = |other: fn(u8) -> Sides| {
+            let mut episode = Episode::new(other(1), start);
+            (2..10).any(|look| {
+                let at = start + Duration::from_secs(u64::from(look));
+                episode.go_on(other(look), at);
+                episode.lasts(settle, at)
+            })
+        };
+        assert!(!lasts(|look| [content(look), content(look - 1)]));
+        assert!(!lasts(|look| [content(look - 1), content(look)]));
+        assert!(lasts(|look| [content(look), content(0)]));
+        assert!(lasts(|look| [content(look), None]));
     }
 }

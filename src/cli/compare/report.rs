@@ -45,7 +45,7 @@ impl Report {
         let is_apart = |node: &str, key: &Key| {
             pairs
                 .iter()
-                .any(|pair| pair.node == node && pair.episode(key).is_some())
+                .any(|pair| pair.node() == node && pair.episode(key).is_some())
         };
         for ((node, key), named) in &mut self.named {
             if !named.over && !is_apart(node, key) {
@@ -58,7 +58,7 @@ impl Report {
         }
         let lasting = pairs
             .iter()
-            .flat_map(|pair| pair.lasting(settle, now).map(move |key| (pair.node.clone(), key)));
+            .flat_map(|pair| pair.lasting(settle, now).map(move |key| (pair.node().to_owned(), key)));
         for (node, key) in lasting.collect::<BTreeSet<_>>() {
             let place = (node, key.clone());
             if self.named.get(&place).is_some_and(|named| !named.over) {
@@ -87,7 +87,7 @@ impl Report {
 
     fn tell(&self, pairs: &[Pair], (node, key): &(String, Key), named: &Named, told: &mut String) {
         let mut of = of(pairs, node);
-        if pairs.iter().filter(|pair| pair.node == *node).count() > named.dialects.len() {
+        if pairs.iter().filter(|pair| pair.node() == node).count() > named.dialects.len() {
             of = format!("{of} in {}", named.dialects.join(", "));
         }
         let contents = named.sides.iter().zip(&self.servers).map(|(side, server)| {
@@ -160,17 +160,17 @@ impl Report {
 }
 
 fn named(pairs: &[Pair], (node, key): &(String, Key), contents: &Contents) -> Option<Named> {
-    let apart = pairs.iter().filter(|pair| pair.node == *node);
+    let apart = pairs.iter().filter(|pair| pair.node() == node);
     let apart: Vec<_> = apart
-        .filter_map(|pair| Some((pair.dialect, pair.episode(key)?)))
+        .filter_map(|pair| Some((pair.dialect(), pair.episode(key)?)))
         .collect();
     let (_, episode) = apart.first()?;
-    let fields = match &episode.sides {
+    let fields = match episode.sides() {
         [Some(one), Some(other)] => contents.fields(&key.0, one, other),
         _ => Ok(Vec::new()),
     };
     Some(Named {
-        sides: episode.sides.clone(),
+        sides: episode.sides().clone(),
         dialects: apart.iter().map(|(dialect, _)| *dialect).collect(),
         fields,
         over: false,
@@ -179,7 +179,7 @@ fn named(pairs: &[Pair], (node, key): &(String, Key), contents: &Contents) -> Op
 
 /// Returns for which node something is said, if there are several.
 fn of(pairs: &[Pair], node: &str) -> String {
-    match pairs.iter().all(|pair| pair.node == node) {
+    match pairs.iter().all(|pair| pair.node() == node) {
         true => String::new(),
         false => format!(" for node {node}"),
     }
@@ -188,7 +188,7 @@ fn of(pairs: &[Pair], node: &str) -> String {
 fn compared(pairs: &[Pair]) -> usize {
     let all = pairs
         .iter()
-        .flat_map(|pair| pair.keys().into_iter().map(|key| (&pair.node, key)));
+        .flat_map(|pair| pair.keys().into_iter().map(|key| (pair.node(), key)));
     all.collect::<BTreeSet<_>>().len()
 }
 
@@ -198,7 +198,7 @@ pub(super) fn equal(pairs: &[Pair]) -> String {
         let all: BTreeSet<&str> = pairs.iter().map(of).collect();
         all.into_iter().collect::<Vec<_>>().join(", ")
     };
-    let (nodes, dialects) = (distinct(|pair| &pair.node), distinct(|pair| pair.dialect));
+    let (nodes, dialects) = (distinct(Pair::node), distinct(|pair| pair.dialect()));
     let count = compared(pairs);
     printable(&format!("the same: {count} resources, for node {nodes}, in {dialects}")).into_owned()
 }
