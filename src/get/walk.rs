@@ -18,6 +18,8 @@ use crate::xds::{Cut, Kind, Known, Name, Resource, Target, TypeUrl, Version};
 /// A resource, by its type and its name.
 pub type Key = (TypeUrl, Name);
 type Wanted = (TypeUrl, Target);
+/// What the server has said, and what it is not asked for.
+type Seen = (Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>);
 
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +43,7 @@ pub struct Walk {
     line: Line,
     patience: Duration,
     roots: Vec<Wanted>,
-    seen: Option<(Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>)>,
+    seen: Option<Seen>,
     reached: Reached,
     moved: Instant,
 }
@@ -194,7 +196,6 @@ impl Reached {
 impl Walk {
     /// Begins to walk: from these listeners, or if there are none from all listeners and all clusters.
     /// The server is asked while the future runs.
-    #[must_use]
     pub fn begin(
         peer: &Peer,
         listeners: &[String],
@@ -220,7 +221,7 @@ impl Walk {
     /// There are too many names.
     pub fn look(&mut self, ways: &mut Ways, now: Instant) -> Result<bool, Full> {
         let (cut, unserved) = (self.line.cut(), self.line.unserved());
-        let is_seen = |seen: &(Arc<Cut>, _)| Arc::ptr_eq(&seen.0, &cut) && seen.1 == unserved;
+        let is_seen = |seen: &Seen| Arc::ptr_eq(&seen.0, &cut) && seen.1 == unserved;
         if self.seen.as_ref().is_some_and(is_seen) {
             return Ok(false);
         }
