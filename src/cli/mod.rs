@@ -1,8 +1,10 @@
 //! The command line. Owns the arguments and the exit code: 0 is a clean end, 1 a bad configuration or an error while running,
-//! 2 a wrong use of the command line. Knows nothing of xDS.
+//! 2 a wrong use of the command line, or that a server which is compared was not reached. Knows nothing of xDS.
 
+mod asked;
 mod asking;
 mod bootstrap;
+mod compare;
 mod drain;
 mod explained;
 mod get;
@@ -44,6 +46,7 @@ enum Command {
     Schema(reference::Schema),
     Bootstrap(bootstrap::Bootstrap),
     Get(Box<get::Get>),
+    Compare(Box<compare::Compare>),
     Health(health::Health),
     Drain(drain::Drain),
     Reload(orders::Reload),
@@ -59,6 +62,11 @@ enum Command {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Misuse(String);
+
+/// A server that is to be compared was not reached, so nothing can be said.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unreached(String);
 
 /// Returns an error and its causes. Most errors say their cause themselves; it is not said again.
 fn told(error: &anyhow::Error) -> String {
@@ -104,6 +112,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::LogLevel(level) => level.run(&mut std::io::stdout()),
         Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
+        Command::Compare(compare) => unpiped(compare.run(&mut std::io::stdout(), &mut std::io::stderr())),
         Command::Health(health) => health.run(&mut std::io::stdout()),
         Command::Drain(drain) => drain.run(&mut std::io::stdout()),
         Command::Holds(holds) => unpiped(holds.run(&mut std::io::stdout())),
@@ -121,7 +130,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "{}", told(&error));
-            if error.is::<Misuse>() {
+            if error.is::<Misuse>() || error.is::<Unreached>() {
                 ExitCode::from(2)
             } else {
                 ExitCode::FAILURE

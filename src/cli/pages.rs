@@ -118,6 +118,32 @@ pub(super) const ALL: &[Said] = &[
         files: &[],
     },
     Said {
+        command: "compare",
+        examples: &[
+            (
+                "distributary compare cp:18000 relay:15010 --from envoy.yaml",
+                "whether a client is told the same by both",
+            ),
+            (
+                "distributary compare cp:18000 relay:15010 --for 10m",
+                "what stays different while configuration moves",
+            ),
+            (
+                "distributary compare https://cp relay:15010 --listener shop --ca ca.pem",
+                "as gRPC asks for xds:///shop",
+            ),
+        ],
+        exit: &[
+            ("0", "both say the same"),
+            ("1", "something differs, or is rejected; standard output says what"),
+            (
+                "2",
+                "a server was not reached or needs longer, or the command line is wrong",
+            ),
+        ],
+        files: &[],
+    },
+    Said {
         command: "health",
         examples: &[
             ("distributary health --wait 30s", "wait until clients can be served"),

@@ -93,7 +93,7 @@ impl Found {
 
     /// Returns one sentence for each missing resource. `others` are names that exist.
     pub(super) fn missing(&self, question: &Question, others: &Others) -> Vec<String> {
-        let (server, patience) = (&question.server, question.patience);
+        let (server, patience) = (&question.peer.server, question.patience);
         let kind = question.type_url.word();
         let absent = self.absent.iter().map(|(name, reason, error)| match (reason, error) {
             (Reason::Said, _) => format!("{name}: {server} has no such {kind} resource{}", others.meant(name)),

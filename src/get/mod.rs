@@ -3,49 +3,39 @@
 //! Owns when a question is answered, and the error if it is not. Knows nothing of the command line. Protocol, connections and
 //! cache are those of the relay.
 
+mod differing;
 mod found;
 mod others;
+mod peer;
 mod printed;
+mod walk;
 mod written;
 
-use std::future::poll_fn;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::HeaderMap;
-use http::uri::Authority;
-
+pub use differing::{Contents, Field, Sides, differing};
+use peer::Line;
+pub use peer::Peer;
 pub use printed::{Form, Shown};
+pub use walk::{Key, Reached, Walk, Ways, roots};
 pub use written::{header, locality, metadata};
 
 use found::Found;
 use others::Others;
 use printed::Printed;
 
-use crate::cache::{Seat, View, ViewSettings};
-use crate::classes::{ASKS_ONCE, Class};
-use crate::config::{Grpc, Timers};
-use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{ClientSettings, Why};
-use crate::telemetry::{Metrics, UpstreamMetrics};
-use crate::upstream::{CallHead, Phase, Status, Target as Server, UpstreamSettings, Writer};
-use crate::xds::{Name, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Types, Want, printable};
+use crate::classes::ASKS_ONCE;
+use crate::upstream::Writer;
+use crate::xds::{Name, Resource, ServerWords, Target, TypeUrl, Types, printable};
 
 /// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The server's address as given.
-    pub server: String,
-    /// How to connect to it.
-    pub grpc: Grpc,
-    /// Its name in the request and for TLS, if that differs from its address.
-    pub authority: Option<Authority>,
-    /// Further headers of the request.
-    pub headers: HeaderMap,
-    /// The node in the request.
-    pub node: Node,
+    /// The server, and as whom it is asked.
+    pub peer: Peer,
     /// The type.
     pub type_url: TypeUrl,
     /// The names; if empty, all resources of the type.
@@ -82,10 +72,7 @@ pub enum Unanswered {
 /// A question that was sent.
 struct Asked {
     question: Question,
-    seat: Seat,
-    metrics: Arc<UpstreamMetrics>,
-    /// Returns the state of the streams to the server.
-    statuses: Box<dyn Fn() -> Vec<Status>>,
+    line: Line,
 }
 
 /// What is known beside the resources that were found.
@@ -101,8 +88,6 @@ struct Beside {
 
 /// How often to check for errors of the server.
 const LOOK: Duration = Duration::from_millis(50);
-/// The largest message of a server.
-const MESSAGE: usize = 1 << 30;
 
 impl Question {
     /// Prints the answer once it is complete or the time is over.
@@ -135,7 +120,7 @@ impl Question {
     /// When the file cannot be read, or lacks resources that were asked for.
     pub fn recall(mut self, file: &Path, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         let snapshot = crate::snapshot::read(file, &Types::default(), now())?;
-        self.server = file.display().to_string();
+        self.peer.server = file.display().to_string();
         self.patience = Duration::ZERO;
         let found = Found::of(&self, &snapshot.cut);
         let beside = Beside {
@@ -166,57 +151,13 @@ impl Question {
     }
 
     fn begin(mut self) -> Result<(Asked, Writer), Unanswered> {
-        let view = View::new(
-            Class::default(),
-            ViewSettings {
-                linger: Duration::ZERO,
-                names_per_view: 0,
-                pinned_bytes_per_view: 0,
-                history_bytes: 16 << 20,
-            },
-        );
-        let metrics = Metrics::new([]).upstream(&self.server);
-        let call = CallHead {
-            authority: self.authority.clone(),
-            headers: self.headers.clone(),
-        };
-        let target = Server::asked_once(call, &self.server, self.grpc.clone(), metrics.clone());
-        let usual = Timers::default();
-        let settings = UpstreamSettings {
-            client: Arc::new(ClientSettings {
-                types: Types::default(),
-                relay_id: format!("get/{:08x}", rand::random::<u32>()),
-                does_not_exist: self.patience,
-                wildcard_quiet: usual.wildcard_quiet,
-                features: ServerFeatures::default(),
-            }),
-            upstream_message: MESSAGE,
-            keepalive: usual.keepalive,
-            ping: Duration::ZERO,
-            idle: usual.keepalive,
-            reconnect_max: usual.reconnect_max,
-            removal_quiet: Duration::ZERO,
-            order_gate: Duration::ZERO,
-        };
         // A relay that has nothing to say then says at once why.
-        self.node.client_features.push(ASKS_ONCE.to_owned());
-        let seat = view.enter();
+        self.peer.node.client_features.push(ASKS_ONCE.to_owned());
+        let (line, writer) = self.peer.call(self.patience);
         for target in self.targets() {
-            seat.want(&Want {
-                type_url: self.type_url.clone(),
-                target,
-                wanted: true,
-                written: None,
-            })?;
+            line.want(&self.type_url, target, true)?;
         }
-        let writer = Writer::new(view, &Arc::new(self.node.clone()), &target, None, &Arc::new(settings));
-        let asked = Asked {
-            question: self,
-            seat,
-            metrics,
-            statuses: Box::new(writer.statuses()),
-        };
-        Ok((asked, writer))
+        Ok((Asked { question: self, line }, writer))
     }
 
     fn targets(&self) -> Vec<Target> {
@@ -238,7 +179,7 @@ impl Asked {
                 return self.answer(&found, shown, out).await;
             }
             // The answer is checked when it has changed, errors at every tick.
-            let rung = self.rung();
+            let rung = self.line.rung();
             tokio::pin!(rung);
             loop {
                 tokio::select! {
@@ -246,7 +187,7 @@ impl Asked {
                     _ = look.tick() => if let Some(error) = self.error() {
                         return self.failed(&self.look(), error, shown, out).await;
                     },
-                    () = &mut deadline => return match self.unanswered() {
+                    () = &mut deadline => return match self.line.unanswered(self.question.patience) {
                         Some(error) => self.failed(&self.look(), error, shown, out).await,
                         None => self.answer(&self.look(), shown, out).await,
                     },
@@ -267,7 +208,7 @@ impl Asked {
                 self.print(&printed, out, notes)?;
             }
             before = found;
-            let rung = self.rung();
+            let rung = self.line.rung();
             tokio::pin!(rung);
             loop {
                 tokio::select! {
@@ -275,7 +216,7 @@ impl Asked {
                     _ = look.tick() => {
                         let error = self.error();
                         if let Some(error) = error.as_ref().filter(|_| error != said) {
-                            writeln!(notes, "{}: {}", self.question.server, printable(error))?;
+                            writeln!(notes, "{}: {}", self.question.peer.server, printable(error))?;
                         }
                         said = error;
                     }
@@ -286,35 +227,14 @@ impl Asked {
 
     /// Returns the current error of the server, if there is one.
     fn error(&self) -> Option<String> {
-        let wrong = |status: Status| {
-            let unserved = status.unserved.into_values().next();
-            status.error.or_else(|| unserved.map(|why| why.to_string()))
-        };
-        (self.statuses)().into_iter().find_map(wrong)
-    }
-
-    /// Returns why the server has not answered in time, as far as it is known.
-    fn unanswered(&self) -> Option<String> {
-        let within = self.question.patience;
-        let why = |status: Status| match (status.phase, status.why) {
-            (Phase::Answering, _) => None,
-            (_, Some(Why::Refused(words) | Why::Unanswered(words))) => Some(format!(
-                "{words}; in the other dialect it did not answer within {within:?}"
-            )),
-            (Phase::Connecting, _) => Some(format!("there was no connection within {within:?}")),
-            _ => None,
-        };
-        (self.statuses)().into_iter().find_map(why)
+        let unserved = || self.line.unserved().into_values().next();
+        self.line.error().or_else(|| unserved().map(|why| why.to_string()))
     }
 
     /// Returns the answer so far.
     fn look(&self) -> Found {
-        drop(self.seat.bell().take());
-        Found::of(&self.question, &self.seat.view().cut())
-    }
-
-    async fn rung(&self) {
-        poll_fn(|cx| self.seat.bell().poll(cx)).await;
+        self.line.rest();
+        Found::of(&self.question, &self.line.cut())
     }
 
     /// Returns what the server said about these resources, if that is shown.
@@ -327,15 +247,15 @@ impl Asked {
             return Vec::new();
         }
         let names = resources.into_iter().map(|resource| resource.name().clone()).collect();
-        self.seat.view().mailbox().words(&self.question.type_url, names).await
+        self.line.view().mailbox().words(&self.question.type_url, names).await
     }
 
     async fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
-        let refused = self.metrics.nacks.get();
+        let refused = self.line.refusals();
         let note = (refused > 0).then(|| {
             format!(
                 "{}: responses rejected as invalid: {refused}; set RUST_LOG=warn to see why",
-                self.question.server
+                self.question.peer.server
             )
         });
         let others = match found.is_told_of_none() {
@@ -354,7 +274,7 @@ impl Asked {
         shown: &Shown,
         out: &mut impl Write,
     ) -> Result<(), Unanswered> {
-        let server = self.question.server.clone();
+        let server = self.question.peer.server.clone();
         if found.resources().next().is_some() {
             let words = self.words(found.resources(), shown).await;
             let printed = shown.all(&self.question.type_url, said(found, words));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Asked;
-use crate::xds::{Cut, Name, Slot, Target, TypeUrl, Want, meant};
+use crate::xds::{Cut, Name, Slot, Target, TypeUrl, meant};
 
 /// The names of one type that exist.
 #[derive(Debug, Default)]
@@ -38,22 +38,16 @@ impl Asked {
     /// Returns the names that the server has, as far as it tells them soon.
     pub(super) async fn others(&self) -> Others {
         let type_url = &self.question.type_url;
-        let all = Want {
-            type_url: type_url.clone(),
-            target: Target::Wildcard,
-            wanted: true,
-            written: None,
-        };
         let told = async {
-            self.seat.want(&all).ok()?;
+            self.line.want(type_url, Target::Wildcard, true).ok()?;
             loop {
-                drop(self.seat.bell().take());
-                let cut = self.seat.view().cut();
+                self.line.rest();
+                let cut = self.line.cut();
                 let state = cut.slot(type_url).and_then(|slot| slot.wildcard.as_ref());
                 if state.is_some_and(|state| state.complete()) {
                     return Some(Others::of(type_url, &cut));
                 }
-                self.rung().await;
+                self.line.rung().await;
             }
         };
         tokio::time::timeout(SOON, told)

@@ -2,6 +2,7 @@
 //!
 //! Owns what the relay has learned about it while it runs. Holds no connections.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -189,6 +190,12 @@ impl Target {
     /// A response of this type was rejected, for this reason.
     pub(super) fn refuse(&self, type_url: &str, fault: &str) {
         self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
+    }
+
+    /// Returns why its last rejected response of each type was rejected.
+    #[must_use]
+    pub fn last_refused(&self) -> BTreeMap<String, String> {
+        self.refused.last()
     }
 
     /// E-24: whether it is told what clients reject.

@@ -14,6 +14,7 @@ mod adopted;
 mod agent;
 mod bootstrap;
 mod certificates;
+mod compare;
 mod doors;
 mod first_contact;
 mod get;

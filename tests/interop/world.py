@@ -14,7 +14,7 @@ class World:
     def __init__(self, programs, logs, cache, direct, upstream=None):
         self.programs, self.logs, self.cache, self.direct, self.upstream = programs, logs, cache, direct, upstream
         self.traffics, self.clients, self.relays = [], [], 0
-        self.tolerant = False
+        self.tolerant = self.open = False
         self.relay = None
         self.port = free_port()
         self.control_plane = self.backends = self.xds = None
@@ -77,6 +77,10 @@ class World:
         """Allows clients of this scenario to reject configuration; in other scenarios that is a failure."""
         self.tolerant = True
 
+    def expect_strangers(self):
+        """Allows clients of this scenario to ask the control plane themselves; in other scenarios that is a failure."""
+        self.open = True
+
     def traffic(self, path="/", headers=None, port=None):
         """Starts HTTP traffic through the proxy."""
         return self.watch(traffic.Http(port or self.port, path, headers))
@@ -97,6 +101,8 @@ class World:
             return
         if rejections := self.control_plane.rejections():
             raise Failed(f"the control plane got a NACK: {rejections[0]}")
+        if self.open:
+            return
         if strangers := {request.get("node") for request in self.control_plane.requests() if "node" in request and not request.get("relayed")}:
             raise Failed(f"clients other than the relay connected to the control plane: {strangers}")
 

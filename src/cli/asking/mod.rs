@@ -268,6 +268,14 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not a time; write 250ms, 3s, 5m or 1h, at most 24h".to_owned())
 }
 
+/// Reads how long to wait.
+pub(super) fn patience(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("the time must not be 0".to_owned()),
+        patience => Ok(patience),
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a command measures how long its user waits")]
 pub(super) fn now() -> Instant {
     Instant::now()

@@ -88,7 +88,7 @@ fn cluster<'a>(given: &'a Given, name: &str) -> anyhow::Result<&'a Value> {
 }
 
 /// Returns the names of all clusters that are asked.
-fn asked(given: &Given) -> anyhow::Result<BTreeSet<String>> {
+pub(super) fn asked(given: &Given) -> anyhow::Result<BTreeSet<String>> {
     let mut asked = BTreeSet::new();
     for source in sources(&given.value) {
         for name in source.clusters(given)? {

@@ -19,7 +19,7 @@ const FOR_RELAY: [&str; 4] = [
 const OF_SERVER: [&str; 4] = ["server_uri", "channel_creds", "call_creds", "server_features"];
 
 /// Checks the file as the relay would read it: its errors have lines.
-fn checked(given: &Given) -> anyhow::Result<()> {
+pub(super) fn checked(given: &Given) -> anyhow::Result<()> {
     let flags = Flags {
         bootstrap: Some(Bootstrap::File(given.path().to_owned())),
         ..Flags::default()

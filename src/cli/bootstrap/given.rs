@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use prost::Message as _;
 use serde_json::{Value, json};
 
 use super::Plan;
 use crate::config::{self, Endpoint};
-use crate::json::{Bounds, Tree};
+use crate::json::{Bounds, Schemas, Tree, Unknown};
+use crate::proto::envoy::config::core::v3::Node;
 
 /// The file, as it was written.
 pub(super) struct Given {
@@ -37,6 +39,17 @@ impl Given {
             text,
             value,
         })
+    }
+
+    /// Returns the node that it is the bootstrap of.
+    pub(super) fn node(&self) -> anyhow::Result<Node> {
+        let Some(node) = member(&self.value, "node") else {
+            return Err(self.fault("node", "it names no node"));
+        };
+        let tree = Tree::json(&serde_json::to_vec(node)?, Bounds::FILE)?;
+        let encoded = Schemas::standard().encode("envoy.config.core.v3.Node", &tree, "node", Unknown::Ignore);
+        let encoded = encoded.map_err(|fault| self.fault("node", &format!("{}: {}", fault.path, fault.message)))?;
+        Ok(Node::decode(encoded.value)?)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -8,7 +8,7 @@ mod grpc;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -16,6 +16,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use given::Given;
 
 use crate::config::{Address, Authority, Config, Endpoint, Flags, Listener, host_name};
+use crate::proto::envoy::config::core::v3::Node;
 
 /// Print a bootstrap for clients of the relay
 #[derive(Debug, Args)]
@@ -182,6 +183,17 @@ impl Common {
             server_template: upstream.server_listener_resource_name_template,
         })
     }
+}
+
+/// Returns the node of a bootstrap of Envoy or gRPC, which is checked as it is for `--from`.
+pub(super) fn node_in(path: &Path) -> anyhow::Result<Node> {
+    let given = Given::read(path, true)?;
+    let of_envoy = ["dynamic_resources", "static_resources", "config_sources"];
+    match of_envoy.iter().any(|key| given::member(&given.value, key).is_some()) {
+        true => drop(from_envoy::asked(&given)?),
+        false => from_grpc::checked(&given)?,
+    }
+    given.node()
 }
 
 /// Returns the listeners that the address may reach: those with the same port, or all, because a port may be mapped.

@@ -1,26 +1,21 @@
 //! `distributary get`: asks any xDS server. Owns the flags; the module `get` asks the server.
 
-mod asked;
-
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Error};
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use http::uri::Authority;
-use http::{HeaderName, HeaderValue};
 
 use super::Misuse;
-use super::asking::time;
-use crate::config::{Credentials, Grpc, Identity, LogFilter, Rejections, Supply, Tls, Transport, host_name};
-use crate::get::{Form, Question, Shown, Unanswered, header, locality, metadata};
+use super::asked::{Manner, ServerAddress, quiet_log};
+use super::asking::patience;
+use crate::config::{Transport, host_name};
+use crate::get::{Form, Question, Shown, Unanswered, locality, metadata};
 use crate::json::{Schemas, Secrets};
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::Struct;
-use crate::telemetry::{Format, Log};
 use crate::xds::{Name, TypeUrl};
-use asked::ServerAddress;
 
 /// Ask an xDS server and print its answer; the exit code is 0 only if the server has everything that was asked for
 #[derive(Debug, Args)]
@@ -58,33 +53,17 @@ pub(super) struct Get {
     /// The node locality in the request: region/zone/sub_zone
     #[arg(long, value_name = "PLACE", value_parser = locality)]
     locality: Option<Locality>,
-    /// A header of the request; repeat for more
-    #[arg(long = "header", value_name = "KEY=VALUE", value_parser = header)]
-    headers: Vec<(HeaderName, HeaderValue)>,
-    /// A file with a token that is sent with the request; only with TLS
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
     /// delta (with a second attempt in sotw if the server does not support delta), or sotw
     #[arg(long, value_enum, default_value_t = Dialect::Delta)]
     dialect: Dialect,
     /// How long to wait for the answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = patience)]
     timeout: Duration,
-    /// The name of the server in the request and for TLS [default: as in its address]
-    #[arg(long, value_name = "NAME")]
-    authority: Option<Authority>,
+    #[command(flatten)]
+    manner: Manner,
     /// Use TLS, as https:// does
     #[arg(long)]
     tls: bool,
-    /// PEM file of the authorities to trust [default: the system's]; means --tls
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// PEM file of the client certificate; means --tls
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// PEM file of its key
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
     /// A file of descriptors (FileDescriptorSet) of types that are not in the public API; repeat for more
     #[arg(long, value_name = "FILE")]
     descriptors: Vec<PathBuf>,
@@ -106,10 +85,7 @@ enum Dialect {
 
 impl Get {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
-        // The error at the end is for the user. The log is off unless RUST_LOG asks for it.
-        let level = std::env::var("RUST_LOG").ok().filter(|level| !level.is_empty());
-        let filter = LogFilter::parse(level.as_deref().unwrap_or("off")).map_err(Error::msg)?;
-        drop(Log::start(filter.as_str(), Format::Text)?);
+        quiet_log()?;
         let shown = Shown {
             form: self.output.form(),
             schemas: Schemas::with_files(&self.descriptors).context("--descriptors")?,
@@ -142,61 +118,24 @@ impl Get {
     }
 
     fn question(self) -> Result<Question, Misuse> {
-        let ServerAddress { text, endpoint, tls } = self.server;
-        let asked = self.tls || self.ca.is_some() || self.cert.is_some();
-        if asked && tls == Some(false) {
-            return Err(Misuse(format!(
-                "--server: `{text}` excludes TLS, but another flag asks for it; write https:// or remove --tls, --ca and --cert"
-            )));
-        }
-        let tls = asked || tls == Some(true);
-        if self.token_file.is_some() && !tls {
-            let words = "--token-file: a token is sent only with TLS; write --tls, or https:// in --server";
-            return Err(Misuse(words.to_owned()));
-        }
-        let identity = self
-            .cert
-            .zip(self.key)
-            .map(|(certificate_file, private_key_file)| Identity {
-                certificate_file,
-                private_key_file,
-            });
-        let credentials = if tls {
-            Credentials::Tls(Tls {
-                authorities: self.ca.map(Supply::Files),
-                server_name: None,
-                spiffe_id: None,
-                identity: identity.map(Supply::Files),
-            })
-        } else {
-            Credentials::Insecure
+        let transport = match self.dialect {
+            Dialect::Delta => Transport::Delta,
+            Dialect::Sotw => Transport::Sotw,
+        };
+        let node = Node {
+            id: self.node_id.unwrap_or_else(host_name),
+            cluster: self.node_cluster,
+            metadata: self.node_metadata,
+            locality: self.locality,
+            ..Node::default()
         };
         // A star among the names means all resources.
         let all = self.names.iter().any(|name| name == Name::WILDCARD);
         let names = self.names.iter().filter(|_| !all);
         Ok(Question {
-            grpc: Grpc {
-                endpoint,
-                credentials,
-                token: self.token_file,
-                transport: match self.dialect {
-                    Dialect::Delta => Transport::Delta,
-                    Dialect::Sotw => Transport::Sotw,
-                },
-                rejections: Rejections::Keep,
-            },
-            authority: self.authority,
-            headers: self.headers.into_iter().collect(),
-            node: Node {
-                id: self.node_id.unwrap_or_else(host_name),
-                cluster: self.node_cluster,
-                metadata: self.node_metadata,
-                locality: self.locality,
-                ..Node::default()
-            },
+            peer: self.manner.peer(&self.server, self.tls, transport, node)?,
             names: names.map(|name| Name::read(name, &self.type_url)).collect(),
             type_url: self.type_url,
-            server: text,
             patience: self.timeout,
         })
     }
@@ -210,12 +149,5 @@ impl Output {
             Self::Json => Form::Json,
             Self::Wide => Form::Wide,
         }
-    }
-}
-
-fn patience(text: &str) -> Result<Duration, String> {
-    match time(text)? {
-        Duration::ZERO => Err("the time must not be 0".to_owned()),
-        patience => Ok(patience),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::table::short;
 use crate::answers::{Half, Halves, Listed, Resources, View, Views};
-use crate::xds::Version;
+use crate::xds::{TypeUrl, Version};
 
 /// What a resource is known by: its type, its name, and the class of clients that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,6 +143,18 @@ pub(super) fn word(contents: &Contents) -> String {
     }
     let all: Vec<String> = contents.iter().map(|digest| short(digest)).collect();
     all.join("+")
+}
+
+/// Returns in one sentence that something differs: `contents` are words for them, each with the places that have it.
+pub(in crate::cli) fn differs<'a>(
+    type_url: &TypeUrl,
+    name: &str,
+    of: &str,
+    contents: impl Iterator<Item = (String, Vec<&'a str>)>,
+) -> String {
+    let at = contents.map(|(word, places)| format!("{word} at {}", places.join(", ")));
+    let at: Vec<String> = at.collect();
+    format!("{} {name}{of} differs: {}", type_url.word(), at.join("; "))
 }
 
 impl Difference {

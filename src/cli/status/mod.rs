@@ -22,9 +22,11 @@ use serde_json::{Map, Value, json};
 
 use super::asking::{AdminAccess, Relay};
 use crate::json::{Bounds, Tree};
+pub(super) use compare::differs;
 use fault::Fault;
 use screen::Screen;
 use table::Table;
+pub(super) use table::short;
 
 /// Returns how many removals a relay holds at which somebody should look.
 pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<(usize, usize)> {

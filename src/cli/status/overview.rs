@@ -236,13 +236,11 @@ impl Difference {
             "-" => String::new(),
             class => format!(" for class {class}"),
         };
-        let at = self.contents.iter().map(|(contents, at)| {
-            let at: Vec<&str> = at.iter().filter_map(|at| relays.get(*at)).map(String::as_str).collect();
-            format!("{} at {}", compare::word(contents), at.join(", "))
+        let contents = self.contents.iter().map(|(contents, at)| {
+            let at = at.iter().filter_map(|at| relays.get(*at)).map(String::as_str);
+            (compare::word(contents), at.collect())
         });
-        let at: Vec<String> = at.collect();
-        let word = TypeUrl::new(type_url).word().to_owned();
-        let words = format!("{word} {}{of} differs: {}", key.name, at.join("; "));
+        let words = compare::differs(&TypeUrl::new(type_url), &key.name, &of, contents);
         Fault::new(format!("differs {type_url} {} {}", key.name, key.class), words)
     }
 

@@ -101,7 +101,7 @@ fn cell(text: &str, wide: bool) -> String {
 }
 
 /// Returns the first digits of a version or a digest, by which people tell them apart.
-pub(super) fn short(version: &str) -> String {
+pub(in crate::cli) fn short(version: &str) -> String {
     version.chars().take(8).collect()
 }
 

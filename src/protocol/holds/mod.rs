@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use losses::FirstStates;
 use reach::Reach;
-pub(crate) use reading::references;
+pub use reading::references;
 use table::Table;
 use taking_over::Elsewhere;
 use waiting::{Half, Item, Row};

@@ -7,6 +7,7 @@ from peers.control_plane import Secured, certificate
 from peers.envoy import ADS_DELTA, ADS_SOTW, bootstrap
 from peers.process import Failed, free_port
 from scenario import scenario
+from scenarios.bootstraps import follows
 from scenarios.envoy_http import single_cluster
 from scenarios.grpc_traffic import service
 
@@ -93,15 +94,7 @@ def envoys_adopt_the_relay(world, dialect):
         text = world.printed("bootstrap", "envoy", "--from", given, *flags)
         if f'"port_value": {port}' in text or f"port_value: {port}" in text:
             raise Failed("the control plane is still asked")
-        envoy = world.envoy(dialect, node=name, text=text).ready()
-        traffic = world.traffic()
-        traffic.reaches("a")
-        world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"])])
-        traffic.reaches("b")
-        world.control_plane.apply(put=[make.endpoints("x", world.backends.http["a"])])
-        traffic.reaches("a")
-        traffic.stop()
-        envoy.stop()
+        follows(world, dialect, name, text)
 
 
 def secured_cluster(name, port):

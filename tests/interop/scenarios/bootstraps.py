@@ -13,6 +13,18 @@ RELAY = "the relay prints it"
 FAILOVER = 40.0
 
 
+def follows(world, dialect, node, text):
+    """An Envoy with this bootstrap is given changes."""
+    envoy = world.envoy(dialect, node=node, text=text).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    for backend in "ba":
+        world.control_plane.apply(put=[make.endpoints("x", world.backends.http[backend])])
+        traffic.reaches(backend)
+    traffic.stop()
+    envoy.stop()
+
+
 def federated(world):
     """A configuration of the relay with an authority, which clients also get from the relay."""
     file = world.logs / "federated.yaml"
@@ -32,15 +44,7 @@ def envoy_with_the_printed_bootstrap(world, dialect):
     word = dialect.name.removeprefix("ads-")
     for node, more in (("plain", []), ("federated", federated(world))):
         text = world.relay.bootstrap("envoy", "--dialect", word, "--node-id", node, "--admin-port", "0", *more)
-        envoy = world.envoy(dialect, node=node, text=text).ready()
-        traffic = world.traffic()
-        traffic.reaches("a")
-        world.control_plane.apply(put=[make.endpoints("x", world.backends.http["b"])])
-        traffic.reaches("b")
-        world.control_plane.apply(put=[make.endpoints("x", world.backends.http["a"])])
-        traffic.reaches("a")
-        traffic.stop()
-        envoy.stop()
+        follows(world, dialect, node, text)
 
 
 @scenario("F-11", AGGREGATED, caches=("linear",), relay_only=RELAY)

@@ -17,7 +17,8 @@ const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
 
 /// Returns what a resource of this kind refers to. It is read once and kept with the resource.
-pub(crate) fn references(kind: Kind, resource: &Resource) -> Option<&References> {
+#[must_use]
+pub fn references(kind: Kind, resource: &Resource) -> Option<&References> {
     resource.references(|body| read(kind, &body))
 }
 
