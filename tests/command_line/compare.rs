@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use distributary::get::{Contents, Reached, Ways, differing, roots};
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
+use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::Resource;
 use distributary::proto::google::protobuf::Any;
 use distributary::xds::{Changes, Cut, Name, Phase, Resource as Content, ResourceParts, TypeUrl, Update};
 use serde_json::Value;
 
 use crate::get::{CDS, Outcome, cluster, delta};
-use crate::plane::{Plane, soon};
+use crate::plane::{Call, Plane, soon};
 use crate::{PATIENCE, Relay, address_in, file, now, output, program};
 
 /// All that a client comes to know of a server: eleven resources of eleven kinds, each named by another one, or listed.
@@ -342,6 +343,31 @@ async fn a_server_that_is_not_reached() {
     }
 }
 
+/// Answers the first two requests with a cluster, and if it is `bad` with what is none. Returns the node that asks.
+async fn answered(plane: &mut Plane, bad: bool) -> (Node, Call) {
+    let mut call = plane.call().await;
+    let requests = [call.delta().await, call.delta().await];
+    for request in &requests {
+        let mut response = delta(&request.type_url, "1", &[], &[]);
+        if request.type_url == CDS {
+            response = delta(CDS, "1", &[("a", cluster("a"))], &[]);
+            let resource = Some(Any {
+                type_url: "other".to_owned(),
+                value: vec![0xff; 3].into(),
+            });
+            response.resources.extend(bad.then(|| Resource {
+                name: "bad".to_owned(),
+                version: "1".to_owned(),
+                resource,
+                ..Resource::default()
+            }));
+        }
+        call.send(&response);
+    }
+    let [first, _] = requests;
+    (first.node.unwrap(), call)
+}
+
 /// A resource that is no resource of its type is rejected; the node is that of the bootstrap, and another one at the second server.
 #[tokio::test]
 async fn what_is_rejected_and_as_whom_is_asked() {
@@ -367,64 +393,20 @@ async fn what_is_rejected_and_as_whom_is_asked() {
         ];
         output(&[&["compare", &asked[0], &asked[1], "--settle", "0s"], &from[..]].concat())
     });
-    let mut nodes = Vec::new();
-    for plane in [&mut one, &mut two] {
-        let mut call = plane.call().await;
-        let is_first = nodes.is_empty();
-        let mut asked_for = Vec::new();
-        for _ in 0..2 {
-            let request = call.delta().await;
-            if asked_for.is_empty() {
-                nodes.push(request.node.unwrap());
-            }
-            asked_for.push(request.type_url);
-        }
-        for type_url in asked_for {
-            let mut response = delta(&type_url, "1", &[], &[]);
-            if type_url == CDS {
-                response = delta(&type_url, "1", &[("a", cluster("a"))], &[]);
-                if is_first {
-                    let value = vec![0xff; 3].into();
-                    let resource = Some(Any {
-                        type_url: "other".to_owned(),
-                        value,
-                    });
-                    response.resources.push(Resource {
-                        name: "bad".to_owned(),
-                        version: "1".to_owned(),
-                        resource,
-                        ..Resource::default()
-                    });
-                }
-            }
-            call.send(&response);
-        }
-        tokio::task::spawn(async move {
-            while call
-                .try_request::<distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest>()
-                .await
-                .is_some()
-            {}
-        });
-    }
+    // Their streams stay open meanwhile.
+    let (first, _one) = answered(&mut one, true).await;
+    let (second, _two) = answered(&mut two, false).await;
     let (code, out, error) = soon("an answer", asked).await.unwrap();
     assert_eq!((code, error.as_str()), (Some(1), "1 response is rejected\n"), "{out}");
     assert!(
         out.starts_with(&format!("cds: {} sends what is rejected: ", one.address)) && out.contains("bad"),
         "{out}"
     );
-    let seen: Vec<_> = nodes
-        .iter()
-        .map(|node| {
-            (
-                node.id.as_str(),
-                node.cluster.as_str(),
-                node.metadata
-                    .as_ref()
-                    .is_some_and(|all| all.fields.contains_key("team")),
-            )
-        })
-        .collect();
+    let seen = [&first, &second].map(|node| {
+        let metadata = node.metadata.as_ref();
+        let team = metadata.is_some_and(|all| all.fields.contains_key("team"));
+        (node.id.as_str(), node.cluster.as_str(), team)
+    });
     assert_eq!(seen, [("shop", "", true), ("edge", "c", false)]);
 }
 
@@ -469,7 +451,7 @@ fn said(worlds: &[(Vec<u8>, Vec<u8>)], turned: bool) -> Cut {
     let types = ["cds", "eds"].map(|short| TypeUrl::called(short).unwrap());
     let body = |body: &[u8]| {
         // Each body has two fields of up to 127 bytes: another order of them means the same.
-        let first = usize::from(body[1]) + 2;
+        let first = usize::from(*body.get(1).unwrap()) + 2;
         let (one, other) = body.split_at(first);
         if turned { [other, one].concat() } else { body.to_vec() }
     };
@@ -482,7 +464,7 @@ fn said(worlds: &[(Vec<u8>, Vec<u8>)], turned: bool) -> Cut {
                 name: name.clone(),
                 aliases: Vec::new(),
                 passed_on: &[],
-                body: &body([&bodies.0, &bodies.1][at]),
+                body: &body(if at == 0 { &bodies.0 } else { &bodies.1 }),
                 endpoints: (at == 0).then_some(name),
                 received: now(),
             };
