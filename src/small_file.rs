@@ -5,7 +5,7 @@
 use std::fs::OpenOptions;
 use std::io::{Error, Read, Result};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
@@ -34,6 +34,17 @@ pub fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>> {
         return Err(Error::other(format!("it has more than {bytes_max} bytes")));
     }
     Ok(bytes)
+}
+
+/// Does the same with a text, off the runtime's threads.
+///
+/// # Errors
+/// Says why it cannot be read.
+pub async fn text(path: PathBuf, bytes_max: usize) -> std::result::Result<String, String> {
+    let read = tokio::task::spawn_blocking(move || read(&path, bytes_max)).await;
+    let bytes = read.unwrap_or_else(|_| Err(Error::other("the thread that reads it ended")));
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(Error::other));
+    text.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

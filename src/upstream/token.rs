@@ -72,9 +72,7 @@ impl Token {
     }
 
     async fn read(&self, now: Duration) -> Result<CachedToken, Status> {
-        let path = self.path.clone();
-        let read = tokio::task::spawn_blocking(move || limited(&path)).await;
-        let text = read.unwrap_or_else(|_| Err("the thread that reads it ended".to_owned()));
+        let text = small_file::text(self.path.clone(), BYTES_MAX).await;
         // A97: a file that cannot be read may be readable soon (UNAVAILABLE); an invalid token stays invalid (UNAUTHENTICATED).
         let text = text.map_err(|why| Status::unavailable(self.words(&format!("cannot be read: {why}"))))?;
         let invalid = |why: &str| Status::unauthenticated(self.words(why));
@@ -102,12 +100,6 @@ impl CachedToken {
     fn lasts(&self, now: Duration) -> bool {
         now + MARGIN < self.expires
     }
-}
-
-fn limited(path: &Path) -> Result<String, String> {
-    let read = small_file::read(path, BYTES_MAX);
-    let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
-    text.map_err(|error| error.to_string())
 }
 
 /// Returns when the token expires, since 1970. The server checks everything else.
