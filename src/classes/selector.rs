@@ -66,7 +66,13 @@ impl Selector {
     /// Whether it is in what the relay has checked about a client, and not in what the client says.
     #[must_use]
     pub const fn is_identity(&self) -> bool {
-        matches!(self, Self::Identity(_))
+        self.kind().is_some()
+    }
+
+    /// Returns the word of the identities that it is in, if it is in these.
+    #[must_use]
+    pub const fn kind(&self) -> Option<&'static str> {
+        if let Self::Identity(word) = self { Some(word) } else { None }
     }
 
     /// Returns what the pattern's fields stand for, if the value matches. Of an identity one of its texts of the kind must match; a

@@ -46,8 +46,8 @@ pub use written::{Written, hide_secrets};
 
 use document::Document;
 
-use crate::classes::{Classes, Selector};
-use crate::identity::Named;
+use crate::classes::{Classes, Pattern};
+use crate::identity::{Named, claim};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::{Access, Guards, Traits};
 
@@ -124,9 +124,7 @@ impl Config {
     /// S-11: what of identities is named.
     #[must_use]
     pub fn named(&self) -> Named {
-        let mut named = Named::default();
-        self.identities().for_each(|fixed| named.add(&fixed));
-        named
+        self.identities().collect()
     }
 
     /// Returns how the texts of identities begin that rules, classes and rules of the admin address name. A pattern for any text names
@@ -135,25 +133,28 @@ impl Config {
         let rules = self.access.rules().iter().flat_map(|rule| &rule.identities);
         let patterns = rules.chain(self.admin_rules.identities());
         let patterns = patterns.filter(|pattern| !pattern.is_any());
-        let patterns = patterns.map(|pattern| pattern.fixed().0.to_owned());
-        let rules = self.classes.rules().iter();
-        let classes = rules.flat_map(|rule| {
-            let matches = rule.matches.iter().map(|(field, pattern)| (field, pattern.fixed().0));
-            matches.chain(rule.key.iter().map(|field| (field, "")))
+        let patterns = patterns.flat_map(|pattern| self.named_by("", pattern));
+        let classes = self.classes.rules().iter().flat_map(|rule| {
+            let matches = rule.matches.iter().map(|(field, pattern)| (field, Some(pattern)));
+            matches.chain(rule.key.iter().map(|field| (field, None)))
         });
-        patterns.chain(classes.filter_map(|(field, fixed)| match field {
+        patterns.chain(classes.flat_map(|(field, pattern)| match (field.kind(), pattern) {
+            (None, _) => Vec::new(),
             // A claim is matched without its word.
-            Selector::Identity(word @ "claim:") => Some(format!("{word}{fixed}")),
-            Selector::Identity(word) => Some((*word).to_owned()),
-            Selector::Id
-            | Selector::Cluster
-            | Selector::Region
-            | Selector::Zone
-            | Selector::SubZone
-            | Selector::UserAgent
-            | Selector::Metadata(_)
-            | Selector::Field(_) => None,
+            (Some(word @ "claim:"), Some(pattern)) => self.named_by(word, pattern),
+            (Some(word), _) => vec![word.to_owned()],
         }))
+    }
+
+    /// Returns how the texts begin that a pattern after a word names: for a claim of several issuers, those of each.
+    fn named_by(&self, word: &str, pattern: &Pattern) -> Vec<String> {
+        let fixed = format!("{word}{}", pattern.fixed().0);
+        let name = pattern.parts().flatten().find_map(|part| part.split_once('#')?.1.split_once('='));
+        let issuers = name.map(|(name, _)| self.issuers.iter().map(move |issuer| claim(&issuer.name, name)));
+        let mut all: Vec<String> = issuers.into_iter().flatten().collect();
+        all.retain(|claim| claim.starts_with(&fixed));
+        all.push(fixed);
+        all
     }
 
     /// Reads `file` as far as possible: bad values are replaced by their defaults. Also returns all problems, one per line.

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use certificate::{Certified, Lost, SvidFault, certified};
-pub use named::Named;
+pub use named::{Named, claim};
 
 /// What the relay has checked about a client, as texts. Clones share the texts.
 ///
@@ -58,8 +58,6 @@ pub enum Gap {
 pub const TEXT_BYTES_MAX: usize = 2048;
 const END: char = '\n';
 const ADDRESS: &str = "ip:";
-/// The word for claims, without the colon.
-const CLAIM: &str = "claim";
 /// How many texts are shown: a token may have thousands.
 const SHOWN_MAX: usize = 16;
 
@@ -205,11 +203,7 @@ mod tests {
     /// S-11: what is named must be known.
     #[test]
     fn what_is_named_is_known_or_said() {
-        let named = |text: &str| {
-            let mut named = Named::default();
-            named.add(text);
-            named
-        };
+        let named = |text: &str| Named::from_iter([text]);
         let certificate = Certified {
             lost: [true, false, true, false].into(),
             ..Certified::default()

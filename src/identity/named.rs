@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::CLAIM;
+const CLAIM: &str = "claim:";
 
 /// What of identities is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,29 +17,36 @@ pub struct Named {
     beginnings: BTreeSet<String>,
 }
 
-impl Named {
-    /// Adds a pattern of texts, by the text with which each match begins.
-    pub fn add(&mut self, fixed: &str) {
-        let Some((word, rest)) = fixed.split_once(':') else {
-            self.beginnings.insert(fixed.to_owned());
-            return;
-        };
-        if word != CLAIM {
-            self.kinds.insert(format!("{word}:"));
-            return;
-        }
-        let claim = rest
-            .split_once('#')
-            .and_then(|(issuer, claim)| Some((issuer, claim.split_once('=')?.0)));
-        match claim {
-            Some((issuer, name)) => {
-                let of_issuer = self.claims.entry(issuer.to_owned()).or_default();
-                of_issuer.insert(name.to_owned());
-            }
-            None => drop(self.beginnings.insert(fixed.to_owned())),
-        }
-    }
+/// Returns how the texts of a claim begin.
+#[must_use]
+pub fn claim(issuer: &str, name: &str) -> String {
+    format!("{CLAIM}{issuer}#{name}=")
+}
 
+/// Patterns of texts, each by the text with which a match begins.
+impl<T: AsRef<str>> FromIterator<T> for Named {
+    fn from_iter<I: IntoIterator<Item = T>>(texts: I) -> Self {
+        let mut named = Self::default();
+        for fixed in texts {
+            let fixed = fixed.as_ref();
+            let claim = fixed.strip_prefix(CLAIM).map(|claim| {
+                let (issuer, claim) = claim.split_once('#')?;
+                Some((issuer, claim.split_once('=')?.0))
+            });
+            match (claim, fixed.split_once(':')) {
+                (Some(Some((issuer, name))), _) => {
+                    let of_issuer = named.claims.entry(issuer.to_owned()).or_default();
+                    of_issuer.insert(name.to_owned());
+                }
+                (None, Some((word, _))) => drop(named.kinds.insert(format!("{word}:"))),
+                (Some(None), _) | (None, None) => drop(named.beginnings.insert(fixed.to_owned())),
+            }
+        }
+        named
+    }
+}
+
+impl Named {
     /// Whether texts of a kind are named, such as `dns:`.
     #[must_use]
     pub fn has_kind(&self, word: &str) -> bool {
@@ -73,15 +80,9 @@ impl Named {
 mod tests {
     use super::*;
 
-    fn named(texts: &[&str]) -> Named {
-        let mut named = Named::default();
-        texts.iter().for_each(|text| named.add(text));
-        named
-    }
-
     #[test]
     fn kinds_and_claims_are_named() {
-        let one = named(&[
+        let one = Named::from_iter([
             "dns:",
             "claim:https://i#team=",
             "claim:https://i#k8s.io/ns=blue",
@@ -92,13 +93,13 @@ mod tests {
         assert_eq!(claims, ["k8s.io/ns", "team"]);
         assert_eq!(one.claims("https://j").count(), 0);
         assert!(one.begins("claim:https://j#team=") && !one.begins("claim:https://i#team="));
-        let any = named(&["s"]);
+        let any = Named::from_iter(["s"]);
         assert!(any.has_kind("spiffe:") && any.has_kind("subject:") && !any.has_kind("dns:"));
     }
 
     #[test]
     fn what_was_read_may_be_enough_for_others() {
-        let one = named(&["claim:i#a=", "claim:i#b=", "claim:j#"]);
+        let one = Named::from_iter(["claim:i#a=", "claim:i#b=", "claim:j#"]);
         for (other, enough) in [
             (&["claim:i#a=x", "uri:"][..], true),
             (&["claim:j#x"], true),
@@ -107,7 +108,7 @@ mod tests {
             (&["claim:j#x/y="], false),
             (&[""], false),
         ] {
-            assert_eq!(one.includes(&named(other)), enough, "{other:?}");
+            assert_eq!(one.includes(&other.iter().collect()), enough, "{other:?}");
         }
     }
 }

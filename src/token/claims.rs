@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::TokenFault;
-use crate::identity::{Named, TEXT_BYTES_MAX, is_text};
+use crate::identity::{Named, TEXT_BYTES_MAX, claim, is_text};
 
 /// Claims that a pattern must name in full: they are in every token, and say nothing of the client that `jwt:` does not say.
 const REGISTERED: [&str; 7] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti"];
@@ -28,9 +28,9 @@ pub(super) fn texts(issuer: &str, claims: &Claims, named: &Named) -> Result<Vec<
     for (name, value) in claims {
         // A name with a `=` would make two different claims look alike.
         let possible = !REGISTERED.contains(&name.as_str()) && !name.contains('=');
-        if possible && named.begins(&format!("claim:{issuer}#{name}=")) {
-            // A pattern that names no claim in full is about those that are texts.
-            all.insert(name, values(value).unwrap_or_default());
+        if possible && named.begins(&claim(issuer, name)) {
+            // A pattern that names no claim in full is about values that are texts.
+            all.insert(name, values(value).filter_map(Result::ok).collect());
         }
     }
     for name in named.claims(issuer) {
@@ -39,12 +39,12 @@ pub(super) fn texts(issuer: &str, claims: &Claims, named: &Named) -> Result<Vec<
             [value] => value,
             [..] => return Err(TokenFault::Ambiguous(name.to_owned())),
         };
-        let values = values(value).map_err(|what| unreadable(name, what))?;
-        all.insert(name, values);
+        let values = values(value).collect::<Result<_, _>>();
+        all.insert(name, values.map_err(|what| unreadable(name, what))?);
     }
     for (name, values) in all {
         for value in values {
-            texts.push(kept(name, format!("claim:{issuer}#{name}={value}"))?);
+            texts.push(kept(name, claim(issuer, name) + &value)?);
         }
     }
     Ok(texts)
@@ -63,16 +63,10 @@ fn readings<'a>(members: &'a Claims, name: &str) -> Vec<&'a Value> {
     found
 }
 
-/// Returns the values of a claim, or what it is that has none.
-fn values(claim: &Value) -> Result<Vec<String>, &'static str> {
-    let Value::Array(values) = claim else {
-        return Ok(value(claim)?.into_iter().collect());
-    };
-    let values = values.iter().filter_map(|one| match one.is_array() {
-        true => Some(Err("it has a list in a list")),
-        false => value(one).transpose(),
-    });
-    values.collect()
+/// Returns the values of a claim, or what each is that has none.
+fn values(claim: &Value) -> impl Iterator<Item = Result<String, &'static str>> {
+    let all = claim.as_array().map_or(std::slice::from_ref(claim), Vec::as_slice);
+    all.iter().filter_map(|one| value(one).transpose())
 }
 
 /// Returns a value as text; none if there is no value.
@@ -85,7 +79,7 @@ fn value(claim: &Value) -> Result<Option<String>, &'static str> {
         // 1.0 and 1e0 are one number with several texts.
         Value::Number(_) => return Err("it has a number that is no integer of 64 bits"),
         Value::Object(_) => return Err("it has an object; name a member of it, as in `kubernetes.io/pod/name`"),
-        Value::Array(_) => return Err("it has a list"),
+        Value::Array(_) => return Err("it has a list in a list"),
     }))
 }
 
@@ -109,12 +103,6 @@ mod tests {
 
     use super::*;
 
-    fn named(texts: &[&str]) -> Named {
-        let mut named = Named::default();
-        texts.iter().for_each(|text| named.add(text));
-        named
-    }
-
     fn read(named: &Named, claims: Value) -> Result<Vec<String>, TokenFault> {
         let Value::Object(mut claims) = claims else {
             unreachable!("claims are an object")
@@ -131,7 +119,7 @@ mod tests {
     /// S-11: a claim that is named is read among ten thousand, all of its values too.
     #[test]
     fn what_is_named_is_read_whatever_else_is_there() {
-        let of = named(&["claim:i#suspended=", "claim:i#groups=admin", "claim:j#team=", "jwt:"]);
+        let of = Named::from_iter(["claim:i#suspended=", "claim:i#groups=admin", "claim:j#team=", "jwt:"]);
         let many: Claims = (0..10_000).map(|n| (n.to_string(), json!("x"))).collect();
         let groups: Vec<Value> = (0..3_000).map(|n| json!(n.to_string())).collect();
         let mut claims = Value::Object(many);
@@ -142,14 +130,14 @@ mod tests {
         assert_eq!(found.len(), 3_001);
         assert!(found.contains(&"suspended=yes".to_owned()) && found.contains(&"groups=2999".to_owned()));
         assert_eq!(read(&Named::default(), claims.clone()).unwrap().len(), 0);
-        let all = read(&named(&["claim:"]), claims).unwrap();
+        let all = read(&Named::from_iter(["claim:"]), claims).unwrap();
         assert_eq!(all.len(), 10_000 + 3_000 + 2);
     }
 
     /// S-11: what a text can say is one, and what none can say refuses the token.
     #[test]
     fn values_are_texts_or_refused() {
-        let of = named(&["claim:i#c="]);
+        let of = Named::from_iter(["claim:i#c="]);
         let long = "x".repeat(TEXT_BYTES_MAX);
         for (value, texts) in [
             (json!("a"), Ok(&["c=a"][..])),
@@ -192,7 +180,7 @@ mod tests {
     /// A name may be one claim or a path, also in parts; a token must not have both.
     #[test]
     fn nested_claims() {
-        let of = named(&["claim:i#kubernetes.io/pod/name="]);
+        let of = Named::from_iter(["claim:i#kubernetes.io/pod/name="]);
         let pod = json!({"kubernetes.io": {"namespace": "a", "pod": {"name": "x", "uid": "1"}}});
         assert_eq!(read(&of, pod.clone()).unwrap(), ["kubernetes.io/pod/name=x"]);
         let whole = json!({"kubernetes.io/pod/name": "x"});
@@ -223,10 +211,10 @@ mod tests {
     /// A pattern without the name of a claim is about claims that are texts; those of every token are not among them.
     #[test]
     fn claims_that_no_pattern_names_in_full() {
-        let all = named(&["claim:i#"]);
-        let claims = json!({"iss": "i", "jti": "1", "b": "x", "a": ["y", 1], "o": {"m": "z"}, "n": 1.5, "a=b": "c"});
+        let all = Named::from_iter(["claim:i#"]);
+        let claims = json!({"iss": "i", "jti": "1", "b": "x", "a": ["y", 1, 1.5, ["z"]], "o": {"m": "z"}, "n": 1.5, "a=b": "c"});
         assert_eq!(read(&all, claims.clone()).unwrap(), ["a=y", "a=1", "b=x"]);
-        let some = named(&["claim:i#b", "claim:i#jti=", "claim:i#o/m="]);
+        let some = Named::from_iter(["claim:i#b", "claim:i#jti=", "claim:i#o/m="]);
         assert_eq!(read(&some, claims).unwrap(), ["b=x", "jti=1", "o/m=z"]);
         assert!(read(&all, json!({"b": "x\n"})).is_err());
     }

@@ -111,10 +111,8 @@ async fn token(from: &JwksUri) -> Result<Option<HeaderValue>, NoAnswer> {
     };
     let shown = path.display().to_string();
     let bad = |why: &str| NoAnswer::Token(format!("{shown}: {why}"));
-    let read = tokio::task::spawn_blocking(move || small_file::read(&path, small_file::BYTES_MAX)).await;
-    let text = read.map_err(|_| bad("the thread that reads it ended"))?;
+    let text = small_file::text(path, small_file::BYTES_MAX).await;
     let text = text.map_err(|error| bad(&format!("cannot be read: {error}")))?;
-    let text = String::from_utf8(text).map_err(|_| bad("is no text"))?;
     let header = HeaderValue::try_from(format!("Bearer {}", text.trim()));
     let mut header = header.map_err(|_| bad("has characters that no header may have"))?;
     header.set_sensitive(true);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, NameCounts, Overview, Shown, Snapshots};
 use distributary::config::{Address, AdminRules, Config, Flags};
+use distributary::identity::Named;
 use distributary::proto::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
 use distributary::telemetry::{Health, Metrics, Status};
 use distributary::tls::{self, ServerTls};
@@ -265,7 +266,7 @@ async fn by_token() {
         "{{identities: 'claim:{ISSUER}#team=operators', allow: [read, change]}}, {{identities: 'jwt:{ISSUER}#*', allow: read}}"
     );
     let tokens = published.tokens();
-    tokens.name(crate::tokens::named(&[&format!("claim:{ISSUER}#team=")]));
+    tokens.name(Named::from_iter([format!("claim:{ISSUER}#team=")]));
     let stage = Stage::start_at("127.0.0.1:0", None, tokens, &written);
     let bearer = |token: &str| format!("authorization: Bearer {token}\r\n");
     for (claims, look, order) in [

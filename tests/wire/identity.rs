@@ -198,11 +198,7 @@ async fn names_that_cannot_be_kept() {
     let client = crate::tls::speak(agree(&config, socket).await.unwrap()).await;
     let mut open = subscriber(&client, Dialect::Delta, CDS, "a").await;
     open.take().await;
-    let named = |fixed: &str| {
-        let mut named = Named::default();
-        named.add(fixed);
-        relay.shared.tokens.name(named);
-    };
+    let named = |fixed: &str| relay.shared.tokens.name(Named::from_iter([fixed]));
     named("dns:a");
     served(&client).await;
     named("spiffe://td/");
