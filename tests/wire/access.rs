@@ -6,9 +6,10 @@ use distributary::config::{Config, Flags};
 use distributary::downstream::ConnectionSettings;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use distributary::proto::google::protobuf::{self as google, ListValue, Struct, value::Kind};
 use distributary::protocol::StreamSettings;
 use distributary::xds::Dialect;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rest::put;
 use crate::support::messages::Subscriber;
@@ -51,6 +52,53 @@ fn node(id: &str) -> Node {
         id: id.to_owned(),
         ..Node::default()
     }
+}
+
+/// S-01, S-02: a rule binds what a client says in its metadata to who it is, so that it comes into no other class than its own. Who says
+/// something else, or nothing, is denied.
+#[tokio::test]
+async fn members_of_the_metadata() {
+    let relay = relay();
+    govern(
+        &relay,
+        "[{name: a, identities: 'ip:{own}.0.0.1', nodes: {metadata: {NS: '{own}-*', LABELS.team: [red, blue]}}}]",
+    );
+    for (metadata, allowed) in [
+        (json!({"NS": "127-web", "LABELS": {"team": "blue"}}), true),
+        (json!({"NS": "b-web", "LABELS": {"team": "blue"}}), false),
+        (json!({"NS": "127-web", "LABELS": {"team": "green"}}), false),
+        (json!({"NS": ["127-web"], "LABELS": {"team": "red"}}), false),
+        (json!({"NS": "127-web", "LABELS.team": "red"}), false),
+        (json!({"NS": "127-web"}), false),
+        (json!({}), false),
+    ] {
+        let call = relay.connect().await.call(&format!("/{ADS}/DeltaAggregatedResources")).await;
+        let of = Node {
+            metadata: serde_json::from_value(metadata.clone()).ok().map(members),
+            ..node("a")
+        };
+        let mut client = Subscriber::of(call, Dialect::Delta, CDS, of);
+        client.subscribe(&["shared"]);
+        if allowed {
+            assert_eq!(client.take().await.bodies.len(), 1, "{metadata}");
+        } else {
+            assert_eq!(client.call.end().await.code, tonic::Code::PermissionDenied as i32, "{metadata}");
+        }
+    }
+}
+
+/// A structure as protobuf has it.
+fn members(of: serde_json::Map<String, Value>) -> Struct {
+    let value = |value: Value| match value {
+        Value::String(text) => Kind::StringValue(text),
+        Value::Array(all) => Kind::ListValue(ListValue {
+            values: vec![Default::default(); all.len()],
+        }),
+        Value::Object(below) => Kind::StructValue(members(below)),
+        other => panic!("{other}"),
+    };
+    let fields = of.into_iter().map(|(key, one)| (key, google::Value { kind: Some(value(one)) }));
+    Struct { fields: fields.collect() }
 }
 
 /// S-01, S-04, S-06: streams in both dialects, by wildcard and by name, before and after changes.
