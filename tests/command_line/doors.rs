@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_RSA_SHA256, RsaKeySize, SanType};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use rustls_pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
@@ -42,17 +42,25 @@ struct World {
     name: &'static str,
     authority: CertifiedIssuer<'static, KeyPair>,
     signer: EncodingKey,
+    algorithm: Algorithm,
 }
 
 impl World {
-    fn new(name: &'static str) -> Self {
+    fn new(name: &'static str, algorithm: Algorithm) -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
+        let signer = if algorithm == Algorithm::RS256 {
+            let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
+            // Without what says that it is of RSA.
+            EncodingKey::from_rsa_der(&key.serialize_der()[26..])
+        } else {
+            EncodingKey::from_ec_der(&KeyPair::generate().unwrap().serialize_der())
+        };
         Self {
             name,
             authority: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap(),
-            signer: EncodingKey::from_ec_der(&key.serialize_der()),
+            signer,
+            algorithm,
         }
     }
 
@@ -78,10 +86,12 @@ impl World {
         ]
     }
 
+    /// A token for an hour with these claims beside the usual ones, in which the audience is a list, as both issuers write it.
     fn token(&self, issuer: &str, claims: Value) -> String {
-        let mut all = json!({"iss": issuer, "aud": "distributary", "exp": get_current_timestamp() + 60});
+        let now = get_current_timestamp();
+        let mut all = json!({"iss": issuer, "aud": ["distributary"], "iat": now, "exp": now + 3600});
         all.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
-        let mut header = Header::new(Algorithm::ES256);
+        let mut header = Header::new(self.algorithm);
         header.kid = Some("one".to_owned());
         encode(&header, &all, &self.signer).unwrap()
     }
@@ -98,7 +108,7 @@ impl World {
                 PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
             )
             .unwrap();
-        let mut public = Jwk::from_encoding_key(&self.signer, Algorithm::ES256).unwrap();
+        let mut public = Jwk::from_encoding_key(&self.signer, self.algorithm).unwrap();
         public.common.key_id = Some("one".to_owned());
         let body = json!({ "keys": [public] }).to_string();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -181,14 +191,24 @@ impl World {
 /// The commands of the page, against the configuration of the page.
 #[test]
 fn service_accounts_of_kubernetes() {
-    let world = World::new("kubernetes");
+    let world = World::new("kubernetes", Algorithm::RS256);
     let issuer = "https://kubernetes.default.svc.cluster.local";
     let keys = world.publish(Some("own-token"));
     let own_token = world.file("own-token", "own-token\n");
+    // As Kubernetes 1.31 writes a bound token.
+    let now = get_current_timestamp();
     let account = |name: &str| {
         json!({
+            "jti": "8d3ae2a4-8c2f-4c1d-9a77-6f0f5b1f9c11",
+            "kubernetes.io": {
+                "namespace": "a",
+                "node": {"name": "node-1", "uid": "5f0f7c9e-3c63-4a43-8e5c-3f8d52d7d0c5"},
+                "pod": {"name": "web-7c5ddbdf54-x2x8l", "uid": "a3f0c1fe-98e6-4b1f-8ea1-2f1d5d4b61f2"},
+                "serviceaccount": {"name": name, "uid": "2ad7e2b0-61b2-4f93-8e0d-7a1d1b4c8f40"},
+                "warnafter": now + 3607,
+            },
+            "nbf": now,
             "sub": format!("system:serviceaccount:a:{name}"),
-            "kubernetes.io": {"namespace": "a", "serviceaccount": {"name": name, "uid": "1"}, "pod": {"name": "web-1", "uid": "2"}},
         })
     };
     let token = world.file("token", &world.token(issuer, account("web")));
@@ -248,7 +268,7 @@ fn service_accounts_of_kubernetes() {
 
 #[test]
 fn tokens_of_spire() {
-    let world = World::new("spire");
+    let world = World::new("spire", Algorithm::ES256);
     let issuer = "https://oidc-discovery.example.org";
     let keys = world.publish(None);
     let id = |ns: &str| json!({ "sub": format!("spiffe://example.org/ns/{ns}/sa/web") });
@@ -265,7 +285,7 @@ fn tokens_of_spire() {
 
 #[test]
 fn clients_with_certificates() {
-    let world = World::new("certificates");
+    let world = World::new("certificates", Algorithm::ES256);
     let [certificate, key] = world.pair("client", Some("spiffe://example.org/ns/a/sa/web"));
     let (_relay, address) = world.serve(block("certificates"), &[]);
     assert!(Path::new(&certificate).exists());
