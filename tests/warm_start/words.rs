@@ -107,7 +107,10 @@ async fn no_page_leaks(relay: &Relay) -> String {
         "/views",
     ];
     let mut pages: Vec<String> = paths.iter().map(|path| relay.admin(path)).collect();
-    pages.push(relay.post_json("/v3/discovery:client_status", "{}"));
+    let question = r#"{"node_matchers": [{"node_id": {"exact": "gateway"}}]}"#;
+    let statuses = relay.post_json("/v3/discovery:client_status", question);
+    assert!(statuses.contains("error_state"), "{statuses}");
+    pages.push(statuses);
     for page in pages {
         assert!(!leaks(&page), "{page}");
     }

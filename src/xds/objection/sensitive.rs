@@ -226,6 +226,11 @@ mod tests {
             &[one.as_bytes(), other.as_bytes()],
         );
         assert_eq!(all, "a { x: \"[redacted]\" y: \"[redacted]\" }");
+        let split = left(
+            "a { x: \"hunter2-hunter3-\" y: \"hunter4-hunter5\" }",
+            &[[one, other].concat().as_bytes()],
+        );
+        assert_eq!(split, all);
         assert_eq!(
             left("password 'abc' of abcd", &[b"abc"]),
             "password '[redacted]' of abcd"
