@@ -122,32 +122,45 @@ fn a_relay_behind_a_relay() {
     assert_eq!(upstream.client.beside().node(), upstream.client.node());
 }
 
-/// K-25, C-04, E-01: a relay that comes later is declared on the same stream, in a request with nothing else; in SotW, which has
-/// no such request, with the next one.
+/// K-25, C-04, E-01: a relay that comes later is declared on the same stream at once, in a request with nothing else; in SotW, which has
+/// no such request, the last one is sent once more, with the nonce of what was accepted, and never while something is rejected.
 #[test]
 fn a_relay_that_comes_later() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
         let mut upstream = Upstream::streaming(dialect, CDS, &["*"]);
-        let late = || vec!["edge".to_owned()];
-        upstream.client.handle_relays(late());
-        let request = upstream.client.poll_request(upstream.now);
-        match request {
-            Some(Request::Delta(request)) => {
+        let comes = |upstream: &mut Upstream, relay: &str| {
+            upstream.client.handle_relays(vec![relay.to_owned()]);
+            let request = upstream.client.poll_request(upstream.now)?;
+            let field = upstream.client.take_node().unwrap();
+            assert_eq!(read_node(&node_of(dialect, &field)).relays(), [relay, "relay-1"]);
+            assert_eq!(upstream.client.poll_request(upstream.now), None);
+            Some(request)
+        };
+        match comes(&mut upstream, "edge").unwrap() {
+            Request::Delta(request) => {
                 let names = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
                 assert!(names.0.is_empty() && names.1.is_empty());
                 assert_eq!((request.type_url.as_str(), request.response_nonce.as_str()), (CDS, ""));
                 assert!(request.initial_resource_versions.is_empty());
             }
-            Some(Request::Sotw(request)) => unreachable!("{request:?}"),
-            None => {
-                assert_eq!(dialect, Dialect::Sotw);
-                upstream.hears_sotw(sotw(CDS, "1", "1", &["a=1"]));
-                assert!(upstream.client.poll_request(upstream.now).is_some(), "an answer");
+            Request::Sotw(request) => {
+                let first = DiscoveryRequest {
+                    type_url: CDS.to_owned(),
+                    ..Default::default()
+                };
+                assert_eq!(request, first);
+                upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
+                assert_eq!(upstream.sent(), ["cds [] v1 ack n1"]);
+                let Some(Request::Sotw(again)) = comes(&mut upstream, "zone") else {
+                    unreachable!("the last request is sent once more")
+                };
+                assert_eq!((again.version_info.as_str(), again.response_nonce.as_str()), ("1", "n1"));
+                assert_eq!(again.error_detail, None);
+                upstream.hears_sotw(sotw(CDS, "2", "n2", &["a=2", "a=3"]));
+                assert_eq!(upstream.sent(), ["cds [] v1 nack n2"]);
+                assert_eq!(comes(&mut upstream, "far"), None);
             }
         }
-        let field = upstream.client.take_node().unwrap();
-        assert_eq!(read_node(&node_of(dialect, &field)).relays(), ["edge", "relay-1"]);
-        assert_eq!(upstream.client.poll_request(upstream.now), None);
     }
 }
 

@@ -36,6 +36,7 @@ mod neighbours;
 mod plane;
 mod rejected;
 mod reloaded;
+mod rings;
 #[path = "../upstream/secured.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]
 mod secured;

@@ -57,17 +57,24 @@ impl Client {
         self.introduction.clone_from(&self.greeting);
     }
 
-    /// K-25: returns a request with nothing but the changed node. C-04: it changes no subscription. SotW has no such request, so
-    /// there the node goes with the next one.
+    /// K-25: returns a request with nothing but the changed node. C-04: it changes no subscription. SotW has no such request: there it is the
+    /// last one of a type once more.
     pub(super) fn greet_again(&self) -> Option<Request> {
-        let again = self.dialect == Dialect::Delta && !self.stream.as_ref()?.node_sent;
-        let (type_url, _) = self
-            .feeds
-            .iter()
-            .find(|(_, feed)| again && feed.outbound().is_opened())?;
-        Some(Request::Delta(DeltaDiscoveryRequest {
-            type_url: type_url.url().to_owned(),
-            ..DeltaDiscoveryRequest::default()
-        }))
+        if self.stream.as_ref()?.node_sent || self.is_polled() {
+            return None;
+        }
+        let mut opened = self.feeds.iter().filter(|(_, feed)| feed.outbound().is_opened());
+        match self.dialect {
+            Dialect::Sotw => {
+                let quiet = opened.filter(|(_, feed)| feed.outbound().may_repeat());
+                // A server might answer a question once more.
+                let (type_url, feed) = quiet.max_by_key(|(_, feed)| feed.outbound().is_answered())?;
+                Some(Request::Sotw(feed.outbound().sotw_request(type_url, None)))
+            }
+            Dialect::Delta => Some(Request::Delta(DeltaDiscoveryRequest {
+                type_url: opened.next()?.0.url().to_owned(),
+                ..DeltaDiscoveryRequest::default()
+            })),
+        }
     }
 }

@@ -58,8 +58,10 @@ struct Places<'a> {
 pub struct Rung {
     /// Whether any bell has rung for more than a question.
     pub any: bool,
-    /// Whether the session must end, because too much outdated content is kept for it.
+    /// Whether the session must end, because too much outdated content is kept for it, or its client brings a mark that is refused.
     pub dismissed: bool,
+    /// Whether a view that it does not read yet says so. That keeps nothing for it.
+    pub refused: bool,
     /// What the session is asked. Mostly nobody asks.
     pub inquiries: Option<Vec<Arc<Inquiry>>>,
 }
@@ -144,6 +146,7 @@ impl Seats {
                 if !read {
                     // No outdated content is kept for a view that the session does not read.
                     seat.bell().looked(|_| true);
+                    rung.refused |= rang.dismissed;
                     continue;
                 }
                 rung.dismissed |= rang.dismissed;

@@ -22,9 +22,10 @@ impl Session {
         let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
         self.stirred |= rung.any;
         rung.inquiries.iter().flatten().for_each(|inquiry| self.answer(inquiry));
-        if rung.dismissed {
-            let status = self.dismissal();
-            self.end.get_or_insert(status);
+        // K-25: the server may be one to which the session is about to move.
+        if rung.dismissed || rung.refused {
+            let status = self.looped().or_else(|| rung.dismissed.then(too_slow));
+            self.end = self.end.take().or(status);
         }
     }
 
@@ -68,14 +69,15 @@ impl Session {
         }
     }
 
-    /// A view has told the session to end. Returns why.
-    fn dismissal(&self) -> Status {
-        let node = self.server.node();
-        if let Some(Err(looped)) = node.map(|node| self.shared.scopes.admit_marks(node)) {
-            return no_place(&self.shared, looped);
-        }
-        Status::unavailable(
-            "the client is too slow: the relay would have to keep too much outdated content for it (`limits.pinned_bytes_per_view`)",
-        )
+    /// Returns why the client is refused, if it brings a mark that is.
+    fn looped(&self) -> Option<Status> {
+        let admitted = self.shared.scopes.admit_marks(self.server.node()?);
+        admitted.err().map(|looped| no_place(&self.shared, looped))
     }
+}
+
+fn too_slow() -> Status {
+    Status::unavailable(
+        "the client is too slow: the relay would have to keep too much outdated content for it (`limits.pinned_bytes_per_view`)",
+    )
 }

@@ -212,6 +212,11 @@ impl Outbound {
         self.acks.acknowledged() && !self.changed()
     }
 
+    /// SotW: whether the last request may be sent once more: its response was accepted, or there was none.
+    pub(super) fn may_repeat(&self) -> bool {
+        self.is_at_rest() || self.acks.nonce().is_empty() && self.acks.is_empty() && !self.changed()
+    }
+
     /// A client has rejected something.
     pub(super) fn rejected(&mut self, now: Instant) {
         self.late.get_or_insert_default().rejected(now);

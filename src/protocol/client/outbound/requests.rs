@@ -125,7 +125,8 @@ impl Outbound {
         Some((request, joined))
     }
 
-    fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
+    /// Returns the last SotW request once more.
+    pub(in crate::client) fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
         let names = if self.legacy {
             Vec::new()
         } else {
