@@ -72,7 +72,11 @@ impl Selector {
     /// Returns the word of the identities that it is in, if it is in these.
     #[must_use]
     pub const fn kind(&self) -> Option<&'static str> {
-        if let Self::Identity(word) = self { Some(word) } else { None }
+        if let Self::Identity(word) = self {
+            Some(word)
+        } else {
+            None
+        }
     }
 
     /// Returns what the pattern's fields stand for, if the value matches. Of an identity one of its texts of the kind must match; a

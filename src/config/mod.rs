@@ -149,7 +149,10 @@ impl Config {
     /// Returns how the texts begin that a pattern after a word names: for a claim of several issuers, those of each.
     fn named_by(&self, word: &str, pattern: &Pattern) -> Vec<String> {
         let fixed = format!("{word}{}", pattern.fixed().0);
-        let name = pattern.parts().flatten().find_map(|part| part.split_once('#')?.1.split_once('='));
+        let name = pattern
+            .parts()
+            .flatten()
+            .find_map(|part| part.split_once('#')?.1.split_once('='));
         let issuers = name.map(|(name, _)| self.issuers.iter().map(move |issuer| claim(&issuer.name, name)));
         let mut all: Vec<String> = issuers.into_iter().flatten().collect();
         all.retain(|claim| claim.starts_with(&fixed));

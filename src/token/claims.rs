@@ -212,7 +212,8 @@ mod tests {
     #[test]
     fn claims_that_no_pattern_names_in_full() {
         let all = Named::from_iter(["claim:i#"]);
-        let claims = json!({"iss": "i", "jti": "1", "b": "x", "a": ["y", 1, 1.5, ["z"]], "o": {"m": "z"}, "n": 1.5, "a=b": "c"});
+        let claims =
+            json!({"iss": "i", "jti": "1", "b": "x", "a": ["y", 1, 1.5, ["z"]], "o": {"m": "z"}, "n": 1.5, "a=b": "c"});
         assert_eq!(read(&all, claims.clone()).unwrap(), ["a=y", "a=1", "b=x"]);
         let some = Named::from_iter(["claim:i#b", "claim:i#jti=", "claim:i#o/m="]);
         assert_eq!(read(&some, claims).unwrap(), ["b=x", "jti=1", "o/m=z"]);

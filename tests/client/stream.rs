@@ -154,7 +154,10 @@ fn a_relay_that_comes_later() {
                 let Some(Request::Sotw(again)) = comes(&mut upstream, "zone") else {
                     unreachable!("the last request is sent once more")
                 };
-                assert_eq!((again.version_info.as_str(), again.response_nonce.as_str()), ("1", "n1"));
+                assert_eq!(
+                    (again.version_info.as_str(), again.response_nonce.as_str()),
+                    ("1", "n1")
+                );
                 assert_eq!(again.error_detail, None);
                 upstream.hears_sotw(sotw(CDS, "2", "n2", &["a=2", "a=3"]));
                 assert_eq!(upstream.sent(), ["cds [] v1 nack n2"]);

@@ -106,12 +106,36 @@ fn claims_of_any_issuer() {
     let jwt = "jwt: [{issuer: i, audiences: [a], jwks_file: k}, {issuer: j/k, audiences: [a], jwks_file: k}]\nlisteners: [{address:                '127.0.0.1:1', require: identity}]\n";
     let pod = "k8s.io/pod/name";
     for (used, of_one, of_other) in [
-        ("rules: [{name: a, identities: 'claim:*#k8s.io/pod/name=x', action: deny}]\n", &[pod][..], &[pod][..]),
-        ("rules: [{name: a, identities: '*#k8s.io/pod/name=*'}]\n", &[pod], &[pod]),
-        ("rules: [{name: a, identities: 'claim:j/{x}#k8s.io/pod/name={y}'}]\n", &[], &[pod]),
-        ("admin: {rules: [{identities: 'claim:*#k8s.io/pod/name=x', allow: read}]}\n", &[pod], &[pod]),
-        ("classes: [{match: {identity.claim: '*#k8s.io/pod/name={pod}'}, key: [pod]}]\n", &[pod], &[pod]),
-        ("rules: [{name: a, identities: 'claim:i#k8s.io/pod/name=x'}, {name: b, identities: 'jwt:*'}]\n", &[pod], &[]),
+        (
+            "rules: [{name: a, identities: 'claim:*#k8s.io/pod/name=x', action: deny}]\n",
+            &[pod][..],
+            &[pod][..],
+        ),
+        (
+            "rules: [{name: a, identities: '*#k8s.io/pod/name=*'}]\n",
+            &[pod],
+            &[pod],
+        ),
+        (
+            "rules: [{name: a, identities: 'claim:j/{x}#k8s.io/pod/name={y}'}]\n",
+            &[],
+            &[pod],
+        ),
+        (
+            "admin: {rules: [{identities: 'claim:*#k8s.io/pod/name=x', allow: read}]}\n",
+            &[pod],
+            &[pod],
+        ),
+        (
+            "classes: [{match: {identity.claim: '*#k8s.io/pod/name={pod}'}, key: [pod]}]\n",
+            &[pod],
+            &[pod],
+        ),
+        (
+            "rules: [{name: a, identities: 'claim:i#k8s.io/pod/name=x'}, {name: b, identities: 'jwt:*'}]\n",
+            &[pod],
+            &[],
+        ),
         ("rules: [{name: a, identities: 'claim:*#k8s.io/*=x'}]\n", &[], &[]),
     ] {
         let named = good(&format!("{jwt}{used}{SERVER}")).named();

@@ -76,8 +76,16 @@ async fn a_mark_of_the_relay_above_for_five_minutes() {
         };
         let mut taken = liar.lies().await;
         taken.sort_unstable_by(|one, other| other.cmp(one));
-        println!("{transport}: the slowest of 300 clients had {} changes after {:?} in the middle, and the latest after {:?}", taken.len(), taken[150], &taken[..5]);
-        assert!(taken[0] <= Duration::from_secs(2) && taken[1] <= Duration::from_millis(500), "{taken:?}");
+        println!(
+            "{transport}: the slowest of 300 clients had {} changes after {:?} in the middle, and the latest after {:?}",
+            taken.len(),
+            taken[150],
+            &taken[..5]
+        );
+        assert!(
+            taken[0] <= Duration::from_secs(2) && taken[1] <= Duration::from_millis(500),
+            "{taken:?}"
+        );
     }
 }
 
@@ -86,8 +94,16 @@ impl Liar {
     async fn lies(&self) -> Vec<Duration> {
         let (transport, stays) = (self.transport, self.stays);
         let mut plane = Plane::start().await;
-        let upper = relay(&format!("upper-{transport}-{stays}"), &plane.address.to_string(), "delta");
-        let lower = relay(&format!("lower-{transport}-{stays}"), &upper.address.to_string(), transport);
+        let upper = relay(
+            &format!("upper-{transport}-{stays}"),
+            &plane.address.to_string(),
+            "delta",
+        );
+        let lower = relay(
+            &format!("lower-{transport}-{stays}"),
+            &upper.address.to_string(),
+            transport,
+        );
         let mut others: Vec<Delta> = Vec::new();
         while others.len() < self.others {
             let connection = Client::connect(lower.address).await;

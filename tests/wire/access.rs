@@ -72,7 +72,11 @@ async fn members_of_the_metadata() {
         (json!({"NS": "127-web"}), false),
         (json!({}), false),
     ] {
-        let call = relay.connect().await.call(&format!("/{ADS}/DeltaAggregatedResources")).await;
+        let call = relay
+            .connect()
+            .await
+            .call(&format!("/{ADS}/DeltaAggregatedResources"))
+            .await;
         let of = Node {
             metadata: serde_json::from_value(metadata.clone()).ok().map(members),
             ..node("a")
@@ -82,7 +86,11 @@ async fn members_of_the_metadata() {
         if allowed {
             assert_eq!(client.take().await.bodies.len(), 1, "{metadata}");
         } else {
-            assert_eq!(client.call.end().await.code, tonic::Code::PermissionDenied as i32, "{metadata}");
+            assert_eq!(
+                client.call.end().await.code,
+                tonic::Code::PermissionDenied as i32,
+                "{metadata}"
+            );
         }
     }
 }
@@ -97,8 +105,12 @@ fn members(of: serde_json::Map<String, Value>) -> Struct {
         Value::Object(below) => Kind::StructValue(members(below)),
         other => panic!("{other}"),
     };
-    let fields = of.into_iter().map(|(key, one)| (key, google::Value { kind: Some(value(one)) }));
-    Struct { fields: fields.collect() }
+    let fields = of
+        .into_iter()
+        .map(|(key, one)| (key, google::Value { kind: Some(value(one)) }));
+    Struct {
+        fields: fields.collect(),
+    }
 }
 
 /// S-01, S-04, S-06: streams in both dialects, by wildcard and by name, before and after changes.

@@ -144,7 +144,10 @@ async fn good_tokens() {
     let (log, _guard) = Log::begin();
     let signer = Signer::new("one");
     let relay = Published::new(&[signer.public()]).relay();
-    relay.shared.tokens.name(Named::from_iter(["claim:https://issuer.example.com#"]));
+    relay
+        .shared
+        .tokens
+        .name(Named::from_iter(["claim:https://issuer.example.com#"]));
     let client = relay.connect().await;
     let edge = format!("ip:127.0.0.1, jwt:{ISSUER}#edge-1");
     let late = get_current_timestamp() - SKEW / 2;
