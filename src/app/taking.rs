@@ -54,7 +54,7 @@ pub(super) enum Unfit {
     Large { announced: u64, left: u64 },
     #[error("memory is short: {} of {} MiB are in use; see `limits.memory`", .0.used >> 20, .0.max >> 20)]
     Short(Used),
-    #[error("it sends what is no snapshot")]
+    #[error("it sends something else than snapshots")]
     Foreign,
     #[error("its answer ends within a snapshot")]
     Torn,

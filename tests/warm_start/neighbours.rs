@@ -195,7 +195,7 @@ async fn one_good_neighbour_is_enough() {
             body([&u64::MAX.to_le_bytes(), &b"xdssnap\n"[..]].concat()),
             "it announces a snapshot of 17592186044415 MiB, and there is memory for ",
         ),
-        (body(vec![0xa5; 100_000]), "it sends what is no snapshot"),
+        (body(vec![0xa5; 100_000]), "it sends something else than snapshots"),
         (nobody(), "a neighbour gives no snapshots"),
         (
             neighbour(move |_| {
