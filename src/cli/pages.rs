@@ -62,6 +62,10 @@ pub(super) const ALL: &[Said] = &[
                 "distributary validate relay.yaml --explain --node web.a,a-edge --type cds",
                 "say which rule decides about a client",
             ),
+            (
+                "distributary validate new.yaml --against localhost:9901",
+                "say what it would change in a running relay",
+            ),
         ],
         exit: &[
             ("0", "all is well; warnings do not change that"),
@@ -164,7 +168,7 @@ pub(super) const ALL: &[Said] = &[
     Said {
         command: "reload",
         examples: &[
-            ("distributary reload --dry-run", "say what would change"),
+            ("distributary reload", "the relay of this machine"),
             (
                 "distributary reload -a relay-headless.xds.svc",
                 "all relays behind a name",

@@ -9,6 +9,7 @@
 
 mod admin_tls;
 mod adopted;
+mod against;
 #[path = "../wire/support/agent.rs"]
 #[expect(dead_code, reason = "the tests of the downstream half use all of it")]
 mod agent;
