@@ -34,6 +34,7 @@ mod spiffe;
 mod standing;
 mod status;
 mod supervisor;
+mod survey;
 mod validate;
 mod words;
 
