@@ -32,6 +32,7 @@ pub(super) const HELP: &str = "\
 /drain_listeners   POST: disconnects clients one by one; ?graceful: after /ready has been 503 for a while; a signal ends the relay
 /healthcheck/fail  POST: /ready is 503; clients are still served
 /healthcheck/ok    POST: undoes /healthcheck/fail
-/reload            POST: reads the configuration again; ?dry_run: only says what would change
+/reload            POST: reads the configuration again
+/validate          POST, with a configuration as the body: what it would change if it were the relay's; ?name=NAME: what problems begin with
 /help              this list
 ";

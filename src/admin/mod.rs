@@ -42,7 +42,7 @@ pub use guard::Guard;
 pub use history::History;
 pub use logging::Logging;
 pub use process::Process;
-pub use reload::{ReloadAnswer, ReloadOrder};
+pub use reload::{ReloadAnswer, ReloadOrder, SentText};
 pub use snapshots::{Give, Snapshots};
 
 use std::io;

@@ -38,7 +38,7 @@ pub(super) fn router(access: Access, guard: Guard) -> Router<Shown> {
         .route("/healthcheck/fail", post(fail))
         .route("/healthcheck/ok", post(recover))
         .route("/logging", post(logging::answer))
-        .route("/reload", post(reload::answer))
+        .merge(reload::router())
         .route("/holds/extend", post(holds::extend))
         .route("/holds/release", post(holds::release))
         .route_layer(middleware::from_fn_with_state(guard, believed))

@@ -1,23 +1,36 @@
-//! The operator's order to read the configuration again, and its answer.
+//! The operator's order to read the configuration again, the question what another one would change, and their answers.
 //!
-//! Owns the path. Reads nothing: whoever runs the relay does, and answers here.
+//! Owns the paths. Reads nothing: whoever runs the relay does, and answers here.
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::routing::post;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::Shown;
+use crate::config::SENT_BYTES_MAX;
 
 /// The order to read the configuration again.
 #[derive(Debug)]
 pub struct ReloadOrder {
-    /// Whether nothing is to change: the answer says what would.
-    pub dry_run: bool,
+    /// In place of the file a text, with which nothing changes: the answer says what would.
+    pub sent: Option<SentText>,
     /// Where the answer goes.
     pub answer: oneshot::Sender<ReloadAnswer>,
+}
+
+/// A configuration that a visitor has sent.
+#[derive(Debug)]
+pub struct SentText {
+    /// What problems with it begin with.
+    pub name: String,
+    /// The configuration.
+    pub text: Bytes,
 }
 
 /// What came of an order.
@@ -29,23 +42,61 @@ pub enum ReloadAnswer {
     Bad(String),
 }
 
-/// The query of `/reload`.
+/// The query of `/reload`, which has none: what means something else must not change anything.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manner {
-    dry_run: Option<String>,
+pub(super) struct Manner {}
+
+/// The query of `/validate`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Called {
+    name: Option<String>,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryRejection>) -> Response {
-    let Ok(Query(manner)) = manner else {
-        let text = "write /reload or /reload?dry_run\n";
+/// Returns the routes.
+pub(super) fn router() -> Router<Shown> {
+    Router::new()
+        .route("/reload", post(reload))
+        .route("/validate", post(validate).layer(DefaultBodyLimit::max(SENT_BYTES_MAX)))
+}
+
+async fn reload(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryRejection>) -> Response {
+    if manner.is_err() {
+        let text = "write /reload; POST /validate says what a text would change\n";
+        return (StatusCode::BAD_REQUEST, text).into_response();
+    }
+    order(&shown, None).await
+}
+
+async fn validate(
+    State(shown): State<Shown>,
+    called: Result<Query<Called>, QueryRejection>,
+    text: Result<Bytes, BytesRejection>,
+) -> Response {
+    let Ok(Query(called)) = called else {
+        let text = "write /validate or /validate?name=NAME, and the configuration as the body\n";
         return (StatusCode::BAD_REQUEST, text).into_response();
     };
+    match text {
+        Ok(text) => {
+            let name = called.name.unwrap_or_else(|| "text".to_owned());
+            order(&shown, Some(SentText { name, text })).await
+        }
+        Err(fault) => {
+            let most = SENT_BYTES_MAX >> 20;
+            let text = format!(
+                "the text cannot be read, or has more than {most} MiB: {}\n",
+                fault.body_text()
+            );
+            (fault.status(), text).into_response()
+        }
+    }
+}
+
+async fn order(shown: &Shown, sent: Option<SentText>) -> Response {
     let (answer, answered) = oneshot::channel();
-    let order = ReloadOrder {
-        dry_run: manner.dry_run.is_some(),
-        answer,
-    };
+    let order = ReloadOrder { sent, answer };
     if shown.reload.send(order).await.is_ok()
         && let Ok(answer) = answered.await
     {

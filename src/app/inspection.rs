@@ -24,6 +24,8 @@ pub struct Inspection {
     pub warnings: Vec<String>,
     /// What lines about the configuration begin with.
     origin: String,
+    /// Whether it may be said what is in the files.
+    tells: bool,
     dictionary: Dictionary,
     /// The most bytes of the files of one source.
     bytes_max: usize,
@@ -55,13 +57,37 @@ impl Inspection {
     /// Reads all files that a configuration names, except those of resources.
     pub(super) fn without_resources(file: Option<&Path>, config: &Config) -> Self {
         let mut found = Self::new(file, Some(config));
-        found.listeners(config);
-        found.issuers(config);
-        for server in &config.upstream.servers {
-            found.server(server);
-        }
-        found.snapshot(config);
+        found.all(config);
         found
+    }
+
+    /// Looks for all files that a text names which somebody has sent. Of those of resources and of descriptors nothing is read, of the
+    /// others it is not said what is in them.
+    pub(super) fn of_sent(origin: &str, config: &mut Config) -> Self {
+        let descriptors = std::mem::take(&mut config.descriptors);
+        let mut found = Self::new(Some(Path::new(origin)), Some(config));
+        found.tells = false;
+        found.all(config);
+        config.descriptors = descriptors;
+        let resources = config.upstream.servers.iter().filter_map(|server| match &server.reach {
+            Reach::Files(path) => Some(path),
+            Reach::Grpc(_) | Reach::Rest(_) => None,
+        });
+        for path in config.descriptors.iter().chain(resources) {
+            if let Err(error) = std::fs::metadata(path) {
+                found.problem(&format!("{}: cannot be read: {error}", path.display()));
+            }
+        }
+        found
+    }
+
+    fn all(&mut self, config: &Config) {
+        self.listeners(config);
+        self.issuers(config);
+        for server in &config.upstream.servers {
+            self.server(server);
+        }
+        self.snapshot(config);
     }
 
     /// Looks at nothing but the descriptors, which all files of resources need.
@@ -84,6 +110,7 @@ impl Inspection {
             problems: problems.into_iter().collect(),
             warnings: Vec::new(),
             origin,
+            tells: true,
         }
     }
 
@@ -125,7 +152,8 @@ impl Inspection {
                         self.warning(&format!("jwt[{at}]: {warning}"));
                     }
                 }
-                Err(error) => self.problem(&format!("jwt[{at}]: {error}")),
+                Err(error) if self.tells => self.problem(&format!("jwt[{at}]: {error}")),
+                Err(_) => self.problem(&format!("jwt[{at}]: its keys cannot be used")),
             }
             let KeySource::Uri(from) = &issuer.keys else {
                 continue;

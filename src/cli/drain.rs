@@ -16,6 +16,6 @@ pub(super) struct Drain {
 impl Drain {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         self.access
-            .order("POST", "/drain_listeners?graceful", Bounds::LINE, out)
+            .order("POST", "/drain_listeners?graceful", b"", Bounds::LINE, out)
     }
 }

@@ -29,13 +29,15 @@ impl Health {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         let path = if self.live { "/live" } else { "/ready" };
         let Some(wait) = self.wait else {
-            return self.access.order("GET", path, Bounds::LINE, out);
+            return self.access.order("GET", path, b"", Bounds::LINE, out);
         };
         let until = now() + wait;
         loop {
             let left = until.saturating_duration_since(now()).max(PACE);
             let mut answers = Vec::new();
-            let asked = self.access.order("GET", path, Bounds::LINE.within(left), &mut answers);
+            let asked = self
+                .access
+                .order("GET", path, b"", Bounds::LINE.within(left), &mut answers);
             if asked.is_ok() || now() + PACE > until {
                 out.write_all(&answers)?;
                 return asked;

@@ -66,11 +66,11 @@ impl Holds {
                     encoded(&reason),
                     encoded(&time)
                 );
-                access.order("POST", &path, Bounds::LINE, out)
+                access.order("POST", &path, b"", Bounds::LINE, out)
             }
             Some(Order::Release { access, target, reason }) => {
                 let path = format!("/holds/release?target={}&reason={}", encoded(&target), encoded(&reason));
-                access.order("POST", &path, Bounds::LINE, out)
+                access.order("POST", &path, b"", Bounds::LINE, out)
             }
             None => show(&self.access, out),
         }

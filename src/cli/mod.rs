@@ -16,6 +16,7 @@ mod reference;
 mod serve;
 mod shells;
 mod status;
+mod survey;
 mod validate;
 mod wait;
 
@@ -53,6 +54,7 @@ enum Command {
     LogLevel(orders::LogLevel),
     Holds(Box<holds::Holds>),
     Status(status::Status),
+    Survey(Box<survey::Survey>),
     Wait(wait::Wait),
     Completions(Completions),
     Manual(Manual),
@@ -121,6 +123,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             let terminal = out.is_terminal();
             unpiped(status.run(&mut out, terminal))
         }
+        Command::Survey(survey) => survey.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Wait(wait) => wait.run(&mut std::io::stdout()),
         Command::Completions(completions) => unpiped(completions.run(Arguments::command(), &mut std::io::stdout())),
         Command::Manual(manual) => manual.run(Arguments::command(), pages::ALL),

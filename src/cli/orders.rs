@@ -11,9 +11,6 @@ use super::asking::{AdminAccess, Bounds, encoded};
 /// Have running relays read their configuration again; prints what has changed, and from when on it holds
 #[derive(Debug, Args)]
 pub(super) struct Reload {
-    /// Only say what would change
-    #[arg(short = 'n', long)]
-    dry_run: bool,
     #[command(flatten)]
     access: AdminAccess,
 }
@@ -29,8 +26,7 @@ pub(super) struct LogLevel {
 
 impl Reload {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
-        let path = if self.dry_run { "/reload?dry_run" } else { "/reload" };
-        self.access.order("POST", path, Bounds::LIST, out)
+        self.access.order("POST", "/reload", b"", Bounds::LIST, out)
     }
 }
 
@@ -41,6 +37,6 @@ impl LogLevel {
             Some(level) if level.contains('=') => format!("/logging?paths={}", encoded(&level.replace('=', ":"))),
             Some(level) => format!("/logging?level={}", encoded(level)),
         };
-        self.access.order("POST", &path, Bounds::LIST, out)
+        self.access.order("POST", &path, b"", Bounds::LIST, out)
     }
 }

@@ -62,6 +62,10 @@ pub(super) const ALL: &[Said] = &[
                 "distributary validate relay.yaml --explain --node web.a,a-edge --type cds",
                 "say which rule decides about a client",
             ),
+            (
+                "distributary validate new.yaml --against localhost:9901",
+                "say what it would change in a running relay",
+            ),
         ],
         exit: &[
             ("0", "all is well; warnings do not change that"),
@@ -144,6 +148,28 @@ pub(super) const ALL: &[Said] = &[
         files: &[],
     },
     Said {
+        command: "survey",
+        examples: &[
+            (
+                "distributary survey cp:18000 --from edge.yaml shop.json",
+                "which fields of a node change the answer, and the `classes` for that",
+            ),
+            (
+                "distributary survey cp:18000 --own-ids-only --from edge.yaml shop.json",
+                "the same without nodes that do not exist",
+            ),
+        ],
+        exit: &[
+            ("0", "the classes are printed"),
+            (
+                "1",
+                "it cannot be told, or the control plane does not answer; standard error says why",
+            ),
+            ("2", "the command line is wrong"),
+        ],
+        files: &[],
+    },
+    Said {
         command: "health",
         examples: &[
             ("distributary health --wait 30s", "wait until clients can be served"),
@@ -164,7 +190,7 @@ pub(super) const ALL: &[Said] = &[
     Said {
         command: "reload",
         examples: &[
-            ("distributary reload --dry-run", "say what would change"),
+            ("distributary reload", "the relay of this machine"),
             (
                 "distributary reload -a relay-headless.xds.svc",
                 "all relays behind a name",

@@ -111,7 +111,7 @@ impl Wait {
     }
 
     fn look_at(&self, relay: Relay<'_>, path: &str) -> anyhow::Result<Option<Progress>> {
-        Ok(match relay.ask("GET", path, Bounds::LIST)? {
+        Ok(match relay.ask("GET", path, b"", Bounds::LIST)? {
             Answer::Body(body) => Some(self.progress(&relay.read(&body, path)?)),
             Answer::Refused(404, _) => None,
             Answer::Refused(status, said) => bail!("{relay} answers {status}: {said}"),

@@ -14,6 +14,10 @@ pub(super) struct Document {
     pub(super) foreign: bool,
     /// Where its relative paths begin, unless that is the working directory.
     pub(super) folder: Option<PathBuf>,
+    /// Whether it was sent by somebody who may not see what is in the files that it names.
+    pub(super) sent: bool,
+    /// Whether it is such a file: only the places of its problems are told.
+    pub(super) secret: bool,
 }
 
 impl Document {
@@ -27,6 +31,18 @@ impl Document {
                 .parent()
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .map(Path::to_owned),
+            sent: false,
+            secret: false,
+        }
+    }
+
+    /// A text that was sent in place of the file `like`, where its relative paths begin.
+    pub(super) fn sent(origin: &str, text: &[u8], like: Option<&Path>) -> Self {
+        let like = like.map_or_else(|| origin.to_owned(), |like| like.display().to_string());
+        Self {
+            origin: origin.to_owned(),
+            sent: true,
+            ..Self::new(&like, text)
         }
     }
 
@@ -41,6 +57,12 @@ impl Document {
     /// Returns `origin:line:column: key: message`.
     pub(super) fn line(&self, place: Option<Place>, key: &str, message: &str) -> String {
         let place = place.map_or_else(String::new, |place| format!(":{place}"));
+        if self.secret {
+            return format!(
+                "{}{place}: something is wrong here; `distributary validate` says what where the file is",
+                self.origin
+            );
+        }
         let key = if key.is_empty() {
             String::new()
         } else {

@@ -170,6 +170,17 @@ impl Config {
         validate::check(Document::new(origin, text), flags)
     }
 
+    /// Does the same with `text` that somebody has sent in place of the file `like`, and calls `origin`. What other files say is not in
+    /// the problems.
+    pub fn check_sent(
+        text: &[u8],
+        origin: &str,
+        like: Option<&Path>,
+        flags: &Flags,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
+        validate::check(Document::sent(origin, text, like), flags)
+    }
+
     /// Parses `text`, the content of the file `origin`, and lets `flags` override it.
     pub fn parse(text: &str, origin: &str, flags: &Flags) -> Result<Self, ConfigError> {
         good(validate::check(Document::new(origin, text.as_bytes()), flags)?)
@@ -179,22 +190,26 @@ impl Config {
 /// The most bytes of a configuration file. A hundred thousand rules fit.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
+/// The most bytes of a configuration that is sent to a running relay.
+pub const SENT_BYTES_MAX: usize = 4 << 20;
+
 /// Reads a configuration file.
 pub fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    let read = || {
-        let mut text = Vec::new();
-        let file = std::fs::File::open(path)?;
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            let most = format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20);
-            return Err(std::io::Error::other(most));
-        }
-        Ok(text)
-    };
-    read().map_err(|source| ConfigError::Read {
+    bounded(path).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,
     })
+}
+
+fn bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let most = format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20);
+        return Err(std::io::Error::other(most));
+    }
+    Ok(text)
 }
 
 /// Returns the configuration if it has no problems.

@@ -35,6 +35,7 @@ pub struct Reached {
 pub struct Ways {
     schemas: Schemas,
     named: BTreeMap<Version, Arc<[Wanted]>>,
+    follows: bool,
 }
 
 /// A server that is walked.
@@ -58,10 +59,23 @@ impl Ways {
         Self {
             schemas,
             named: BTreeMap::new(),
+            follows: true,
+        }
+    }
+
+    /// Creates what leads nowhere: nothing is asked for but what a walk begins with.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self {
+            follows: false,
+            ..Self::new(Schemas::standard())
         }
     }
 
     fn of(&mut self, type_url: &TypeUrl, resource: &Resource) -> Arc<[Wanted]> {
+        if !self.follows {
+            return Arc::default();
+        }
         if let Some(named) = self.named.get(&resource.version()) {
             return named.clone();
         }
@@ -202,12 +216,22 @@ impl Walk {
         patience: Duration,
         now: Instant,
     ) -> (Self, impl Future<Output = ()> + use<>) {
+        Self::from(peer, roots(listeners), patience, now)
+    }
+
+    /// The same from all that is asked for here.
+    pub fn from(
+        peer: &Peer,
+        roots: Vec<(TypeUrl, Target)>,
+        patience: Duration,
+        now: Instant,
+    ) -> (Self, impl Future<Output = ()> + use<>) {
         let (line, writer) = peer.call(patience);
         let walk = Self {
             server: peer.server.clone(),
             line,
             patience,
-            roots: roots(listeners),
+            roots,
             seen: None,
             reached: Reached::default(),
             moved: now,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use futures_core::Stream;
+use futures_util::Stream;
 use parking_lot::Mutex;
 
 /// The writer's end. Dropping it ends the stream of requests.

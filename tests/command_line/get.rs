@@ -30,7 +30,7 @@ pub(crate) fn ask(plane: &Plane, args: &[&str]) -> tokio::task::JoinHandle<Outco
     tokio::task::spawn_blocking(move || output(&args.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-fn any(json: &str) -> Any {
+pub(crate) fn any(json: &str) -> Any {
     let tree = Tree::json(json.as_bytes(), Bounds::FILE).unwrap();
     Schemas::standard().resource(&tree, "", Unknown::Deny).unwrap().value
 }

@@ -9,6 +9,7 @@
 
 mod admin_tls;
 mod adopted;
+mod against;
 #[path = "../wire/support/agent.rs"]
 #[expect(dead_code, reason = "the tests of the downstream half use all of it")]
 mod agent;
@@ -33,6 +34,7 @@ mod spiffe;
 mod standing;
 mod status;
 mod supervisor;
+mod survey;
 mod validate;
 mod words;
 

@@ -133,6 +133,7 @@ fn there_is_nothing_else() {
         "/ready/../clients",
         "/drain_listeners",
         "/reload",
+        "/validate",
         "/healthcheck/fail",
         "/logging",
         "/v3/discovery:client_status",

@@ -122,6 +122,7 @@ const KNOWS: [(&str, &[&str]); 28] = [
             "json",
             "protocol",
             "cache",
+            "inquiry",
             "census",
             "wire",
             "json",

@@ -137,6 +137,7 @@ async fn by_address() {
     assert!(!stage.ordered());
     for order in [
         "POST /reload",
+        "POST /validate",
         "POST /healthcheck/fail",
         "PUT /clusters",
         "DELETE /ready",

@@ -10,10 +10,13 @@ use crate::admin::Guard;
 use crate::app::fleet::Fleet;
 use crate::app::listening::Listening;
 use crate::app::plan;
+use crate::census::Census;
 use crate::clock;
 use crate::config::Config;
 use crate::downstream::Shared;
+use crate::inquiry::{ClientStream, Depth, Question, Whom};
 use crate::telemetry::Log;
+use crate::xds::{Caller, Dialect, Grant, TypeUrl, Way};
 
 /// The configuration in effect.
 pub(in crate::app) struct Live {
@@ -51,6 +54,42 @@ impl Live {
     /// Returns the configuration in effect. Parts that look at it rarely read it here and need no line in [`Self::swap`].
     pub(in crate::app) fn config(&self) -> Arc<Config> {
         self.config.load_full()
+    }
+
+    /// Returns how many streams of clients the rules of another configuration end (S-07).
+    pub(super) async fn ended_by(&self, new: &Config) -> usize {
+        let named = new.named();
+        let mut streams = Census::new(self.shared.scopes.clone()).ask(Question {
+            whom: Whom::default(),
+            depth: Depth::Types,
+        });
+        let mut ended = 0;
+        while let Some(ClientStream {
+            node,
+            identity,
+            dialect,
+            service,
+            ..
+        }) = streams.next().await
+        {
+            let texts: Vec<&str> = identity.texts().collect();
+            let caller = Caller {
+                identity: &texts,
+                node: &node,
+                way: match dialect {
+                    Dialect::Sotw => Way::Sotw,
+                    Dialect::Delta => Way::Delta,
+                },
+            };
+            let stays = identity.knows(&named).is_ok()
+                && new.access.rights(&caller).is_ok_and(|rights| {
+                    let nothing =
+                        |of: &TypeUrl| rights.as_ref().is_some_and(|rights| rights.grant(of) == Grant::Nothing);
+                    !service.is_some_and(|of| nothing(&of))
+                });
+            ended += usize::from(!stays);
+        }
+        ended
     }
 
     /// Gives all parts their settings from this configuration. None of this can fail: what can fail is checked before.

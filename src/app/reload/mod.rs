@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::Inspection;
-use crate::admin::{ReloadAnswer, ReloadOrder};
+use crate::admin::{ReloadAnswer, ReloadOrder, SentText};
 use crate::clock;
 use crate::config::{self, Config, ConfigError, Flags};
 use crate::shutdown::Hangups;
@@ -122,10 +122,13 @@ impl Reload {
         self.file_changed().await;
         loop {
             match self.next().await {
-                Cause::Signal => drop(self.read("SIGHUP", false).await),
+                Cause::Signal => drop(self.read("SIGHUP").await),
                 Cause::File => self.file_changed().await,
                 Cause::Order(order) => {
-                    let answer = self.read("POST /reload", order.dry_run).await;
+                    let answer = match order.sent {
+                        Some(sent) => self.judge(sent).await,
+                        None => self.read("POST /reload").await,
+                    };
                     // Whoever asked may be gone.
                     let _ = answer.map(|answer| order.answer.send(answer));
                 }
@@ -156,7 +159,7 @@ impl Reload {
             let before = hash;
             hash = self.look().await;
             if hash == before {
-                drop(self.read("its file has changed", false).await);
+                drop(self.read("its file has changed").await);
                 return;
             }
         }
@@ -176,27 +179,14 @@ impl Reload {
         hash.ok().flatten()
     }
 
-    /// Reads the configuration, and puts it into effect unless this is a dry run. None if the relay is stopping.
-    async fn read(&mut self, cause: &str, dry_run: bool) -> Option<ReloadAnswer> {
+    /// Reads the configuration, and puts it into effect. None if the relay is stopping.
+    async fn read(&mut self, cause: &str) -> Option<ReloadAnswer> {
         if self.health.watch().borrow().is_last() {
             tracing::warn!(cause, "the relay is stopping and does not read its configuration again");
             return None;
         }
-        if !dry_run {
-            self.supervisor.reloading();
-        }
-        let (file, flags) = (self.origin.file.clone(), self.origin.flags.clone());
-        let found = match tokio::task::spawn_blocking(move || Reading::read(file, &flags)).await {
-            Ok(found) => found,
-            Err(error) => Reading {
-                hash: None,
-                config: Err(format!("reading it failed: {error}")),
-                warnings: Vec::new(),
-            },
-        };
-        if dry_run {
-            return Some(self.would(found));
-        }
+        self.supervisor.reloading();
+        let found = self.reading(None).await;
         if self.origin.file.is_some() {
             self.origin.seen = found.hash;
         }
@@ -208,17 +198,35 @@ impl Reload {
         Some(answer)
     }
 
-    fn would(&self, found: Reading) -> ReloadAnswer {
-        match found.config {
-            Ok(new) => {
-                let changes = Changes::adopt(&mut Config::clone(&self.live.config()), &new);
-                ReloadAnswer::Good(format!(
-                    "dry run, nothing is changed\n{}",
-                    told(&changes, &found.warnings)
-                ))
-            }
-            Err(problems) => ReloadAnswer::Bad(format!("{problems}\n")),
+    /// Returns what was found by reading the file, or in its place a text that somebody has sent.
+    async fn reading(&self, sent: Option<SentText>) -> Reading {
+        let (file, flags) = (self.origin.file.clone(), self.origin.flags.clone());
+        let read = tokio::task::spawn_blocking(move || Reading::read(file, sent, &flags));
+        read.await.unwrap_or_else(|error| Reading {
+            hash: None,
+            config: Err(format!("reading it failed: {error}")),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Says what a text would change if it were the file, and how many streams of clients end then. Nothing is changed.
+    async fn judge(&self, sent: SentText) -> Option<ReloadAnswer> {
+        let found = self.reading(Some(sent)).await;
+        let new = match found.config {
+            Ok(new) => new,
+            Err(problems) => return Some(ReloadAnswer::Bad(format!("{problems}\n"))),
+        };
+        let running = self.live.config();
+        let changes = Changes::adopt(&mut Config::clone(&running), &new);
+        let mut text = told(&changes, "nothing would change", &found.warnings);
+        if !changes.is_empty() {
+            let ended = match running.access == new.access {
+                true => 0,
+                false => self.live.ended_by(&new).await,
+            };
+            text.push_str(&format!("a reload would end {ended} streams of clients\n"));
         }
+        Some(ReloadAnswer::Good(text))
     }
 
     fn take(&self, cause: &str, new: &Config, warnings: &[String]) -> ReloadAnswer {
@@ -252,7 +260,7 @@ impl Reload {
         for warning in warnings {
             tracing::warn!("{warning}");
         }
-        ReloadAnswer::Good(told(&changes, warnings))
+        ReloadAnswer::Good(told(&changes, "nothing has changed", warnings))
     }
 
     fn refuse(&self, cause: &str, problems: String) -> ReloadAnswer {
@@ -268,10 +276,7 @@ impl Reload {
             .show(FaultSource::Configuration, vec![refused(&problems)]);
         let more = problems.lines().count().saturating_sub(PROBLEMS_LOGGED);
         if more > 0 {
-            tracing::error!(
-                more,
-                "there are more problems; POST /reload?dry_run and `distributary validate` list all"
-            );
+            tracing::error!(more, "there are more problems; `distributary validate` lists all");
         }
         ReloadAnswer::Bad(format!("{problems}\nthe earlier configuration stays in effect\n"))
     }
@@ -279,13 +284,17 @@ impl Reload {
 
 impl Reading {
     /// Reads the configuration, and all files that it names except those of resources, which report their faults themselves.
-    fn read(file: Option<PathBuf>, flags: &Flags) -> Self {
+    fn read(file: Option<PathBuf>, sent: Option<SentText>, flags: &Flags) -> Self {
         let mut found = Self {
             hash: None,
             config: Err(String::new()),
             warnings: Vec::new(),
         };
-        found.config = found.check(file, flags).map_err(|problems| problems.join("\n"));
+        let checked = match sent {
+            Some(sent) => found.check_sent(file, &sent, flags),
+            None => found.check(file, flags),
+        };
+        found.config = checked.map_err(|problems| problems.join("\n"));
         found
     }
 
@@ -299,8 +308,29 @@ impl Reading {
             None => Vec::new(),
         };
         self.hash = Some(xxh3_128(&text));
-        let (config, mut problems) = Config::check(&text, &name(file.as_deref()), flags).map_err(said)?;
+        let (config, problems) = Config::check(&text, &name(file.as_deref()), flags).map_err(said)?;
         let inspection = Inspection::without_resources(file.as_deref(), &config);
+        self.end(config, problems, inspection)
+    }
+
+    fn check_sent(
+        &mut self,
+        file: Option<PathBuf>,
+        SentText { name, text }: &SentText,
+        flags: &Flags,
+    ) -> Result<Config, Vec<String>> {
+        let checked = Config::check_sent(text, name, file.as_deref(), flags);
+        let (mut config, problems) = checked.map_err(|error| vec![error.to_string()])?;
+        let inspection = Inspection::of_sent(name, &mut config);
+        self.end(config, problems, inspection)
+    }
+
+    fn end(
+        &mut self,
+        config: Config,
+        mut problems: Vec<String>,
+        inspection: Inspection,
+    ) -> Result<Config, Vec<String>> {
         problems.extend(inspection.problems);
         self.warnings.extend(config.warnings.iter().cloned());
         self.warnings.extend(inspection.warnings);
@@ -329,10 +359,10 @@ fn name(file: Option<&Path>) -> String {
     file.map_or_else(|| "command line".to_owned(), |path| path.display().to_string())
 }
 
-/// Returns the answer to an order: what has changed, and warnings.
-fn told(changes: &Changes, warnings: &[String]) -> String {
+/// Returns the answer to an order: what has changed, or in these words that nothing has, and warnings.
+fn told(changes: &Changes, nothing: &str, warnings: &[String]) -> String {
     let mut text = match changes.is_empty() {
-        true => "nothing has changed\n".to_owned(),
+        true => format!("{nothing}\n"),
         false => changes.to_string(),
     };
     for warning in warnings {

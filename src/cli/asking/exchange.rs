@@ -83,7 +83,7 @@ impl<S: Write + AsFd> Write for Bounded<S> {
 pub(super) fn exchange(
     admin: &Address,
     tls: Option<ClientConnection>,
-    request: &str,
+    request: &[u8],
     bounds: Bounds,
 ) -> io::Result<String> {
     let until = now() + bounds.time;
@@ -105,8 +105,8 @@ pub(super) fn exchange(
     }
 }
 
-fn converse(mut socket: impl Read + Write, request: &str, bounds: Bounds) -> io::Result<String> {
-    socket.write_all(request.as_bytes())?;
+fn converse(mut socket: impl Read + Write, request: &[u8], bounds: Bounds) -> io::Result<String> {
+    socket.write_all(request)?;
     let mut answer = Vec::new();
     socket.take(bounds.bytes + 1).read_to_end(&mut answer)?;
     if answer.len() as u64 > bounds.bytes {

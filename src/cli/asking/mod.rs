@@ -22,7 +22,8 @@ use crate::config::{Address, Identity};
 use crate::tls;
 use crate::xds::printable;
 pub(super) use exchange::Bounds;
-use place::{RelayPlace, Site, VARIABLE};
+pub(super) use place::RelayPlace;
+use place::{Site, VARIABLE};
 
 /// How to reach the admin address of a relay.
 #[derive(Debug, Args)]
@@ -32,6 +33,14 @@ pub(super) struct AdminAccess {
     /// a name, or a URL of one of them
     #[arg(short, long, value_name = "ADDRESS", env = VARIABLE, default_value = "127.0.0.1:9901", value_parser = RelayPlace::parse, value_delimiter = ',')]
     admin: Vec<RelayPlace>,
+    #[command(flatten)]
+    tls: AdminTls,
+}
+
+/// How to reach it over TLS.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which relays")]
+pub(super) struct AdminTls {
     /// With TLS (`admin.tls`): PEM file of the authorities that signed the certificate there [default for https://: those of the
     /// system]
     #[arg(long, value_name = "FILE")]
@@ -89,6 +98,11 @@ impl AdminAccess {
         Relays { access: self, sites }
     }
 
+    /// The relays at these addresses.
+    pub(super) const fn of(admin: Vec<RelayPlace>, tls: AdminTls) -> Self {
+        Self { admin, tls }
+    }
+
     /// Asks all relays at the same time. Returns the results in the order of their addresses.
     pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<T> {
         self.relays().each(ask)
@@ -98,9 +112,18 @@ impl AdminAccess {
     ///
     /// # Errors
     /// Some relays do not answer, or refuse. The answers of the others are printed.
-    pub(super) fn order(&self, method: &str, path: &str, bounds: Bounds, out: &mut impl Write) -> anyhow::Result<()> {
+    pub(super) fn order(
+        &self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        bounds: Bounds,
+        out: &mut impl Write,
+    ) -> anyhow::Result<()> {
         let answers = self.each(|relay| {
-            let answer = relay.ask(method, path, bounds).and_then(|answer| relay.body(answer));
+            let answer = relay
+                .ask(method, path, body, bounds)
+                .and_then(|answer| relay.body(answer));
             (relay.to_string(), answer)
         });
         let alone = answers.len() == 1;
@@ -124,9 +147,11 @@ impl AdminAccess {
             false => String::new(),
         }
     }
+}
 
+impl AdminTls {
     /// Returns TLS towards a relay, if it is asked so.
-    fn tls(&self, site: &Site, address: &Address) -> anyhow::Result<Option<ClientConnection>> {
+    fn connection(&self, site: &Site, address: &Address) -> anyhow::Result<Option<ClientConnection>> {
         let options = [&self.cert, &self.key].into_iter().any(Option::is_some) || self.server_name.is_some();
         if self.ca.is_none() && !site.tls() {
             return match options {
@@ -162,7 +187,7 @@ impl AdminAccess {
 
 impl Relay<'_> {
     /// Sends one request.
-    pub(super) fn ask(&self, method: &str, path: &str, bounds: Bounds) -> anyhow::Result<Answer> {
+    pub(super) fn ask(&self, method: &str, path: &str, body: &[u8], bounds: Bounds) -> anyhow::Result<Answer> {
         let Self { access, site } = self;
         let address = site.address().map_err(|why| anyhow::anyhow!("{why}"))?;
         // In numbers: an order to a name could come from any page that a browser shows.
@@ -171,8 +196,10 @@ impl Relay<'_> {
             Address::Unix(_) => "localhost".to_owned(),
         };
         // In this version the end of the connection is the end of the answer.
-        let request = format!("{method} {path} HTTP/1.0\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n");
-        let tls = access.tls(site, address)?;
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.0\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n");
+        let request = [head.as_bytes(), body].concat();
+        let tls = access.tls.connection(site, address)?;
         let answer = exchange::exchange(address, tls, &request, bounds);
         let answer = answer.with_context(|| format!("no answer from {address}{}", access.named_by()))?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
@@ -193,7 +220,7 @@ impl Relay<'_> {
     /// # Errors
     /// There is none, or the relay refuses.
     pub(super) fn text(&self, path: &str) -> anyhow::Result<String> {
-        self.body(self.ask("GET", path, Bounds::LIST)?)
+        self.body(self.ask("GET", path, b"", Bounds::LIST)?)
     }
 
     /// Returns the answer to a GET, which is JSON.

@@ -10,7 +10,7 @@ use crate::config::Address;
 
 /// A place as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RelayPlace {
+pub(in crate::cli) enum RelayPlace {
     Address { tls: bool, address: Address },
     Name { tls: bool, host: String, port: u16 },
 }
@@ -37,7 +37,7 @@ const RELAYS_MAX: usize = 256;
 impl RelayPlace {
     /// Reads `ip:port`, `[v6]:port`, `unix:/path`, `name[:port]`, or `http://` or `https://` before one of them. The error says
     /// whether the variable has this text.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(in crate::cli) fn parse(text: &str) -> Result<Self, String> {
         Self::read(text).map_err(|error| match is_in_variable(text) {
             true => format!("{error} (the value is that of {VARIABLE})"),
             false => error,

@@ -46,6 +46,9 @@ impl Given {
         let Some(node) = member(&self.value, "node") else {
             return Err(self.fault("node", "it names no node"));
         };
+        if node.to_string().contains("{{") {
+            return Err(self.fault("{{", "the node is a template; fill it in first"));
+        }
         let tree = Tree::json(&serde_json::to_vec(node)?, Bounds::FILE)?;
         let encoded = Schemas::standard().encode("envoy.config.core.v3.Node", &tree, "node", Unknown::Ignore);
         let encoded = encoded.map_err(|fault| self.fault("node", &format!("{}: {}", fault.path, fault.message)))?;

@@ -196,6 +196,20 @@ pub(super) fn node_in(path: &Path) -> anyhow::Result<Node> {
     given.node()
 }
 
+/// Returns the node of a bootstrap as a control plane sees it, with the name that the client's software adds. Whom it asks does not matter.
+pub(super) fn client_in(path: &Path) -> anyhow::Result<Node> {
+    let given = Given::read(path, true)?;
+    let mut node = given.node()?;
+    if node.id.is_empty() {
+        return Err(given.fault("node", "node.id is missing; control planes refuse a node without an id"));
+    }
+    if node.user_agent_name.is_empty() {
+        let of_grpc = given.value.get("xds_servers").is_some();
+        node.user_agent_name = if of_grpc { "gRPC Go" } else { "envoy" }.to_owned();
+    }
+    Ok(node)
+}
+
 /// Returns the listeners that the address may reach: those with the same port, or all, because a port may be mapped.
 fn behind<'a>(relay: &Endpoint, listeners: &'a [Listener]) -> Vec<&'a Listener> {
     let Endpoint::Tcp { port, .. } = relay else {

@@ -78,7 +78,7 @@ enum Output {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Dialect {
+pub(super) enum Dialect {
     Sotw,
     Delta,
 }
@@ -118,10 +118,6 @@ impl Get {
     }
 
     fn question(self) -> Result<Question, Misuse> {
-        let transport = match self.dialect {
-            Dialect::Delta => Transport::Delta,
-            Dialect::Sotw => Transport::Sotw,
-        };
         let node = Node {
             id: self.node_id.unwrap_or_else(host_name),
             cluster: self.node_cluster,
@@ -133,11 +129,22 @@ impl Get {
         let all = self.names.iter().any(|name| name == Name::WILDCARD);
         let names = self.names.iter().filter(|_| !all);
         Ok(Question {
-            peer: self.manner.peer(&self.server, self.tls, transport, node)?,
+            peer: self
+                .manner
+                .peer(&self.server, self.tls, self.dialect.transport(), node)?,
             names: names.map(|name| Name::read(name, &self.type_url)).collect(),
             type_url: self.type_url,
             patience: self.timeout,
         })
+    }
+}
+
+impl Dialect {
+    pub(super) const fn transport(self) -> Transport {
+        match self {
+            Self::Delta => Transport::Delta,
+            Self::Sotw => Transport::Sotw,
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Health {
 
 impl Health {
     pub(super) fn of(relay: Relay<'_>) -> anyhow::Result<Self> {
-        let (ready, state) = match relay.ask("GET", "/ready", Bounds::LINE)? {
+        let (ready, state) = match relay.ask("GET", "/ready", b"", Bounds::LINE)? {
             Answer::Body(body) => (true, body.trim_end().to_owned()),
             Answer::Refused(503, said) => (false, said),
             Answer::Refused(status, said) => bail!("{relay} answers {status}: {said}"),

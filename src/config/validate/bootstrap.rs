@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Check, paths, upstream};
 use crate::config::bootstrap::{Bootstrap as Shape, NodeShape, Upstream as Written};
 use crate::config::document::Document;
-use crate::config::{Address, Bootstrap, Flags, Upstream};
+use crate::config::{Address, Bootstrap, Flags, Upstream, bounded};
 use crate::json::Place;
 
 /// Returns the control planes, and the node of their bootstrap.
@@ -49,7 +49,13 @@ fn bootstrap_file(
         check.at(place, key, message);
         return nothing;
     }
-    let text = match std::fs::read(path) {
+    // Whoever sends a text may name any file. Opening a pipe may wait, and a device has no end.
+    let endless = check.is_sent() && std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+    let text = match endless {
+        true => Err(std::io::Error::other("it is not a regular file")),
+        false => bounded(path),
+    };
+    let text = match text {
         Ok(text) => text,
         Err(error) => {
             let message = format!("the bootstrap {} cannot be read: {error}", path.display());

@@ -75,7 +75,8 @@ impl Check {
     }
 
     /// Does `work` on another document.
-    pub(super) fn within<T>(&mut self, document: Document, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn within<T>(&mut self, mut document: Document, work: impl FnOnce(&mut Self) -> T) -> T {
+        document.secret = self.document.sent;
         let outer = std::mem::replace(&mut self.document, document);
         self.documents += 1;
         let done = work(self);
@@ -170,6 +171,11 @@ impl Check {
     /// Whether the document is a bootstrap that was written for gRPC.
     pub(super) const fn is_foreign(&self) -> bool {
         self.document.foreign
+    }
+
+    /// Whether the document was sent by somebody who is not told what is in files.
+    pub(super) const fn is_sent(&self) -> bool {
+        self.document.sent
     }
 
     /// Returns the name of the document.

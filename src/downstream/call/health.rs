@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_core::Stream;
+use futures_util::Stream;
 use futures_util::stream;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use tokio::sync::watch;

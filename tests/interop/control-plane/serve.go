@@ -45,7 +45,7 @@ type reply struct {
 
 func serve(arguments []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	kind := flags.String("cache", "snapshot", "snapshot (one per fleet, ADS mode), nodes (one per node id, ADS mode) or linear (one cache per type, behind a mux)")
+	kind := flags.String("cache", "snapshot", "snapshot (one per fleet, ADS mode), nodes (one per node id, ADS mode), ids (the same, and each id is a tenant of its own) or linear (one cache per type, behind a mux)")
 	address := flags.String("listen", "", "address of the gRPC server; it opens with the first command, so that no client sees less")
 	if err := flags.Parse(arguments); err != nil {
 		return err

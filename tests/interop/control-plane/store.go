@@ -66,7 +66,11 @@ func newCache(kind string) (cache.Cache, *tenants, error) {
 		return snapshots, oneTenant(newStore(snapshots, fleet)), nil
 	case "nodes":
 		snapshots := cache.NewSnapshotCache(true, cache.IDHash{}, log.NewDefaultLogger())
-		return snapshots, newTenants(snapshots), nil
+		return snapshots, newTenants(snapshots, tenant), nil
+	case "ids":
+		// Each node is a tenant, and one of which nothing is known has nothing.
+		snapshots := cache.NewSnapshotCache(true, cache.IDHash{}, log.NewDefaultLogger())
+		return snapshots, newTenants(snapshots, (*core.Node).GetId), nil
 	case "linear":
 		store := newStore(nil)
 		store.linear = map[string]onDemand{}
@@ -81,7 +85,7 @@ func newCache(kind string) (cache.Cache, *tenants, error) {
 		}
 		return mux, oneTenant(store), nil
 	default:
-		return nil, nil, fmt.Errorf("no cache %q: snapshot, nodes or linear", kind)
+		return nil, nil, fmt.Errorf("no cache %q: snapshot, nodes, ids or linear", kind)
 	}
 }
 

@@ -15,14 +15,15 @@ type tenants struct {
 	snapshots cache.SnapshotCache // nil if everybody is one tenant
 	stores    map[string]*store
 	known     map[string]bool // node ids
+	tenant    func(*core.Node) string
 }
 
 func oneTenant(all *store) *tenants {
 	return &tenants{stores: map[string]*store{"": all}}
 }
 
-func newTenants(snapshots cache.SnapshotCache) *tenants {
-	return &tenants{snapshots: snapshots, stores: map[string]*store{}, known: map[string]bool{}}
+func newTenants(snapshots cache.SnapshotCache, tenant func(*core.Node) string) *tenants {
+	return &tenants{snapshots: snapshots, stores: map[string]*store{}, known: map[string]bool{}, tenant: tenant}
 }
 
 func (t *tenants) store(tenant string) *store {
@@ -50,7 +51,7 @@ func (t *tenants) meet(node *core.Node) error {
 		return nil
 	}
 	t.known[node.GetId()] = true
-	its := t.of(tenant(node))
+	its := t.of(t.tenant(node))
 	its.lock.Lock()
 	defer its.lock.Unlock()
 	its.nodes = append(its.nodes, node.GetId())

@@ -7,6 +7,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.health.v1.HealthCheckRequest;
 import io.grpc.health.v1.HealthGrpc;
 import io.grpc.stub.MetadataUtils;
+import io.grpc.xds.XdsChannelCredentials;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -30,7 +31,9 @@ public final class Client {
     }
 
     private static void callForEver(String target, long pause) {
-        ManagedChannel channel = Grpc.newChannelBuilder(target, InsecureChannelCredentials.create()).build();
+        // Plaintext, unless the cluster says otherwise (A29).
+        var credentials = XdsChannelCredentials.create(InsecureChannelCredentials.create());
+        ManagedChannel channel = Grpc.newChannelBuilder(target, credentials).build();
         for (boolean started = false; ; ) {
             JsonObject answer = new JsonObject();
             answer.addProperty("target", target);

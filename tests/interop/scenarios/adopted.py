@@ -108,8 +108,7 @@ def secured_cluster(name, port):
     return [listener, routes, make.cluster(f"{name}-cluster", transport_socket=socket), assignment]
 
 
-@scenario("F-11", caches=("linear",), relay_only=RELAY)
-def grpc_adopts_the_relay(world):
+def proxyless(world, start):
     """A proxyless client with mTLS (A29): its certificate provider is kept, so it takes the secured cluster through the relay."""
     files = {}
     for name, of in (("backend", "127.0.0.1"), ("client", "client.test")):
@@ -130,5 +129,15 @@ def grpc_adopts_the_relay(world):
     }))
     world.through_relay()
     text = world.relay.bootstrap("grpc", "--from", given)
-    client = world.grpc_go("xds:///vault", text=text)
+    client = start("xds:///vault", text=text)
     world.watch(client.records["xds:///vault"]).reaches("s")
+
+
+@scenario("F-11", caches=("linear",), relay_only=RELAY)
+def grpc_adopts_the_relay(world):
+    proxyless(world, world.grpc_go)
+
+
+@scenario("F-11", caches=("linear",), relay_only=RELAY, needs="java")
+def grpc_java_adopts_the_relay(world):
+    proxyless(world, world.grpc_java)

@@ -1,0 +1,239 @@
+//! `distributary validate --against`: what another configuration would change in a running relay. Nothing changes.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use crate::{PATIENCE, Relay, address_in, ask, file, now, output, program};
+
+/// A relay with a file, and where it is asked.
+struct Stage {
+    relay: Relay,
+    path: PathBuf,
+    admin: String,
+    listener: String,
+}
+
+impl Stage {
+    fn start(name: &str, lines: &str) -> Self {
+        let path = file(&format!("against-{name}.yaml"), &whole(lines));
+        let relay = Relay::start(program(&["serve", path.to_str().unwrap()]));
+        let admin = address_in(&relay.line("admin address"));
+        let listener = address_in(&relay.line("listening for clients"));
+        Self {
+            relay,
+            path,
+            admin,
+            listener,
+        }
+    }
+
+    /// Asks about a file with these lines. Returns its path as well.
+    fn ask(&self, text: &str) -> (PathBuf, (Option<i32>, String, String)) {
+        let new = self.path.with_extension("new.yaml");
+        std::fs::write(&new, text).unwrap();
+        let said = self.about(&new);
+        (new, said)
+    }
+
+    fn about(&self, new: &Path) -> (Option<i32>, String, String) {
+        output(&["validate", new.to_str().unwrap(), "--against", &self.admin])
+    }
+
+    /// Asks about a file that is refused, with all these words. Returns what is said.
+    fn refused(&self, text: &str, words: &[&str]) -> String {
+        let (new, (code, out, error)) = self.ask(text);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{text}");
+        let new = new.display().to_string();
+        for word in words {
+            assert!(error.contains(&word.replace("NEW", &new)), "{word} in {error}");
+        }
+        error
+    }
+
+    fn metrics(&self) -> String {
+        ask(&self.admin, "GET /metrics")
+    }
+}
+
+const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+
+/// Clusters come from a file, so that a client has something to wait for.
+fn whole(lines: &str) -> String {
+    let resources = file(
+        "against-clusters.yaml",
+        &format!("resources: [{{'@type': {CDS}, name: web, connect_timeout: 1s}}]\n"),
+    );
+    format!(
+        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n{lines}",
+        resources.display()
+    )
+}
+
+/// Each key is said with the moment of its effect, as after a reload; nothing changes, also not by `/reload` with a word behind it.
+#[test]
+fn what_would_change() {
+    let stage = Stage::start("changes", "");
+    let lines = "node: {id: other}\nlimits: {connections: 1, name_bytes: 100}\ntimers: {drain: 1s}\n";
+    let (_, (code, out, error)) = stage.ask(&whole(lines));
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let expected = "node: changed (needs a restart)\n\
+        limits.connections: 0 -> 1 (at once)\n\
+        limits.name_bytes: 4096 -> 100 (for new connections and streams)\n\
+        timers.drain: 20s -> 1s (at once)\n\
+        a reload would end 0 streams of clients\n";
+    assert_eq!(out, expected);
+    let (_, said) = stage.ask(&whole(""));
+    assert_eq!(said, (Some(0), "nothing would change\n".to_owned(), String::new()));
+    for query in ["dry_run", "dry"] {
+        let answer = ask(&stage.admin, &format!("POST /reload?{query}"));
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    }
+    let metrics = stage.metrics();
+    for line in [
+        "reloads_total{result=\"changed\"} 0",
+        "configuration_current 1",
+        "configuration_waiting 0",
+    ] {
+        assert!(metrics.contains(&format!("distributary_{line}\n")), "{line}");
+    }
+}
+
+/// S-07: the streams are counted that other rules end, and a reload ends just these.
+#[test]
+fn which_streams_would_end() {
+    let stage = Stage::start("streams", "");
+    let watch = |id: &str| {
+        let args = [
+            "get",
+            "cds",
+            "--watch",
+            "-o",
+            "name",
+            "--server",
+            &stage.listener,
+            "--node-id",
+            id,
+        ];
+        Relay::start(program(&args))
+    };
+    let _clients = ["web-1", "web-2", "api-1"].map(watch);
+    let streams = || {
+        let answer = ask(&stage.admin, "GET /clients?format=json");
+        ["web-1", "web-2", "api-1"].map(|id| answer.contains(&format!("\"{id}\"")))
+    };
+    let until = |expected: [bool; 3]| {
+        let deadline = now() + PATIENCE;
+        while streams() != expected {
+            assert!(now() < deadline, "{}", ask(&stage.admin, "GET /clients"));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    until([true; 3]);
+    let rules = whole("rules: [{name: api, nodes: {id: 'api-*'}}]\n");
+    let (new, (code, out, error)) = stage.ask(&rules);
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let expected = "rules or secrets: changed (at once)\na reload would end 2 streams of clients\n";
+    assert_eq!(out, expected);
+    assert_eq!(streams(), [true; 3]);
+    std::fs::rename(new, &stage.path).unwrap();
+    until([false, false, true]);
+}
+
+/// What is wrong is said with the line in the new file, and relative paths begin where the relay's own file is.
+#[test]
+fn what_is_wrong_with_it() {
+    let stage = Stage::start("wrong", "");
+    stage.refused(
+        &whole("limits: {views: many}\n"),
+        &["answers 422", "NEW:4:17: limits.views: "],
+    );
+    stage.refused("listeners:\n  - {address: [\n", &["answers 422", "NEW:2:15: not YAML"]);
+    let tls = "listeners: [{address: '127.0.0.1:1', tls: {certificate: nowhere.pem, private_key: nowhere.key}}]\n";
+    let base = whole("").replace("listeners: [{address: '127.0.0.1:0'}]\n", tls);
+    let beside = stage.path.with_file_name("nowhere.pem");
+    stage.refused(
+        &base,
+        &[&format!("listeners[0].tls: {}: cannot be read: ", beside.display())],
+    );
+}
+
+/// Files are looked for at the relay, and nothing of them is answered: each of these has a word that nobody may learn.
+#[test]
+fn what_is_in_files_is_not_told() {
+    let stage = Stage::start("secret", "");
+    let secret = file("against-secret", "{\"keys\": [{\"hush\": 1}, \"hush\"], \"hush\": {\n");
+    let keys = file(
+        "against-keys",
+        "{\"keys\": [{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"kid\": \"hush\", \"x\": \"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}, \
+         {\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"kid\": \"hush\", \"x\": \"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}]}",
+    );
+    let bootstrap = file(
+        "against-bootstrap",
+        "{\"xds_servers\": [{\"server_uri\": \"hush hush\"}], \"node\": {\"id\": [\"hush\"]}}",
+    );
+    let [secret, keys, bootstrap] = [secret, keys, bootstrap].map(|path| path.display().to_string());
+    let upstream = |path: &str| format!("upstream: '{path}'\nlisteners: [{{address: '127.0.0.1:0'}}]\n");
+    for (text, words) in [
+        (upstream(&secret), format!("{secret}:1:41: something is wrong here")),
+        (upstream(&bootstrap), format!("{bootstrap}:1:")),
+        (upstream("/dev/zero"), "it is not a regular file".to_owned()),
+        (
+            whole(&format!("descriptors: ['{secret}', nowhere.pb]\n")),
+            "nowhere.pb: cannot be read".to_owned(),
+        ),
+        (
+            whole(&format!(
+                "jwt: [{{issuer: i, audiences: [a], jwks_file: '{keys}'}}]\nrules: [{{identities: 'jwt:i#*'}}]\n"
+            )),
+            "jwt[0]: its keys cannot be used".to_owned(),
+        ),
+        (
+            whole("").replace(
+                "127.0.0.1:0'}]",
+                &format!("127.0.0.1:0', tls: {{certificate: '{secret}', private_key: '{secret}'}}}}]"),
+            ),
+            secret.clone(),
+        ),
+    ] {
+        let error = stage.refused(&text, &[&words]);
+        assert!(!error.contains("hush"), "{error}");
+    }
+}
+
+/// A text may have so many bytes, and who may not change anything may not ask.
+#[test]
+fn who_may_ask_and_how_much() {
+    let admin = "admin: {address: '127.0.0.1:0', rules: [{allow: read}]}";
+    let stage = Stage::start("rights", "");
+    let long = format!("{}#{}\n", whole(""), "x".repeat(10 << 20));
+    let (new, (code, _, error)) = stage.ask(&long);
+    assert_eq!(code, Some(1));
+    assert_eq!(error, format!("{}: a relay takes at most 4 MiB\n", new.display()));
+    // Others may send more.
+    let mut stream = TcpStream::connect(&stage.admin).unwrap();
+    let length = long.len();
+    write!(
+        stream,
+        "POST /validate HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\n\r\n",
+        stage.admin
+    )
+    .unwrap();
+    stream.write_all(&long.as_bytes()[..(4 << 20) + 1]).unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    let guarded = Stage::start("guarded", "");
+    std::fs::write(
+        &guarded.path,
+        whole("").replace("admin: {address: '127.0.0.1:0'}", admin),
+    )
+    .unwrap();
+    guarded.relay.line("configuration read again");
+    let (_, (code, out, error)) = guarded.ask(&whole(""));
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        error.contains("answers 403") && error.contains("may not change anything here"),
+        "{error}"
+    );
+}
