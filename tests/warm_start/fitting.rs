@@ -81,10 +81,11 @@ async fn a_snapshot_fits_into_a_small_process() {
 /// clients are served what the control plane says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_fit_is_refused() {
-    let zeros = |announced: u64| {
+    let zeros = |announced: u64, begins: &'static [u8]| {
         neighbour(move |stream| {
             write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", 500 << 20)?;
             stream.write_all(&announced.to_le_bytes())?;
+            stream.write_all(begins)?;
             (0..500).try_for_each(|_| stream.write_all(&vec![0; 1 << 20]))
         })
     };
@@ -97,12 +98,12 @@ async fn what_does_not_fit_is_refused() {
     for (name, from, says) in [
         (
             "more",
-            zeros(300 << 20),
+            zeros(300 << 20, b"xdssnap\n"),
             "it announces a snapshot of 300 MiB, and there is memory for ",
         ),
-        ("zeros", zeros(100 << 20), "byte 0: this is not a snapshot of a relay"),
-        ("nothing", zeros(0), "byte 0: this is not a snapshot of a relay"),
-        ("lies", body(lies), "byte 0: this is not a snapshot of a relay"),
+        ("zeros", zeros(100 << 20, b""), "it sends something else than snapshots"),
+        ("nothing", zeros(0, b""), "it sends something else than snapshots"),
+        ("lies", body(lies), "it sends something else than snapshots"),
         ("many", body(many), "memory is short: "),
     ] {
         let relay = relay(name, "true", "205MiB", plane.address, from);

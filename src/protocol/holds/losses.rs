@@ -111,10 +111,8 @@ impl FirstStates {
                 let before = served.half(type_url, wildcard);
                 before.filter(|state| state.present() > 0).cloned()
             };
-            let first = self
-                .types
-                .entry(type_url.clone())
-                .or_insert_with(|| FirstState::new(now));
+            let first = self.types.entry(type_url.clone());
+            let first = first.or_insert_with(|| FirstState::new(now));
             if !first.is_open() {
                 (first.judgement, first.began) = (None, now);
             }
@@ -132,8 +130,7 @@ impl FirstStates {
             let part = first.part_mut(wildcard);
             part.open |= begins || alone;
             part.alone |= alone;
-            first.heard = now;
-            first.whole = false;
+            (first.heard, first.whole) = (now, false);
         }
     }
 
@@ -370,9 +367,7 @@ impl Stream {
         match answered {
             Some(true) => {
                 self.first.get_or_insert(now);
-                if !self.answered.contains(of) {
-                    self.answered.insert(of.clone());
-                }
+                self.answered.insert(of.clone());
             }
             Some(false) if self.answered.remove(of) && self.answered.is_empty() => {
                 self.short = if self.settled { 0 } else { self.short + 1 };

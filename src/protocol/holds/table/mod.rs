@@ -2,11 +2,13 @@
 //!
 //! Owns the rows, which of them must be looked at, and that operators are told of each change. Does not know why one waits or goes.
 
+mod judged;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::clocks::Clocks;
-use super::ground::{Ground, Loss, Order, Reason};
+use super::ground::Reason;
 use super::told::Told;
 use super::waiting::{Half, Item, Row};
 use super::word::Word;
@@ -135,21 +137,8 @@ impl Table {
         self.get(item)?.until(&item.0.0, &self.clocks)
     }
 
-    pub(super) fn has_judgements(&self) -> bool {
-        !self.clocks.judgements.is_empty()
-    }
-
     pub(super) const fn clocks(&self) -> &Clocks {
         &self.clocks
-    }
-
-    /// Returns what a judgement holds; without a number, what all judgements of the type hold.
-    fn judged(&self, type_url: &TypeUrl, number: Option<u32>) -> Vec<Item> {
-        let of_type = |half: &Half| half.0 == *type_url;
-        self.select(of_type, |removal| {
-            let by = removal.judgement();
-            by.is_some_and(|by| number.is_none_or(|number| number == by))
-        })
     }
 
     /// Returns what operators see as held for this reason.
@@ -262,53 +251,6 @@ impl Table {
         }
         self.told.show(item, removal.reason(), None, end);
         Some(removal)
-    }
-
-    /// A judgement holds these: the one with this number, if it holds anything still. Returns its number.
-    pub(super) fn condemn(&mut self, type_url: &TypeUrl, number: Option<u32>, items: &[Item], now: Instant) -> u32 {
-        let number = self.clocks.judgements.make(type_url, number, now);
-        for item in items {
-            self.change(item, HoldEnd::Free, |row| row.wait(Ground::Lost(Loss::Judged(number))));
-        }
-        number
-    }
-
-    /// No judgement holds this any more.
-    pub(super) fn acquit(&mut self, item: &Item, end: HoldEnd) {
-        self.change(item, end, Row::acquit);
-    }
-
-    /// An earlier run has made this judgement.
-    pub(super) fn remember(&mut self, hold: &Hold, now: Instant) {
-        if let Some(number) = hold.judgement {
-            let key = (hold.type_url.clone(), number);
-            self.clocks.judgements.remember(key, hold.until(), now);
-        }
-    }
-
-    /// The clocks of the judgements of each type run from then on, or stand.
-    pub(super) fn run_clocks(&mut self, from: impl Fn(&TypeUrl) -> Option<Instant>, now: Instant) {
-        if self.clocks.judgements.run(from, now) {
-            self.show_again(self.select(|_| true, |removal| removal.judgement().is_some()));
-        }
-    }
-
-    /// A person holds these judgements until then.
-    pub(super) fn extend(&mut self, type_url: &TypeUrl, number: Option<u32>, order: &Order) {
-        self.clocks.judgements.extend(type_url, number, order);
-        self.show_again(self.judged(type_url, number));
-    }
-
-    /// Ends the judgements whose time is over. A person may hold single names for longer.
-    pub(super) fn end_judgements(&mut self, now: Instant) {
-        while let Some(key) = self.clocks.judgements.over(now) {
-            let names = self.judged(&key.0, Some(key.1));
-            let ordered = |item: &Item| self.get(item).and_then(Row::ordered_until).filter(|until| *until > now);
-            let longer = names.iter().filter_map(ordered).max();
-            let over: Vec<Item> = names.into_iter().filter(|item| ordered(item).is_none()).collect();
-            self.clocks.judgements.end(&key, longer);
-            over.iter().for_each(|item| self.acquit(item, HoldEnd::Clock));
-        }
     }
 
     /// The clocks of these have changed.

@@ -1,0 +1,78 @@
+//! What judgements hold in the table.
+//!
+//! Owns that a judgement begins and ends for all that it holds. Does not judge.
+
+use std::time::Instant;
+
+use super::super::ground::{Ground, Loss, Order};
+use super::super::waiting::{Half, Item, Row};
+use super::Table;
+use xds::{Hold, HoldEnd, TypeUrl};
+
+impl Table {
+    pub(in super::super) fn has_judgements(&self) -> bool {
+        !self.clocks.judgements.is_empty()
+    }
+
+    /// Returns what a judgement holds; without a number, what all judgements of the type hold.
+    pub(super) fn judged(&self, type_url: &TypeUrl, number: Option<u32>) -> Vec<Item> {
+        let of_type = |half: &Half| half.0 == *type_url;
+        self.select(of_type, |removal| {
+            let by = removal.judgement();
+            by.is_some_and(|by| number.is_none_or(|number| number == by))
+        })
+    }
+
+    /// A judgement holds these: the one with this number, if it holds anything still. Returns its number.
+    pub(in super::super) fn condemn(
+        &mut self,
+        type_url: &TypeUrl,
+        number: Option<u32>,
+        items: &[Item],
+        now: Instant,
+    ) -> u32 {
+        let number = self.clocks.judgements.make(type_url, number, now);
+        for item in items {
+            self.change(item, HoldEnd::Free, |row| row.wait(Ground::Lost(Loss::Judged(number))));
+        }
+        number
+    }
+
+    /// No judgement holds this any more.
+    pub(in super::super) fn acquit(&mut self, item: &Item, end: HoldEnd) {
+        self.change(item, end, Row::acquit);
+    }
+
+    /// An earlier run has made this judgement.
+    pub(in super::super) fn remember(&mut self, hold: &Hold, now: Instant) {
+        if let Some(number) = hold.judgement {
+            let key = (hold.type_url.clone(), number);
+            self.clocks.judgements.remember(key, hold.until(), now);
+        }
+    }
+
+    /// The clocks of the judgements of each type run from then on, or stand.
+    pub(in super::super) fn run_clocks(&mut self, from: impl Fn(&TypeUrl) -> Option<Instant>, now: Instant) {
+        if self.clocks.judgements.run(from, now) {
+            self.show_again(self.select(|_| true, |removal| removal.judgement().is_some()));
+        }
+    }
+
+    /// A person holds these judgements until then.
+    pub(in super::super) fn extend(&mut self, type_url: &TypeUrl, number: Option<u32>, order: &Order) {
+        self.clocks.judgements.extend(type_url, number, order);
+        self.show_again(self.judged(type_url, number));
+    }
+
+    /// Ends the judgements whose time is over. A person may hold single names for longer.
+    pub(in super::super) fn end_judgements(&mut self, now: Instant) {
+        while let Some(key) = self.clocks.judgements.over(now) {
+            let names = self.judged(&key.0, Some(key.1));
+            let ordered = |item: &Item| self.get(item).and_then(Row::ordered_until).filter(|until| *until > now);
+            let longer = names.iter().filter_map(ordered).max();
+            let over: Vec<Item> = names.into_iter().filter(|item| ordered(item).is_none()).collect();
+            self.clocks.judgements.end(&key, longer);
+            over.iter().for_each(|item| self.acquit(item, HoldEnd::Clock));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a row answers: when it is looked at, until when it waits, and what operators are told of it.
+//!
+//! Owns how the answers of its grounds become one. Changes nothing.
+
+use std::time::Instant;
+
+use super::super::clocks::Clocks;
+use super::super::ground::{Ground, Loss, Order, Reason, Referring};
+use super::{Half, Row};
+use xds::{HeldRemoval, HoldEnd, HoldReason, Link, Referrer, TypeUrl};
+
+impl Row {
+    /// When it must be looked at again by itself. A judgement ends for all that it holds.
+    pub(in super::super) fn alarms(&self, of: &TypeUrl, clocks: &Clocks) -> impl Iterator<Item = Instant> {
+        let own = self.grounds.iter().filter(|ground| !matches!(ground, Ground::Lost(_)));
+        let limit = clocks.of_reference(self.said);
+        let own = own.filter_map(move |ground| ground.until(of, self.said, clocks));
+        own.chain(self.expires).chain(limit)
+    }
+
+    /// Returns why it goes, when it has no ground any more.
+    pub(in super::super) fn end(&self, of: &TypeUrl, clocks: &Clocks, now: Instant) -> HoldEnd {
+        if self.is_expired(now) {
+            return HoldEnd::Gone;
+        }
+        let over = |ground: &&Ground| ground.until(of, self.said, clocks).is_some_and(|until| until <= now);
+        let ended = self.grounds.iter().filter(over).map(Ground::end).max();
+        let limit = clocks.of_reference(self.said).filter(|limit| *limit <= now);
+        let ended = ended.max(limit.map(|_| HoldEnd::Clock));
+        self.freed.or(ended).unwrap_or(HoldEnd::Free)
+    }
+
+    /// Returns why it is held, as far as operators are told: the quiet time is no hold.
+    pub(in super::super) fn reason(&self) -> Option<Reason> {
+        let reasons = self.grounds.iter().filter_map(Ground::reason);
+        let reason = reasons.min_by_key(|(reason, _)| *reason == HoldReason::Referenced)?;
+        let untold = |ground: &Ground| matches!(ground, Ground::Quiet(_) | Ground::Lost(Loss::Undecided));
+        let hidden = reason.0 == HoldReason::Referenced && self.grounds.iter().any(untold);
+        if hidden { None } else { Some(reason) }
+    }
+
+    /// When it goes at the latest; `None`: there is no clock. What refers to it may hold it longer than a person does, and so does the
+    /// silence of the control plane since the start.
+    pub(in super::super) fn until(&self, of: &TypeUrl, clocks: &Clocks) -> Option<Instant> {
+        let until = |ground: &Ground| ground.until(of, self.said, clocks);
+        let endless = |ground: &Ground| {
+            let silent = *ground == Ground::Unheard && self.order().is_none();
+            silent
+                || matches!(ground, Ground::Named(Referring::By(..) | Referring::Perhaps(..)))
+                    && until(ground).is_none()
+        };
+        if self.loss().is_none() && self.grounds.iter().any(endless) {
+            return None;
+        }
+        self.grounds.iter().filter_map(until).max()
+    }
+
+    /// Returns it as operators see it; `order`: what a person said of its judgement.
+    pub(in super::super) fn shown(&self, (of, wildcard): &Half, clocks: &Clocks, order: Option<&Order>) -> HeldRemoval {
+        let missing = self.unready();
+        let missing = missing.map(|(missing, _)| (missing.missing(), !missing.is_away()));
+        let named = self.by().map(|(((of, _), name), said)| ((of, name), said));
+        let by = named.or(missing).map(|((type_url, name), said)| Referrer {
+            type_url: type_url.clone(),
+            name: name.clone(),
+            link: match said {
+                true if self.perhaps_until().is_some() => Link::Perhaps,
+                true => Link::Sent,
+                false => Link::Unsent,
+            },
+        });
+        HeldRemoval {
+            since: self.said,
+            until: self.until(of, clocks),
+            by,
+            emptied: self.is_emptied(),
+            wildcard: *wildcard,
+            extended: self.order().max(order).map(|(_, reason)| reason.clone()),
+        }
+    }
+}
