@@ -54,7 +54,7 @@ impl World {
         let signer = if algorithm == Algorithm::RS256 {
             let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
             // Without what says that it is of RSA.
-            EncodingKey::from_rsa_der(&key.serialize_der()[26..])
+            EncodingKey::from_rsa_der(key.serialize_der().split_at(26).1)
         } else {
             EncodingKey::from_ec_der(&KeyPair::generate().unwrap().serialize_der())
         };

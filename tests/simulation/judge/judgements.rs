@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::View;
-use xds::{Cut, HeldRemoval, Hold, HoldReason, Link, Name, TypeUrl, Within};
+use xds::{Cut, HeldRemoval, Hold, HoldReason, Name, TypeUrl, Within};
 
 use super::holds::{is_gone_elsewhere, is_kept};
 use crate::body::Type;
@@ -74,13 +74,8 @@ impl Judgements {
         let unwanted = held.find_map(|(hold, name, removal)| {
             let kind = Type::of(hold.type_url.url())?;
             let late = removal.until.is_some_and(|until| until > now + DAY);
-            // What was taken over has brought it along, for clients that come.
-            let along = removal.by.as_ref().filter(|by| by.link == Link::Unsent);
-            let along = along.is_some_and(|by| {
-                cut.holds()
-                    .iter()
-                    .any(|of| of.type_url == by.type_url && of.removals.contains_key(&by.name))
-            });
+            // What was taken over has brought it along, for clients that come: it goes with what refers to it.
+            let along = hold.reason == HoldReason::Referenced && !removal.wildcard;
             let wanted = zone.writer.wants(kind, name, removal.wildcard) || is_kept(zone, &hold.type_url, name);
             let wanted = wanted || along;
             (late || !wanted).then(|| format!("{kind:?} {name} is held too long or for nobody: {removal:?}"))
