@@ -27,8 +27,8 @@ use super::entrance::{Arrival, Entrance};
 use super::guard::{Visitor, is_probe};
 use super::http::is_lost;
 use super::visits::{Answering, Presence, Room, Visits};
-use super::{reflection, status};
-use crate::clock;
+use super::{reflection, reload, status};
+use crate::{clock, config};
 
 /// How connections are served.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub(super) struct Conversation {
 
 /// The most bytes of the head of a request.
 const HEAD_BYTES_MAX: u32 = 16 << 10;
-/// The most bytes of a body, apart from those of streams.
+/// The most bytes of a body, apart from those of streams and of a configuration.
 const BODY_BYTES_MAX: usize = 256 << 10;
 /// How many requests a connection may have at a time over HTTP/2.
 const STREAMS_MAX: u32 = 16;
@@ -175,13 +175,17 @@ impl Conversation {
 /// Returns a request with all of its body, or why that is not taken.
 async fn whole(request: Request<Incoming>) -> Result<Request<Body>, Response<Body>> {
     let (head, body) = request.into_parts();
+    let most = match head.uri.path() {
+        reload::VALIDATE => config::SENT_BYTES_MAX,
+        _ => BODY_BYTES_MAX,
+    };
     if body.is_end_stream() {
         return Ok(Request::from_parts(head, Body::empty()));
     }
-    match axum::body::to_bytes(Body::new(body), BODY_BYTES_MAX).await {
+    match axum::body::to_bytes(Body::new(body), most).await {
         Ok(bytes) => Ok(Request::from_parts(head, Body::from(bytes))),
         Err(error) => {
-            let why = format!("the body has more than {BODY_BYTES_MAX} bytes, or did not arrive: {error}\n");
+            let why = format!("the body has more than {most} bytes, or did not arrive: {error}\n");
             Err((StatusCode::PAYLOAD_TOO_LARGE, why).into_response())
         }
     }

@@ -4,7 +4,7 @@
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,6 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::Shown;
-use crate::config::SENT_BYTES_MAX;
 
 /// The order to read the configuration again.
 #[derive(Debug)]
@@ -47,6 +46,9 @@ pub enum ReloadAnswer {
 #[serde(deny_unknown_fields)]
 pub(super) struct Manner {}
 
+/// Where a configuration is sent that may be the relay's next one: the only long thing that anybody sends.
+pub(super) const VALIDATE: &str = "/validate";
+
 /// The query of `/validate`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,11 +56,11 @@ pub(super) struct Called {
     name: Option<String>,
 }
 
-/// Returns the routes.
+/// Returns the routes. How long a text may be is known where it arrives.
 pub(super) fn router() -> Router<Shown> {
     Router::new()
         .route("/reload", post(reload))
-        .route("/validate", post(validate).layer(DefaultBodyLimit::max(SENT_BYTES_MAX)))
+        .route(VALIDATE, post(validate).layer(DefaultBodyLimit::disable()))
 }
 
 async fn reload(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryRejection>) -> Response {
@@ -69,29 +71,13 @@ async fn reload(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryR
     order(&shown, None).await
 }
 
-async fn validate(
-    State(shown): State<Shown>,
-    called: Result<Query<Called>, QueryRejection>,
-    text: Result<Bytes, BytesRejection>,
-) -> Response {
+async fn validate(State(shown): State<Shown>, called: Result<Query<Called>, QueryRejection>, text: Bytes) -> Response {
     let Ok(Query(called)) = called else {
         let text = "write /validate or /validate?name=NAME, and the configuration as the body\n";
         return (StatusCode::BAD_REQUEST, text).into_response();
     };
-    match text {
-        Ok(text) => {
-            let name = called.name.unwrap_or_else(|| "text".to_owned());
-            order(&shown, Some(SentText { name, text })).await
-        }
-        Err(fault) => {
-            let most = SENT_BYTES_MAX >> 20;
-            let text = format!(
-                "the text cannot be read, or has more than {most} MiB: {}\n",
-                fault.body_text()
-            );
-            (fault.status(), text).into_response()
-        }
-    }
+    let name = called.name.unwrap_or_else(|| "text".to_owned());
+    order(&shown, Some(SentText { name, text })).await
 }
 
 async fn order(shown: &Shown, sent: Option<SentText>) -> Response {

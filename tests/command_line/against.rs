@@ -210,6 +210,11 @@ fn who_may_ask_and_how_much() {
     let (new, (code, _, error)) = stage.ask(&long);
     assert_eq!(code, Some(1));
     assert_eq!(error, format!("{}: a relay takes at most 4 MiB\n", new.display()));
+    let large = format!("{}#{}\n", whole(""), "x".repeat(3 << 20));
+    assert_eq!(
+        stage.ask(&large).1,
+        (Some(0), "nothing would change\n".to_owned(), String::new())
+    );
     // Others may send more.
     let mut stream = TcpStream::connect(&stage.admin).unwrap();
     let length = long.len();
