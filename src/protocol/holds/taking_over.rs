@@ -107,8 +107,8 @@ impl Holds {
         lost.into_iter().map(|resource| (item(&resource), resource)).collect()
     }
 
-    /// Adds to the changes what these name, which the view has just taken over, as far as it has nothing of that name: most servers say
-    /// nothing of a name that they do not know, so nobody would. It goes with what names it.
+    /// The view has just taken these over. Adds to the changes what they name, as far as the view has nothing of that name: most servers
+    /// say nothing of a name that they do not know, so the view would never have it. It goes with what names it.
     pub(super) fn bring_along(
         &mut self,
         changes: &mut Vec<Changes>,

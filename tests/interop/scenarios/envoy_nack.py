@@ -149,14 +149,7 @@ def mended_route(world, dialect):
     traffic.reaches("a")
     times(1, newcomer, rejected)
     envoys.append(newcomer)
-    before = [envoy.stat(taken) for envoy in envoys]
-    source = dialect.source()
-    world.control_plane.apply(put=[make.cluster("y", source), make.endpoints("y", world.backends.http["b"])])
-    for envoy in envoys:
-        eventually(f"{envoy.name} has cluster y", lambda envoy=envoy: "y" in envoy.clusters())
-    world.control_plane.apply(put=[make.routes("main", make.to("y"))])
-    eventually("all have the mended routes", lambda: all(
-        envoy.stat(taken) > count for envoy, count in zip(envoys, before, strict=True)), 1.0)
+    mends_routes(world, dialect, envoys, taken, 1.0)
     traffic.reaches("b")
     uses(world, "rds", 0)
 
@@ -211,6 +204,18 @@ def one_of_two_rejects(world, dialect):
     traffic.reaches("b")
     times(2, second, rejected)
     times(0, first, rejected)
+
+
+def mends_routes(world, dialect, envoys, taken, seconds):
+    """The control plane sends routes that lead to a new cluster, and all take them in so many seconds."""
+    before = [envoy.stat(taken) for envoy in envoys]
+    source = dialect.source()
+    world.control_plane.apply(put=[make.cluster("y", source), make.endpoints("y", world.backends.http["b"])])
+    for envoy in envoys:
+        eventually(f"{envoy.name} has cluster y", lambda envoy=envoy: "y" in envoy.clusters())
+    world.control_plane.apply(put=[make.routes("main", make.to("y"))])
+    eventually("all have the mended routes", lambda: all(
+        envoy.stat(taken) > count for envoy, count in zip(envoys, before, strict=True)), seconds)
 
 
 def uses(world, kind, clients):

@@ -7,7 +7,7 @@ from peers.envoy import AGGREGATED
 from peers.process import Failed, eventually
 from scenario import scenario
 from scenarios.envoy_http import proxy, single_cluster
-from scenarios.envoy_nack import LOOPS, settled, times, uses
+from scenarios.envoy_nack import LOOPS, mends_routes, settled, times, uses
 from scenarios.grpc_traffic import service
 
 # How long a call of grpcio takes at the most.
@@ -131,14 +131,7 @@ def below_two_relays(world, dialect):
     traffic.reaches("a")
     for envoy in envoys:
         times(1, envoy, rejected)
-    before = [envoy.stat(taken) for envoy in envoys]
-    source = dialect.source()
-    world.control_plane.apply(put=[make.cluster("y", source), make.endpoints("y", world.backends.http["b"])])
-    for envoy in envoys:
-        eventually(f"{envoy.name} has cluster y", lambda envoy=envoy: "y" in envoy.clusters())
-    world.control_plane.apply(put=[make.routes("main", make.to("y"))])
-    eventually("all have the mended routes", lambda: all(
-        envoy.stat(taken) > count for envoy, count in zip(envoys, before, strict=True)), 5.0)
+    mends_routes(world, dialect, envoys, taken, 5.0)
     traffic.reaches("b")
     uses(world, "rds", 0)
     if len(told := world.control_plane.complaints()) != 1 or "reject" not in told[0]:

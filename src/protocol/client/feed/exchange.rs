@@ -76,6 +76,7 @@ impl Pressing {
 
 /// D-10: how long after the first answer for a type the server's first whole state is over at the latest. A server is made to answer
 /// (E-04, E-25), and some do half a minute after all else. If it does not answer at all, what comes after `UNANSWERED` is meant.
+/// Endpoints change often, so their first state is the shorter one.
 const FIRST_STATE: Duration = Duration::from_secs(30);
 const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_secs(5 * 60);
