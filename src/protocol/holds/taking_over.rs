@@ -12,7 +12,7 @@ use super::ground::{Ground, Loss, Referring};
 use super::measure::is_present;
 use super::reach::{is_referred, leads_to};
 use super::waiting::{Half, Item, Row};
-use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, TypeUrl, Update};
+use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update};
 
 impl Holds {
     /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hear`.
@@ -73,8 +73,7 @@ impl Holds {
         let has = |name: &Name| {
             own.as_ref().is_some_and(|own| is_present(own, name)) || self.first_states.has_lost(half, name)
         };
-        // F-17: what may not be cached, or ends by itself, is not taken over.
-        let can = |resource: &&Arc<Resource>| resource.may_be_cached() && before.expiry(resource.name()).is_none();
+        let can = |resource: &&Arc<Resource>| can_be_taken(&before, resource);
         let lost: Vec<_> = match half.1 {
             true if change.complete == Some(true) => {
                 let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
@@ -130,10 +129,11 @@ impl Holds {
         while let Some((by, resource)) = taken.pop() {
             for (kind, name) in leads_to(by.0.0.kind(), &resource) {
                 let mut slots = served.slots().filter(|(of, _)| of.kind() == kind && !of.is_v2());
-                let found =
-                    slots.find_map(|(of, slot)| Some((of, slot.named.resource(name)?, slot.named.expiry(name))));
-                let Some((of, found, _)) = found.filter(|(_, found, expiry)| found.may_be_cached() && expiry.is_none())
-                else {
+                let found = slots.find_map(|(of, slot)| {
+                    let found = slot.named.resource(name)?;
+                    can_be_taken(&slot.named, found).then_some((of, found))
+                });
+                let Some((of, found)) = found else {
                     continue;
                 };
                 let key = (of.clone(), found.name().clone());
@@ -160,6 +160,11 @@ pub(super) struct Elsewhere {
     pub(super) served: Arc<Cut>,
     /// All of them are.
     pub(super) all: bool,
+}
+
+/// F-17: whether a resource can be taken over. What may not be cached, or ends by itself, cannot.
+fn can_be_taken(from: &State, resource: &Resource) -> bool {
+    resource.may_be_cached() && from.expiry(resource.name()).is_none()
 }
 
 /// Whether a first whole state begins with these changes.
