@@ -1,5 +1,5 @@
-//! The manifests for Kubernetes, as they are rendered from the chart: they fit together, and the relay starts with them. Whether they are
-//! what the chart renders to, and fit the API of Kubernetes, is checked by `config/kubernetes/check`, which needs helm.
+//! The manifests for Kubernetes that are kept as they are rendered from the chart: they fit together, and the relay starts with them.
+//! Whether they are what the chart renders to, and fit the API of Kubernetes, is checked by `config/kubernetes/check`, which needs helm.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::tree;
 
-const FILES: [&str; 5] = ["daemonset", "deployment", "sidecar", "tier", "trust-bundle"];
+const FILES: [&str; 2] = ["deployment", "sidecar"];
 
 fn yaml(path: &str) -> Value {
     serde_saphyr::from_str(&tree::read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -31,11 +31,7 @@ fn of_kind(name: &str, kind: &str) -> Option<Value> {
 
 /// The spec of the pods, and the relay's container in it.
 fn pod(name: &str) -> (Value, Value) {
-    let kind = match name {
-        "daemonset" => "DaemonSet",
-        "sidecar" => "PodTemplate",
-        _ => "Deployment",
-    };
+    let kind = if name == "sidecar" { "PodTemplate" } else { "Deployment" };
     let object = of_kind(name, kind).unwrap();
     let spec = object
         .pointer("/template/spec")
@@ -71,9 +67,9 @@ fn port(address: &Address) -> u64 {
     }
 }
 
-/// Each file of values has its rendered file, and no others are there.
+/// These files are kept, each beside its values, and no others are there.
 #[test]
-fn every_file_of_values_is_rendered() {
+fn only_what_people_apply_is_kept() {
     let files = tree::files();
     let names = |folder: &str| -> BTreeSet<String> {
         let files = files
@@ -82,8 +78,8 @@ fn every_file_of_values_is_rendered() {
         files.filter(|name| !name.contains('/')).map(str::to_owned).collect()
     };
     let expected: BTreeSet<String> = FILES.map(str::to_owned).into();
-    assert_eq!(names("config/kubernetes/values/"), expected);
     assert_eq!(names("config/kubernetes/"), expected);
+    assert!(names("config/kubernetes/values/").is_superset(&expected));
 }
 
 /// The chart has the version of the program, and so has the image that it starts.
@@ -112,32 +108,6 @@ fn the_chart_has_the_alerts_and_the_dashboard() {
             tree::read(&format!("config/observability/{name}")),
         );
         assert!(own == there, "config/kubernetes/check --write copies {name}");
-    }
-}
-
-/// With a certificate of cert-manager the relay serves what the secret has, under the names of both Services.
-#[test]
-fn a_certificate_is_where_the_relay_looks() {
-    let certificate = of_kind("trust-bundle", "Certificate").unwrap();
-    let (_, container) = pod("trust-bundle");
-    let mounts = container["volumeMounts"].as_array().unwrap();
-    let tls = relay("trust-bundle").listeners[0].tls.clone().unwrap();
-    let said = format!("{tls:?}");
-    for folder in ["/etc/distributary-certificate", "/etc/distributary-trust"] {
-        assert!(mounts.iter().any(|mount| mount["mountPath"] == folder), "{mounts:?}");
-        assert!(said.contains(folder), "{said}");
-    }
-    let (spec, _) = pod("trust-bundle");
-    let volumes = spec["volumes"].as_array().unwrap();
-    let secret = &certificate["spec"]["secretName"];
-    assert!(volumes.iter().any(|volume| volume["secret"]["secretName"] == *secret));
-    let names = certificate["spec"]["dnsNames"].as_array().unwrap();
-    for service in objects("trust-bundle")
-        .iter()
-        .filter(|object| object["kind"] == "Service")
-    {
-        let name = format!("{}.default.svc", service["metadata"]["name"].as_str().unwrap());
-        assert!(names.iter().any(|found| *found == name), "{name}");
     }
 }
 
@@ -184,7 +154,7 @@ fn everything_is_where_the_relay_has_it() {
         );
         assert_eq!(
             container["args"].as_array().unwrap()[..3],
-            ["serve", "--config", "/etc/distributary/relay.yaml"],
+            ["serve", "--config", "/etc/distributary-config/relay.yaml"],
             "{name}"
         );
         for service in objects(name).iter().filter(|object| object["kind"] == "Service") {
@@ -198,41 +168,30 @@ fn everything_is_where_the_relay_has_it() {
 /// Kubernetes waits longer than the relay takes to let its clients go.
 #[test]
 fn nobody_is_cut_off() {
-    for name in ["deployment", "daemonset", "tier"] {
-        let (config, (spec, container)) = (relay(name), pod(name));
-        let drain = (config.timers.drain_announce + config.timers.drain).as_secs();
-        assert!(
-            spec["terminationGracePeriodSeconds"].as_u64().unwrap() >= drain + 10,
-            "{name}"
-        );
-        let before = &container["lifecycle"]["preStop"]["exec"]["command"];
-        assert_eq!(*before, serde_json::json!(["/usr/bin/distributary", "drain"]), "{name}");
-    }
+    let (config, (spec, container)) = (relay("deployment"), pod("deployment"));
+    let drain = (config.timers.drain_announce + config.timers.drain).as_secs();
+    assert!(spec["terminationGracePeriodSeconds"].as_u64().unwrap() >= drain + 10);
+    let before = &container["lifecycle"]["preStop"]["exec"]["command"];
+    assert_eq!(*before, serde_json::json!(["/usr/bin/distributary", "drain"]));
     let update = &of_kind("deployment", "Deployment").unwrap()["spec"]["strategy"]["rollingUpdate"];
     assert_eq!(update["maxUnavailable"], 0);
 }
 
-/// One late probe sends no client away; a relay is on each node, or leaves a dead one soon.
+/// One late probe sends no client away; a relay leaves a dead node soon.
 #[test]
 fn relays_are_where_clients_are() {
     for name in FILES {
-        let (spec, container) = pod(name);
+        let (_, container) = pod(name);
         assert_eq!(container["readinessProbe"]["failureThreshold"], 2, "{name}");
-        let tolerations = &spec["tolerations"];
-        match name {
-            "daemonset" => assert_eq!(*tolerations, serde_json::json!([{ "operator": "Exists" }])),
-            "sidecar" => {}
-            _ => {
-                let leaves = tolerations.as_array().unwrap().iter();
-                let leaves: Vec<_> = leaves.map(|one| (&one["key"], &one["tolerationSeconds"])).collect();
-                let (not_ready, unreachable) = (
-                    "node.kubernetes.io/not-ready".into(),
-                    "node.kubernetes.io/unreachable".into(),
-                );
-                assert_eq!(leaves, [(&not_ready, &30.into()), (&unreachable, &30.into())], "{name}");
-            }
-        }
     }
+    let (spec, _) = pod("deployment");
+    let leaves = spec["tolerations"].as_array().unwrap().iter();
+    let leaves: Vec<_> = leaves.map(|one| (&one["key"], &one["tolerationSeconds"])).collect();
+    let (not_ready, unreachable) = (
+        "node.kubernetes.io/not-ready".into(),
+        "node.kubernetes.io/unreachable".into(),
+    );
+    assert_eq!(leaves, [(&not_ready, &30.into()), (&unreachable, &30.into())]);
 }
 
 /// Pods have no rights that the relay does not need.
@@ -275,53 +234,13 @@ fn pods_have_few_rights() {
             .decide(&["ip:10.0.0.7"], AdminAction::Change)
             .is_err()
     );
-    // Where the configuration says who reads what, the admin address stays on loopback.
-    for name in ["daemonset", "tier", "trust-bundle", "sidecar"] {
-        assert!(
-            relay(name).snapshot.is_none_or(|snapshot| snapshot.from.is_empty()),
-            "{name}"
-        );
-        assert_eq!(relay(name).admin, Address::parse("127.0.0.1:9901").unwrap(), "{name}");
-    }
-}
-
-/// A tier grows with its streams and is scraped where its metrics are.
-#[test]
-fn a_tier_grows_and_is_scraped() {
-    let scaler = of_kind("tier", "HorizontalPodAutoscaler").unwrap();
-    assert_eq!(
-        scaler["spec"]["metrics"][0]["pods"]["metric"]["name"],
-        "distributary_streams"
-    );
-    let window = &scaler["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"];
+    // Beside its program, the admin address stays on loopback.
     assert!(
-        window.as_u64().unwrap() >= 2 * relay("tier").timers.stream_age.as_secs(),
-        "clients must have come back"
+        relay("sidecar")
+            .snapshot
+            .is_none_or(|snapshot| snapshot.from.is_empty())
     );
-    assert!(
-        of_kind("tier", "Deployment").unwrap()["spec"].get("replicas").is_none(),
-        "the autoscaler sets them"
-    );
-    let monitor = &of_kind("tier", "ServiceMonitor").unwrap()["spec"];
-    assert_eq!(monitor["endpoints"][0]["port"], "http-probes");
-    let selected = monitor["selector"]["matchLabels"].as_object().unwrap();
-    let services = objects("tier").into_iter().filter(|object| object["kind"] == "Service");
-    let chosen: Vec<_> = services
-        .filter(|service| {
-            selected
-                .iter()
-                .all(|(key, value)| service["metadata"]["labels"][key] == *value)
-        })
-        .collect();
-    let [service] = &chosen[..] else {
-        panic!("one Service is scraped: {chosen:?}")
-    };
-    assert_eq!(service["spec"]["clusterIP"], "None");
-    let budget = &of_kind("tier", "PodDisruptionBudget").unwrap()["spec"];
-    assert_eq!(
-        budget["selector"],
-        of_kind("tier", "Deployment").unwrap()["spec"]["selector"]
-    );
+    assert_eq!(relay("sidecar").admin, Address::parse("127.0.0.1:9901").unwrap());
 }
 
 /// The schema of the chart knows each value that there is, and each key of the relay's configuration.

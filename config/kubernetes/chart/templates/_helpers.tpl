@@ -57,6 +57,20 @@ true
 {{- if not $given.upstream -}}
 {{- fail "config.upstream is missing: name the control plane, such as --set 'config.upstream.xds_servers[0].server_uri=control-plane.xds.svc:18000'" -}}
 {{- end -}}
+{{- if and .Values.autoscaling.enabled (ne .Values.mode "deployment") -}}
+{{- fail (printf "autoscaling.enabled: only a deployment has a number of relays, and mode is %s" .Values.mode) -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled (eq .Values.mode "sidecar") -}}
+{{- fail "serviceMonitor.enabled: a sidecar has no Service by which it would be scraped; use a PodMonitor of your own" -}}
+{{- end -}}
+{{- if and .Values.certificate.issuerRef (eq .Values.mode "sidecar") -}}
+{{- fail "certificate.issuerRef: a sidecar is reached on loopback, and is given no certificate" -}}
+{{- end -}}
+{{- range .Values.extraVolumeMounts -}}
+{{- if has .mountPath (list "/etc/distributary-config" "/etc/distributary-certificate" "/var/lib/distributary") -}}
+{{- fail (printf "extraVolumeMounts: %s is the chart's own; an upgrade would put one volume in the place of the other" .mountPath) -}}
+{{- end -}}
+{{- end -}}
 {{- $address := ternary "127.0.0.1" "0.0.0.0" (eq .Values.mode "sidecar") -}}
 {{- $follows := dict
       "listeners" (list (dict "address" (printf "%s:%v" $address .Values.port)))
@@ -96,7 +110,7 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- if eq .Values.mode "sidecar" }}
 restartPolicy: Always
 {{- end }}
-args: {{ concat (list "serve" "--config" "/etc/distributary/relay.yaml" "--log-format" .Values.logFormat) .Values.extraArgs | toJson }}
+args: {{ concat (list "serve" "--config" "/etc/distributary-config/relay.yaml" "--log-format" .Values.logFormat) .Values.extraArgs | toJson }}
 {{- with .Values.env }}
 env:
   {{- toYaml . | nindent 2 }}
@@ -138,7 +152,7 @@ securityContext:
   capabilities: { drop: [ALL] }
   seccompProfile: { type: RuntimeDefault }
 volumeMounts:
-  - { name: distributary-config, mountPath: /etc/distributary, readOnly: true }
+  - { name: distributary-config, mountPath: /etc/distributary-config, readOnly: true }
   {{- if .Values.snapshot.enabled }}
   - { name: distributary-snapshot, mountPath: /var/lib/distributary }
   {{- end }}
