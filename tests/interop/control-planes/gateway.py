@@ -113,7 +113,7 @@ class EnvoyGateway(Process):
         return served_by(bootstrap, self.address)
 
     def relayed(self, bootstrap, relay):
-        """The bootstrap as it is: the relay has taken over Envoy Gateway's name, which here is the path of a socket."""
+        """The bootstrap with the path of a socket in place of Envoy Gateway's name; tests/interop/kubernetes has the form that is for clusters."""
         return served_by(bootstrap, relay)
 
     def relay(self, socket):
@@ -125,7 +125,7 @@ class EnvoyGateway(Process):
 
     def written(self, address):
         return written("envoy-gateway.yaml", {
-            "0.0.0.0:18000": address, "envoy-gateway-xds.envoy-gateway-system.svc:18000": f"unix:{self.address}",
+            "0.0.0.0:15010": address, "envoy-gateway.envoy-gateway-system.svc:18000": f"unix:{self.address}",
             "/etc/distributary/": f"{self.certificates}/"})
 
     def plain_relay(self, socket, dialect):
