@@ -264,7 +264,6 @@ fn the_checks_stop_at_a_failure() {
         "clippy --workspace --all-targets",
         "cargo doc",
         "cargo test --workspace",
-        "tests/fuzz/run all",
         "tests/interop/run",
     ] {
         assert!(run.contains(check), ".ci/run lacks {check}");
