@@ -96,6 +96,19 @@ fn nobody_else_is_concerned() {
     assert_eq!(fleet.view().head().older().len(), 1, "it is kept once for all");
 }
 
+/// Who rejects what comes after a removal is not sent what was there before it (K-37).
+#[test]
+fn what_was_removed_is_not_offered() {
+    let fleet = Fleet::of(1);
+    let offered = || fleet.view().older(&cds(), &"a".into(), &fleet.node, start()).len();
+    let says = |update| drop(fleet.view().publish(&[covered(&cds(), vec![update])]));
+    fleet.good.note_accepted(1);
+    assert_eq!(offered(), 1);
+    says(absent("a"));
+    says(Update::Put(fleet.bad.clone(), None));
+    assert_eq!(offered(), 0);
+}
+
 /// Prints how long all takes that follows when 1,000 of 50,000 clients reject one content.
 #[test]
 #[ignore = "prints figures"]

@@ -37,7 +37,10 @@ fn seeds(folder: &str) -> Vec<Vec<u8>> {
     let mut files: Vec<_> = paths.filter(|path| path.is_file()).collect();
     files.sort();
     assert!(!files.is_empty(), "{}: no seed", folder.display());
-    files.iter().map(|path| fs::read(path).expect("a seed can be read")).collect()
+    files
+        .iter()
+        .map(|path| fs::read(path).expect("a seed can be read"))
+        .collect()
 }
 
 /// Gives a target each of these inputs, and what is near to it.
@@ -58,9 +61,8 @@ fn replay(run: fn(&[u8]), inputs: &[Vec<u8>]) {
 
 /// These inputs, each behind each of so many first bytes, by which a target chooses.
 fn chosen(inputs: &[Vec<u8>], choices: u8) -> Vec<Vec<u8>> {
-    let each = |input: &Vec<u8>| -> Vec<Vec<u8>> {
-        (0..choices).map(|choice| [&[choice], &input[..]].concat()).collect()
-    };
+    let each =
+        |input: &Vec<u8>| -> Vec<Vec<u8>> { (0..choices).map(|choice| [&[choice], &input[..]].concat()).collect() };
     inputs.iter().flat_map(each).collect()
 }
 

@@ -25,7 +25,10 @@ pub(crate) fn run(content: &[u8]) {
     };
     let again = ParsedFile::parse(content, format, &dictionary, now).expect("the same file can be read again");
     for (one, other) in parsed.resources.iter().zip(&again.resources) {
-        assert!(one.resource.same_content(&other.resource), "equal texts become equal bytes");
+        assert!(
+            one.resource.same_content(&other.resource),
+            "equal texts become equal bytes"
+        );
     }
     let count = parsed.resources.len();
     let (merged, twice) = Content::merge(&mut [&mut parsed.resources], &Content::default(), true, now);

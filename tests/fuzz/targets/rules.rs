@@ -5,8 +5,8 @@
 //! `+` and `-` begin a rule that allows or denies; `i`, `n`, `c`, `t`, `r` and `w` add an identity, a node id, a cluster, a type, a name of a
 //! resource and a dialect to it; the capital letters say the same of the client that asks; `s` serves secrets without a rule.
 
-use distributary::xds::{Access, AccessRule, Caller, Grant, Question, TypeUrl, Way};
 use distributary::classes::{Node, Pattern};
+use distributary::xds::{Access, AccessRule, Caller, Grant, Question, TypeUrl, Way};
 
 const TYPES: [&str; 3] = [
     "envoy.config.cluster.v3.Cluster",

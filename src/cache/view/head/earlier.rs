@@ -2,7 +2,7 @@
 //!
 //! Owns what is kept of that, and for how long. Does not know who rejects what.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -68,6 +68,13 @@ impl Earlier {
         self.shrink(history_bytes);
     }
 
+    /// The control plane has removed these names: what they had is not what they had before something else, and is offered to nobody.
+    pub(super) fn withdraw(&mut self, type_url: &TypeUrl, names: &BTreeSet<&Name>) {
+        if let Some(ring) = self.rings.get_mut(type_url).filter(|_| !names.is_empty()) {
+            self.bytes -= ring.withdraw(names);
+        }
+    }
+
     fn shrink(&mut self, room: usize) {
         while self.bytes > room {
             let Some(largest) = self.rings.values_mut().max_by_key(|ring| ring.bytes) else {
@@ -128,6 +135,17 @@ impl Ring {
         });
         let of_name = places.get(name).into_iter().flatten();
         of_name.filter_map(|at| replaced.get(*at))
+    }
+
+    fn withdraw(&mut self, names: &BTreeSet<&Name>) -> usize {
+        let before = self.bytes;
+        self.replaced.retain(|one| {
+            let stays = !names.contains(one.old.name());
+            self.bytes -= if stays { 0 } else { one.bytes };
+            stays
+        });
+        self.places = None;
+        before - self.bytes
     }
 
     fn drop_oldest(&mut self) -> usize {
@@ -203,6 +221,20 @@ mod tests {
         let late = content("a", &[99; 5000], now + KEPT + Duration::from_secs(1));
         earlier.note(&cds(), &late, &large(20), 0, bounded);
         assert_eq!(earlier.rings[&cds()].replaced.len(), 1);
+    }
+
+    #[test]
+    fn what_is_removed_is_not_what_came_before() {
+        let now = now();
+        let mut earlier = Earlier::default();
+        for name in ["gone", "stays"] {
+            earlier.note(&cds(), &content(name, b"2", now), &content(name, b"1", now), 0, BOUND);
+        }
+        let gone = Name::from("gone");
+        earlier.withdraw(&cds(), &BTreeSet::from([&gone]));
+        assert_eq!(earlier.of_name(&cds(), &gone).count(), 0);
+        assert_eq!(earlier.of_name(&cds(), &"stays".into()).count(), 1);
+        assert_eq!(earlier.bytes, earlier.rings[&cds()].bytes);
     }
 
     /// An old key may be what must not be used, and older endpoints lead nowhere.

@@ -2,11 +2,11 @@
 //!
 //! Owns weak references to replaced content. Does not know who holds it: it counts what is alive.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
 use super::earlier::Earlier;
-use xds::{Changes, Cut, Known, Resource, Update};
+use xds::{Changes, Cut, Known, Reason, Resource, Update};
 
 /// Replaced content, oldest first. Counts only the bodies: the maps around them share their structure.
 #[derive(Default)]
@@ -32,6 +32,7 @@ impl Replaced {
         let Some(state) = cut.half(&changes.type_url, changes.wildcard) else {
             return;
         };
+        let mut removed = BTreeSet::new();
         for update in &changes.updates {
             match update {
                 Update::Put(new, _) => {
@@ -45,11 +46,15 @@ impl Replaced {
                 Update::Absent(name, _) | Update::Forget(name) => {
                     if let Some(Known::Present(old)) = state.entries().get(name) {
                         self.add(old, generation);
+                        if matches!(update, Update::Absent(_, Reason::Said)) {
+                            removed.insert(name);
+                        }
                     }
                 }
                 Update::Whole(_) | Update::Error(..) => {}
             }
         }
+        self.earlier.withdraw(&changes.type_url, &removed);
     }
 
     /// Notes that this content is not current any more.
