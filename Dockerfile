@@ -44,7 +44,6 @@ COPY proto proto
 COPY src src
 COPY loadtest loadtest
 COPY config/image config/image
-COPY config/reference.yaml config/reference.yaml
 # The commit that the image is built from: there is no repository here.
 ARG COMMIT=
 RUN DISTRIBUTARY_COMMIT=$COMMIT cargo build --workspace --profile dist --features jemalloc --locked --target "$(cat /triple)"

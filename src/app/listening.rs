@@ -45,11 +45,10 @@ impl Listening {
         shared: &Arc<Shared>,
         drain: &Drain,
     ) -> Result<(Self, watch::Receiver<Servers>), AppError> {
-        let handshakes_max = plan::unbounded(config.limits.handshakes);
         let mut sockets = Vec::new();
         let mut listeners = Vec::new();
         for listener in &config.listeners {
-            let (socket, bound) = bind(listener, handshakes_max)?;
+            let (socket, bound) = bind(listener)?;
             sockets.push((socket, bound.entrance.clone()));
             listeners.push(bound);
         }
@@ -92,7 +91,6 @@ impl Listening {
             bound.entrance.require_identity(listener.requires_identity);
             if let (Some(handshakes), Some(tls)) = (bound.entrance.tls(), &listener.tls) {
                 handshakes.tls().set(tls);
-                handshakes.set_most(plan::unbounded(config.limits.handshakes));
             }
         }
         if let (Some(admin), Some(tls)) = (&self.admin, &config.admin_tls) {
@@ -138,7 +136,7 @@ fn reached(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-fn bind(listener: &config::Listener, handshakes_max: usize) -> Result<(Listener, Bound), AppError> {
+fn bind(listener: &config::Listener) -> Result<(Listener, Bound), AppError> {
     let config::Listener {
         address,
         tls,
@@ -161,7 +159,7 @@ fn bind(listener: &config::Listener, handshakes_max: usize) -> Result<(Listener,
     let address = socket.tcp_address().map_or_else(|| address.clone(), Address::Socket);
     let shown = address.to_string();
     tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
-    let handshakes = tls.map(|tls| Handshakes::new(tls, handshakes_max));
+    let handshakes = tls.map(|tls| Handshakes::new(tls, plan::HANDSHAKES));
     let entrance = Arc::new(Entrance::new(handshakes, proxies.clone()));
     entrance.require_identity(*requires_identity);
     let bound = Bound {

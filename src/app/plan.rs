@@ -23,6 +23,12 @@ const FORMER: &str = "a former rule";
 /// The most bytes of encoded responses that are kept for sessions that reach the same point later.
 pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
 
+/// TLS handshakes of one listener at the same time; the others wait, in order.
+pub(super) const HANDSHAKES: usize = 64;
+
+/// Bytes of outdated resources of a view that slow clients still hold; beyond it the streams of the slowest end.
+const PINNED_BYTES: usize = 256 << 20;
+
 /// The shortest interval of HTTP/2 pings to control planes: those of Envoy's world allow one every 30 seconds, and the network makes some
 /// of them come a little early.
 const PING_LEAST: Duration = Duration::from_secs(35);
@@ -70,16 +76,14 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
         classes: config.classes.clone(),
         access: config.access.clone(),
         limits: protocol::StreamLimits {
-            types_per_stream: limits.types_per_stream,
             names_per_stream: limits.names_per_stream,
-            name_bytes: limits.name_bytes,
-            window_bytes: limits.window_bytes,
+            ..protocol::StreamLimits::default()
         },
         timers: protocol::StreamTimers {
             order_gate: timers.order_gate,
             removal_quiet: timers.removal_quiet,
             unanswered: set(timers.unanswered).unwrap_or(FOR_EVER),
-            move_after: timers.move_after,
+            ..protocol::StreamTimers::default()
         },
         anonymous: config.anonymous,
         relay_id: mark.to_owned(),
@@ -88,17 +92,15 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
         protocol: Arc::new(protocol),
         transport_v2: config.transport_v2,
         limits: downstream::ConnectionLimits {
-            streams_per_connection: narrow(unbounded(limits.streams_per_connection)),
             request: unbounded(limits.request),
-            node_bytes: limits.node_bytes,
             requests_per_second: narrow(limits.requests_per_second),
+            ..downstream::ConnectionLimits::default()
         },
         timers: downstream::ConnectionTimers {
-            write_stall: set(timers.write_stall),
             keepalive: set(timers.keepalive),
             stream_age: set(timers.stream_age),
-            stream_age_jitter: timers.stream_age_jitter,
             rest_poll: timers.rest_poll,
+            ..downstream::ConnectionTimers::default()
         },
     }
 }
@@ -137,7 +139,7 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
             types: types(config),
             relay_id: mark.to_owned(),
             does_not_exist: set(config.timers.does_not_exist).unwrap_or(FOR_EVER),
-            wildcard_quiet: config.timers.wildcard_quiet,
+            wildcard_quiet: ClientSettings::WILDCARD_QUIET,
             features,
         }),
         upstream_message: unbounded(config.limits.upstream_message),
@@ -227,7 +229,7 @@ pub(super) const fn views(config: &Config) -> ViewSettings {
     ViewSettings {
         linger: config.timers.linger,
         names_per_view: config.limits.names_per_view,
-        pinned_bytes_per_view: config.limits.pinned_bytes_per_view,
+        pinned_bytes_per_view: PINNED_BYTES,
         history_bytes: config.limits.history_bytes,
     }
 }

@@ -44,6 +44,7 @@ enum Command {
     Serve(serve::Serve),
     Validate(validate::Validate),
     Explain(reference::Explain),
+    #[command(hide = true)]
     Schema(reference::Schema),
     Bootstrap(bootstrap::Bootstrap),
     Get(Box<get::Get>),
@@ -109,7 +110,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match arguments.command {
         Command::Serve(serve) => serve.run(),
         Command::Explain(explain) => unpiped(explain.run(&mut std::io::stdout())),
-        Command::Schema(schema) => unpiped(schema.run(&mut std::io::stdout())),
+        Command::Schema(schema) => unpiped(schema.run(&mut std::io::stdout(), &mut std::io::stderr())),
         Command::Reload(reload) => reload.run(&mut std::io::stdout()),
         Command::LogLevel(level) => level.run(&mut std::io::stdout()),
         Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout(), &mut std::io::stderr()),

@@ -79,13 +79,8 @@ pub(super) const ALL: &[Said] = &[
         examples: &[
             ("distributary explain listeners.tls", "say what a key means"),
             ("distributary explain", "list the keys"),
+            ("distributary explain --schema > relay.schema.json", "for editors"),
         ],
-        exit: USUAL,
-        files: &[],
-    },
-    Said {
-        command: "schema",
-        examples: &[("distributary schema > relay.schema.json", "for editors")],
         exit: USUAL,
         files: &[],
     },

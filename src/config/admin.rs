@@ -1,5 +1,6 @@
 //! Who may do what on the admin address, and under which names it is reached, as validated settings. Does not know how a visitor has proved who it is.
 
+use super::reading::Shape;
 use crate::classes::Pattern;
 
 /// The rules of the admin address, in order. Without any, whoever reaches it may do everything there.
@@ -49,8 +50,7 @@ impl AdminAction {
     /// # Errors
     /// Returns what to write if the text is none of the words.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|action| action.word() == text);
-        found.ok_or_else(|| format!("`{text}` is no action on the admin address; write read, change or secrets"))
+        <Self as Shape>::parse(text)
     }
 }
 

@@ -48,22 +48,6 @@ pub enum TlsVersion {
     V1_3,
 }
 
-impl TlsVersion {
-    /// Reads `1.2` or `1.3`.
-    ///
-    /// # Errors
-    /// Returns what to write if the text is none of these.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "1.2" => Ok(Self::V1_2),
-            "1.3" => Ok(Self::V1_3),
-            _ => Err(format!(
-                "`{text}` is not a version of TLS that the relay speaks; write 1.2 or 1.3"
-            )),
-        }
-    }
-}
-
 /// Where a listener is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
+use super::reading::single;
+
 /// A filter of log lines: a level, or a list of `target=level`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LogFilter(String);
@@ -29,6 +31,8 @@ impl LogFilter {
         &self.0
     }
 }
+
+single!(LogFilter as Self: Self::parse, <String as super::reading::Shape>::kind(), |filter: &Self| filter.0.clone());
 
 impl Default for LogFilter {
     fn default() -> Self {

@@ -2,15 +2,102 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
+use super::reading::{Shape, single};
+use super::rows::Kind;
+
+const KIB: usize = 1 << 10;
+pub(super) const MIB: usize = 1 << 20;
+
+/// Bytes: none, or at least so many.
+pub(super) enum Size<const LEAST: usize = 0> {}
+
+/// A number, or `auto`.
+pub(super) enum OrAuto {}
+
+/// A part of ten thousand.
+pub(super) enum Share {}
+
+single!(
+    usize as Self: count,
+    Kind::Single(json!({ "type": ["integer", "string"], "minimum": 0, "pattern": "^[0-9]+$" })),
+    ToString::to_string
+);
+single!(
+    OrAuto as Option<usize>: count_or_auto,
+    Kind::words(&["auto"]).or(usize::kind()),
+    |number: &Option<usize>| number.map_or_else(|| "auto".to_owned(), |number| number.to_string())
+);
+single!(
+    Duration as Self: duration,
+    Kind::Single(json!({ "type": ["string", "integer"], "pattern": "^(0|[0-9]+(ms|s|m|h))$", "minimum": 0, "maximum": 0 })),
+    time
+);
+single!(
+    Share as Option<u16>: |text| share(text).map(Some),
+    Kind::Single(json!({
+        "type": ["number", "string"], "exclusiveMinimum": 0, "maximum": 100, "pattern": "^[0-9]+([.][0-9]{1,2})?%?$",
+    })),
+    |_| String::new()
+);
+
+impl<const LEAST: usize> Shape<usize> for Size<LEAST> {
+    fn parse(text: &str) -> Result<usize, String> {
+        match size(text)? {
+            bytes if bytes > 0 && bytes < LEAST => Err(format!(
+                "with {bytes} bytes no peer could be served; write a unit, or at least {LEAST} (0 = off)"
+            )),
+            bytes => Ok(bytes),
+        }
+    }
+
+    fn kind() -> Kind {
+        let small = json!({ "type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": LEAST });
+        Kind::Single(json!({
+            "type": ["integer", "string"], "minimum": 0, "pattern": "^[0-9]+(KiB|MiB|GiB)?$", "not": small,
+        }))
+    }
+
+    fn text(bytes: &usize) -> String {
+        match *bytes {
+            0 => "0".to_owned(),
+            bytes if bytes % MIB == 0 => format!("{}MiB", bytes / MIB),
+            bytes if bytes % KIB == 0 => format!("{}KiB", bytes / KIB),
+            bytes => bytes.to_string(),
+        }
+    }
+}
+
+fn count_or_auto(text: &str) -> Result<Option<usize>, String> {
+    match (text, count(text)) {
+        ("auto", _) => Ok(None),
+        (_, count) => count
+            .map(Some)
+            .map_err(|message| message.replacen("write a", "write auto or a", 1)),
+    }
+}
+
+/// Writes a duration in the largest unit of which it is a whole number; up to a minute in seconds.
+fn time(time: &Duration) -> String {
+    let (seconds, millis) = (time.as_secs(), time.subsec_millis());
+    match seconds {
+        _ if millis > 0 => format!("{}ms", time.as_millis()),
+        60.. if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        60.. if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
+}
+
 /// `4096`
-pub(super) fn count(text: &str) -> Result<usize, String> {
+fn count(text: &str) -> Result<usize, String> {
     text.parse()
         .map_err(|_| format!("`{text}` is not a number; write a whole number such as 4096 (0 = off)"))
 }
 
 /// `64KiB`, `16MiB`, `4096`
-pub(super) fn size(text: &str) -> Result<usize, String> {
-    const UNITS: [(&str, usize); 4] = [("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+fn size(text: &str) -> Result<usize, String> {
+    const UNITS: [(&str, usize); 4] = [("", 1), ("KiB", KIB), ("MiB", MIB), ("GiB", 1 << 30)];
     let complaint =
         || format!("`{text}` is not a size; write bytes or a unit, such as 4096, 64KiB, 16MiB or 1GiB (0 = off)");
     let (digits, unit) = split(text);
@@ -22,16 +109,8 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(complaint)
 }
 
-/// `20`, `20%`
-pub(super) fn percent(text: &str) -> Result<u8, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
-    number
-        .filter(|number| *number <= 100)
-        .ok_or_else(|| format!("`{text}` is not a percentage; write a whole number from 0 to 100, such as 20 or 20%"))
-}
-
 /// `5%`, `0.25%`, in hundredths of a percent
-pub(super) fn share(text: &str) -> Result<u16, String> {
+fn share(text: &str) -> Result<u16, String> {
     let complaint =
         || format!("`{text}` is not a share; write more than 0 and at most 100 percent, such as 5% or 0.25%");
     let digits = |text: &str| {

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value as Schema, json};
+use serde_json::json;
 
+use super::rows::Kind;
 use crate::json::{Place, Tree};
 use crate::proto::google::protobuf::Value;
 use crate::xds::meant;
@@ -32,6 +33,8 @@ pub(super) struct Problem {
     /// `limits.views`, `listeners[0].address`
     pub(super) key: String,
     pub(super) message: String,
+    /// Whether the value was read, and cannot be.
+    pub(super) is_value: bool,
 }
 
 /// An unknown key: an error in the relay's own file, and a warning in a bootstrap that was written for gRPC clients.
@@ -51,35 +54,39 @@ pub(super) struct ShapeFaults {
     pub(super) unknown: Vec<Unknown>,
 }
 
-/// A value that can be read from a tree.
-pub(super) trait Shape: Sized {
-    /// Reads the value of `key`; returns `None` if it is of a wrong kind, which `found` then says.
-    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self>;
-
-    /// Returns the JSON schema of what it reads.
-    fn schema() -> Schema;
-}
-
-/// Keys that the minor version before this one had, and what holds instead of each.
-const GONE: [(&str, &str); 2] = [
-    (
-        "timers.pace",
-        "this key is gone: the next response goes when the client has acknowledged the one before; remove it",
-    ),
-    (
-        "verdicts",
-        "this key is gone: every client is sent what the control plane says, and one that rejects it and holds nothing is then sent \
-         older content; remove it",
-    ),
-];
-
-impl Unknown {
-    /// What holds instead of a key that the minor version before this one had.
-    pub(super) fn instead(&self) -> Option<&'static str> {
-        let gone = GONE.iter().find(|(key, _)| *key == self.key);
-        gone.map(|(_, message)| *message)
+/// How a value is written: most kinds of values are read as themselves, and a few of them in a way that has a name of its own.
+pub(super) trait Shape<T = Self> {
+    /// Reads the text of a single value, or says what to write.
+    fn parse(_: &str) -> Result<T, String> {
+        Err("expected more than a single value".to_owned())
     }
 
+    /// Reads the value of `key`; returns `None` if it is wrong, which `found` then says.
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<T> {
+        let Some(text) = tree.text() else {
+            found.expected("a single value", tree, key);
+            return None;
+        };
+        Self::parse(text)
+            .map_err(|message| found.wrong(tree, key, &message))
+            .ok()
+    }
+
+    /// Returns what may be written.
+    fn kind() -> Kind;
+
+    /// Returns how a value is written, if it is a single one.
+    fn text(_: &T) -> String {
+        String::new()
+    }
+
+    /// Returns the keys of a section with their values.
+    fn cells(_: &T) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+}
+
+impl Unknown {
     pub(super) fn message(&self) -> String {
         let name = &self.name;
         match meant(name, self.expected.iter().copied()) {
@@ -90,12 +97,27 @@ impl Unknown {
 }
 
 impl ShapeFaults {
-    pub(super) fn expected(&mut self, what: &str, tree: &Tree, key: &str) {
+    fn problem(&mut self, tree: &Tree, key: &str, message: String, is_value: bool) {
         self.problems.push(Problem {
             place: tree.place(),
             key: key.to_owned(),
-            message: format!("expected {what}, found {}", tree.description()),
+            message,
+            is_value,
         });
+    }
+
+    pub(super) fn expected(&mut self, what: &str, tree: &Tree, key: &str) {
+        self.problem(
+            tree,
+            key,
+            format!("expected {what}, found {}", tree.description()),
+            false,
+        );
+    }
+
+    /// Says that a value cannot be.
+    pub(super) fn wrong(&mut self, tree: &Tree, key: &str, message: &str) {
+        self.problem(tree, key, message.to_owned(), true);
     }
 
     /// Returns the entries of a mapping; null is an empty one.
@@ -110,11 +132,7 @@ impl ShapeFaults {
 
     pub(super) fn needs(&mut self, tree: &Tree, within: &str, name: &str) {
         if tree.get(name).is_none_or(Tree::is_null) {
-            self.problems.push(Problem {
-                place: tree.place(),
-                key: within.to_owned(),
-                message: format!("missing field `{name}`"),
-            });
+            self.problem(tree, within, format!("missing field `{name}`"), false);
         }
     }
 
@@ -136,16 +154,12 @@ pub(super) fn below(within: &str, name: &str) -> String {
 }
 
 impl Shape for String {
-    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
-        let text = tree.text().map(str::to_owned);
-        if text.is_none() {
-            found.expected("a single value", tree, key);
-        }
-        text
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
     }
 
-    fn schema() -> Schema {
-        json!({ "type": ["string", "number", "boolean"] })
+    fn kind() -> Kind {
+        Kind::Single(json!({ "type": ["string", "number", "boolean"] }))
     }
 }
 
@@ -161,8 +175,12 @@ impl Shape for bool {
         }
     }
 
-    fn schema() -> Schema {
-        json!({ "type": "boolean" })
+    fn kind() -> Kind {
+        Kind::Single(json!({ "type": "boolean" }))
+    }
+
+    fn text(value: &Self) -> String {
+        value.to_string()
     }
 }
 
@@ -171,8 +189,8 @@ impl Shape for Raw {
         Some(Self(Some(tree.clone())))
     }
 
-    fn schema() -> Schema {
-        json!({})
+    fn kind() -> Kind {
+        Kind::Any
     }
 }
 
@@ -181,8 +199,8 @@ impl Shape for Value {
         Some(tree.to_value())
     }
 
-    fn schema() -> Schema {
-        json!({})
+    fn kind() -> Kind {
+        Kind::Any
     }
 }
 
@@ -192,8 +210,8 @@ impl<T: Shape> Shape for Spanned<T> {
         T::read(tree, key, found).map(|value| Self { value, place })
     }
 
-    fn schema() -> Schema {
-        T::schema()
+    fn kind() -> Kind {
+        T::kind()
     }
 }
 
@@ -205,8 +223,8 @@ impl<T: Shape> Shape for Option<T> {
         T::read(tree, key, found).map(Some)
     }
 
-    fn schema() -> Schema {
-        nullable(T::schema())
+    fn kind() -> Kind {
+        T::kind()
     }
 }
 
@@ -227,8 +245,8 @@ impl<T: Shape> Shape for Vec<T> {
         )
     }
 
-    fn schema() -> Schema {
-        json!({ "type": ["array", "null"], "items": T::schema() })
+    fn kind() -> Kind {
+        Kind::List(Box::new(T::kind()))
     }
 }
 
@@ -242,117 +260,128 @@ impl<T: Shape> Shape for BTreeMap<String, T> {
         Some(read.collect())
     }
 
-    fn schema() -> Schema {
-        json!({ "type": ["object", "null"], "additionalProperties": T::schema() })
+    fn kind() -> Kind {
+        Kind::Named(Box::new(T::kind()))
     }
 }
 
-/// Returns a schema that also takes an empty value.
-pub(super) fn nullable(mut schema: Schema) -> Schema {
-    if let Some(forms) = schema.get_mut("anyOf").and_then(Schema::as_array_mut) {
-        forms.push(json!({ "type": "null" }));
-        return schema;
-    }
-    let kinds = match schema.get("type") {
-        Some(Schema::String(kind)) => vec![kind.clone().into()],
-        Some(Schema::Array(kinds)) => kinds.clone(),
-        // Any value.
-        _ => return schema,
-    };
-    let all = kinds.into_iter().filter(|kind| kind != "null").chain(["null".into()]);
-    if let Some(members) = schema.as_object_mut() {
-        members.insert("type".to_owned(), all.collect());
-    }
-    schema
+/// A single value, or more than that.
+#[derive(Clone, Debug)]
+pub(super) enum Either<W, P> {
+    /// A single value.
+    Word(W),
+    /// A mapping or a list.
+    Parts(Box<P>),
 }
 
-/// Reads a single value, or a mapping; `expected` says so to somebody who wrote a list.
-pub(super) fn read_word_or<P: Shape, T>(
-    (tree, key, found): (&Tree, &str, &mut ShapeFaults),
-    expected: &str,
-    word: impl FnOnce(Scalar) -> T,
-    parts: impl FnOnce(P) -> T,
-) -> Option<T> {
-    if tree.text().is_some() {
-        return Scalar::read(tree, key, found).map(word);
-    }
-    if tree.items().is_some() {
-        found.expected(expected, tree, key);
-        return None;
-    }
-    P::read(tree, key, found).map(parts)
-}
-
-/// Returns a schema that takes a single value, or what another one takes.
-pub(super) fn word_or(schema: Schema) -> Schema {
-    json!({ "anyOf": [String::schema(), schema] })
-}
-
-/// Returns the schema of a mapping with fixed keys, each with its schema and whether it must be there.
-pub(super) fn fixed(keys: impl IntoIterator<Item = (&'static str, Schema, bool)>) -> Schema {
-    let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
-    for (key, schema, needed) in keys {
-        properties.insert(key.to_owned(), schema);
-        required.extend(needed.then(|| Schema::from(key)));
-    }
-    match required.is_empty() {
-        true => json!({ "type": ["object", "null"], "additionalProperties": false, "properties": properties }),
-        false => json!({
-            "type": ["object", "null"], "additionalProperties": false, "properties": properties, "required": required,
-        }),
+impl<W, P: Default> Default for Either<W, P> {
+    fn default() -> Self {
+        Self::Parts(Box::default())
     }
 }
 
-/// A mapping with fixed keys. A key with `needs` must be there; an `Option` holds its value all the same, because a value of a
-/// wrong kind is left out.
-macro_rules! mapping {
-    ($(#[$doc:meta])* $name:ident { $($key:literal $($needs:ident)? => $field:ident: $type:ty,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default)]
-        pub(super) struct $name {
-            $(pub(super) $field: $type,)*
+impl<W: Shape, P: Shape> Shape for Either<W, P> {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return W::read(tree, key, found).map(Self::Word);
         }
+        match (P::kind(), tree.items()) {
+            (Kind::List(_), None) => found.expected("a single value, or a list", tree, key),
+            (Kind::List(_), Some(_)) | (_, None) => {
+                return P::read(tree, key, found).map(|parts| Self::Parts(Box::new(parts)));
+            }
+            (_, Some(_)) => found.expected("a single value, or a mapping", tree, key),
+        }
+        None
+    }
 
-        impl $crate::config::reading::Shape for $name {
-            fn read(
-                tree: &$crate::json::Tree,
-                within: &str,
-                found: &mut $crate::config::reading::ShapeFaults,
-            ) -> Option<Self> {
-                const KEYS: &[&str] = &[$($key),*];
-                let mut shape = Self::default();
-                // A value of a wrong kind is replaced by an empty one, so that those after it in a list keep their numbers.
-                let Some(entries) = found.mapping(tree, within) else {
-                    return Some(shape);
-                };
-                for (name, place, value) in entries {
-                    let key = $crate::config::reading::below(within, name);
-                    match name {
-                        $($key => {
-                            if let Some(value) = $crate::config::reading::Shape::read(value, &key, found) {
-                                shape.$field = value;
-                            }
-                        })*
-                        _ => found.unknown.push($crate::config::reading::Unknown {
-                            place,
-                            key,
-                            name: name.to_owned(),
-                            expected: KEYS,
-                        }),
+    fn kind() -> Kind {
+        W::kind().or(P::kind())
+    }
+}
+
+/// One text, or a list of texts.
+pub(super) type Texts = Spanned<TextList>;
+
+/// The values of a list, or one value alone.
+#[derive(Clone, Debug)]
+pub(super) struct TextList<T = Scalar>(pub(super) Vec<T>);
+
+impl<T: Shape> Shape for TextList<T> {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return T::read(tree, key, found).map(|text| Self(vec![text]));
+        }
+        if tree.items().is_none() {
+            found.expected("a text, or a list of texts", tree, key);
+            return None;
+        }
+        Vec::read(tree, key, found).map(Self)
+    }
+
+    fn kind() -> Kind {
+        T::kind().or(Vec::<T>::kind())
+    }
+}
+
+/// Returns what to say of a text that is none of the words that may be written. `not` says what it is not, and `or` what else may be there.
+pub(super) fn no_word(text: &str, not: &str, words: &[&str], or: Option<&str>) -> String {
+    match (words, or) {
+        ([others @ .., last], None) if !others.is_empty() => {
+            format!("`{text}` {not}; write {} or {last}", others.join(", "))
+        }
+        _ => format!(
+            "`{text}` {not}; write {}, or {}",
+            words.join(", "),
+            or.unwrap_or("leave it out")
+        ),
+    }
+}
+
+/// A single value: how it is read, what may be written, and how it is shown.
+macro_rules! single {
+    ($shape:ty as $type:ty: $parse:expr, $kind:expr, $text:expr) => {
+        impl $crate::config::reading::Shape<$type> for $shape {
+            fn parse(text: &str) -> Result<$type, String> {
+                $parse(text)
+            }
+
+            fn kind() -> $crate::config::rows::Kind {
+                $kind
+            }
+
+            fn text(value: &$type) -> String {
+                $text(value)
+            }
+        }
+    };
+}
+pub(super) use single;
+
+/// Words of which one is written, and what each means.
+macro_rules! words {
+    ($shape:ty as $type:ty, $not:literal $(or $or:literal)?: $($word:literal $(| $other:literal)* => $value:expr,)*) => {
+        impl $crate::config::reading::Shape<$type> for $shape {
+            fn parse(text: &str) -> Result<$type, String> {
+                match text {
+                    $($word $(| $other)* => Ok($value),)*
+                    _ => {
+                        let or = [$($or)?].into_iter().next();
+                        Err($crate::config::reading::no_word(text, $not, &[$($word),*], or))
                     }
                 }
-                $($(found.$needs(tree, within, $key);)?)*
-                Some(shape)
             }
 
-            fn schema() -> serde_json::Value {
-                $crate::config::reading::fixed([$((
-                    $key,
-                    <$type as $crate::config::reading::Shape>::schema(),
-                    [$(stringify!($needs))?].contains(&"needs"),
-                )),*])
+            fn kind() -> $crate::config::rows::Kind {
+                $crate::config::rows::Kind::words(&[$($word $(, $other)*),*])
+            }
+
+            fn text(value: &$type) -> String {
+                let words = [$(($word, $value)),*];
+                let word = words.into_iter().find(|(_, means)| means == value);
+                word.map(|(word, _)| word.to_owned()).unwrap_or_default()
             }
         }
     };
 }
-pub(super) use mapping;
+pub(super) use words;

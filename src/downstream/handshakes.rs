@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use rustls::Error;
 use tokio::sync::Semaphore;
 
@@ -24,13 +23,7 @@ use crate::wire::{Sealed, Socket, hello, is_proxy_header};
 pub struct Handshakes {
     tls: Arc<ServerTls>,
     /// Held while a hello is answered, which is most of the work, but not while waiting for the client's next message.
-    places: ArcSwap<Places>,
-}
-
-#[derive(Debug)]
-struct Places {
-    most: usize,
-    free: Semaphore,
+    places: Semaphore,
 }
 
 /// Why a TLS connection was not established.
@@ -38,7 +31,7 @@ struct Places {
 pub(super) enum Fault {
     #[error("the client did not begin within {0:?}")]
     Silent(Duration),
-    #[error("not begun within {0:?}: too many handshakes at the same time; raise `limits.handshakes`, or add relays")]
+    #[error("not begun within {0:?}: too many handshakes at the same time; add relays")]
     Crowded(Duration),
     #[error("the client did not finish within {0:?}")]
     Slow(Duration),
@@ -56,7 +49,7 @@ impl Handshakes {
     pub fn new(tls: Arc<ServerTls>, handshakes_max: usize) -> Self {
         Self {
             tls,
-            places: ArcSwap::from_pointee(Places::new(handshakes_max)),
+            places: Semaphore::new(handshakes_max.min(Semaphore::MAX_PERMITS)),
         }
     }
 
@@ -64,13 +57,6 @@ impl Handshakes {
     #[must_use]
     pub const fn tls(&self) -> &Arc<ServerTls> {
         &self.tls
-    }
-
-    /// Replaces the most hellos that are answered at the same time. Those that wait already do not count.
-    pub fn set_most(&self, handshakes_max: usize) {
-        if self.places.load().most != handshakes_max {
-            self.places.store(Arc::new(Places::new(handshakes_max)));
-        }
     }
 
     /// Completes the handshake. Returns the connection, and whether it resumed an earlier session. Hellos are answered in order
@@ -83,8 +69,7 @@ impl Handshakes {
         if is_proxy_header(&hello) {
             return Err(Fault::Stranger);
         }
-        let places = self.places.load_full();
-        let place = within(over.as_mut(), places.free.acquire()).await;
+        let place = within(over.as_mut(), self.places.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;
         let mut shaking = pin!(Sealed::accept(socket, hello, self.tls.config()));
         // The first poll does most of the work; later ones only wait for the client.
@@ -97,15 +82,6 @@ impl Handshakes {
         let sealed = shaken.ok_or(Fault::Slow(bound))?.map_err(Fault::Failed)?;
         let resumed = sealed.resumed();
         Ok((Socket::Secure(Box::new(sealed)), resumed))
-    }
-}
-
-impl Places {
-    fn new(most: usize) -> Self {
-        Self {
-            most,
-            free: Semaphore::new(most.min(Semaphore::MAX_PERMITS)),
-        }
     }
 }
 

@@ -135,7 +135,7 @@ impl Log {
             NameFault::Malformed => {
                 "a name that is no valid xdstp name of the type: it is asked for by its text; an Envoy rejects such names"
             }
-            NameFault::Long => "a name over `limits.name_bytes`: not answered",
+            NameFault::Long => "a name of more than 4096 bytes: not answered",
             NameFault::Denied if type_url.kind() == Kind::Sds => {
                 "a secret that no rule allows it: for this client it does not exist (without rules for it, `secrets: allow` serves secrets)"
             }

@@ -78,7 +78,7 @@ impl Peer {
                 types: Types::default(),
                 relay_id: format!("get/{:08x}", rand::random::<u32>()),
                 does_not_exist: patience,
-                wildcard_quiet: usual.wildcard_quiet,
+                wildcard_quiet: ClientSettings::WILDCARD_QUIET,
                 features: ServerFeatures::default(),
             }),
             upstream_message: MESSAGE,

@@ -102,12 +102,12 @@ impl End {
         reason.map_or_else(String::new, |reason| format!("; control plane {reason}"))
     }
 
-    /// The client reached a limit; `key` is the configuration key that raises it.
+    /// The client reached a limit; `limits.` stands before its name if it is a key of the configuration.
     #[must_use]
-    pub fn limit(key: &'static str, what: fmt::Arguments<'_>) -> Self {
-        let message = format!("{what}: over the relay's limit `limits.{key}`");
+    pub fn limit(limit: &'static str, what: fmt::Arguments<'_>) -> Self {
+        let message = format!("{what}: over the relay's limit `{limit}`");
         Self {
-            limit: Some(key),
+            limit: limit.rsplit('.').next(),
             ..Self::new(Code::ResourceExhausted, message)
         }
     }

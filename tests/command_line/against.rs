@@ -74,12 +74,12 @@ fn whole(lines: &str) -> String {
 #[test]
 fn what_would_change() {
     let stage = Stage::start("changes", "");
-    let lines = "node: {id: other}\nlimits: {connections: 1, name_bytes: 100}\ntimers: {drain: 1s}\n";
+    let lines = "node: {id: other}\nlimits: {connections: 1, names_per_stream: 100}\ntimers: {drain: 1s}\n";
     let (_, (code, out, error)) = stage.ask(&whole(lines));
     assert_eq!((code, error.as_str()), (Some(0), ""));
     let expected = "node: changed (needs a restart)\n\
         limits.connections: 0 -> 1 (at once)\n\
-        limits.name_bytes: 4096 -> 100 (for new connections and streams)\n\
+        limits.names_per_stream: 200000 -> 100 (for new connections and streams)\n\
         timers.drain: 20s -> 1s (at once)\n\
         a reload would end 0 streams of clients\n";
     assert_eq!(out, expected);

@@ -170,10 +170,10 @@ fn settings_change() {
     let line = reload(&text(
         "cp:1",
         &format!("{more}, proxy_protocol: {{from: [10.0.0.0/8]}}"),
-        "limits: {handshakes: 3}\n",
+        "limits: {requests_per_second: 3}\n",
     ));
     assert!(
-        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol limits.handshakes\""),
+        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol limits.requests_per_second\""),
         "{line}"
     );
     let line = relay.line("the certificates have changed; new handshakes use them");
@@ -185,7 +185,7 @@ fn settings_change() {
     );
     let line = reload(&admin);
     assert!(
-        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol admin.tls limits.handshakes\""),
+        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol admin.tls limits.requests_per_second\""),
         "{line}"
     );
     assert!(relay.line("take effect after a restart").contains("admin.tls"));

@@ -94,10 +94,20 @@ fn keys_are_explained() {
     let (code, _, error) = output(&["explain", "timer.drain"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("did you mean `timers.drain`?"), "{error}");
-    let (code, out, _) = output(&["schema", "limits"]);
-    let schema: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert!(code == Some(0) && schema["properties"]["views"].is_object(), "{out}");
-    assert_eq!(output(&["schema", "nothing"]).0, Some(1));
+    for (command, said) in [
+        (vec!["explain", "--schema"], ""),
+        (
+            vec!["schema"],
+            "`schema` goes with the next version; write `explain --schema`\n",
+        ),
+    ] {
+        let of = |key| output(&[&command[..], &[key]].concat());
+        let (code, out, error) = of("limits");
+        let schema: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert!(code == Some(0) && schema["properties"]["views"].is_object(), "{out}");
+        assert_eq!(error, said);
+        assert_eq!(of("nothing").0, Some(1));
+    }
 }
 
 /// Files that stand beside the configuration are found from everywhere; those of the working directory are, with a warning.
@@ -153,7 +163,6 @@ fn help_has_examples_and_pages_have_exit_codes() {
         "reload",
         "log-level",
         "explain",
-        "schema",
         "holds",
         "wait",
     ] {

@@ -207,7 +207,7 @@ fn bad_bootstraps_elsewhere() {
     );
     assert_eq!(
         parse("upstream: [5]").unwrap_err(),
-        "relay.yaml:1:11: upstream: expected a bootstrap, or the path of one, found a list"
+        "relay.yaml:1:11: upstream: expected a single value, or a mapping, found a list"
     );
 }
 

@@ -225,11 +225,11 @@ fn what_cannot_be_passed_on_is_told() {
     for (node, problem) in [
         (
             "clint",
-            "1:29: classes[0].node: `clint` is not a node; write `client`, or the parts of one",
+            "1:29: classes[0].node: `clint` is not a node; write client, or the parts of one",
         ),
         (
             "{metadata: any}",
-            "1:40: classes[0].node.metadata: `any` is not a list; write `all`, or [KEY, \"KEY.*\"]",
+            "1:40: classes[0].node.metadata: `any` is not a list; write all, or [KEY, \"KEY.*\"]",
         ),
         (
             "{metadata: [metadata.A]}",
@@ -243,15 +243,15 @@ fn what_cannot_be_passed_on_is_told() {
         ),
         (
             "{locality: relay}",
-            "1:40: classes[0].node.locality: `relay` cannot be passed on; write `client`, or leave `locality` out",
+            "1:40: classes[0].node.locality: `relay` cannot be passed on; write client, or leave it out",
         ),
         (
             "{user_agent: x}",
-            "1:42: classes[0].node.user_agent: `x` cannot be passed on; write `client`, or leave `user_agent` out",
+            "1:42: classes[0].node.user_agent: `x` cannot be passed on; write client, or leave it out",
         ),
         (
             "[client]",
-            "1:29: classes[0].node: expected `client`, or a mapping, found a list",
+            "1:29: classes[0].node: expected a single value, or a mapping, found a list",
         ),
     ] {
         let said = complaint(&format!("classes: [{{key: [id], node: {node}}}]\n"));

@@ -1,8 +1,9 @@
 //! What is said of a file with faults: each one at its place, with what to write instead.
 
-use distributary::config::{Config, Flags};
+use distributary::config::{Config, Flags, Limits};
+use distributary::xds::GuardSettings;
 
-use crate::{complaint, parse};
+use crate::{SERVER, complaint, parse};
 
 /// Unknown keys and wrong kinds of values, each at its place.
 #[test]
@@ -24,7 +25,7 @@ fn what_the_parser_says() {
         ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
         ("limits: []\n", "1:9: limits: expected a mapping, found a list"),
         ("node: x\n", "1:7: node: expected a mapping, found `x`"),
-        ("classes: [{node: [5]}]\n", "1:18: classes[0].node: expected `client`, or a mapping, found a list"),
+        ("classes: [{node: [5]}]\n", "1:18: classes[0].node: expected a single value, or a mapping, found a list"),
         ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c}}]\n", "1:41: listeners[0].tls: missing field `private_key`"),
         ("listeners: [{}]\n", "1:13: listeners[0]: missing field `address`"),
         ("chunk: [1]\n", "1:8: chunk: expected a single value, found a list"),
@@ -53,8 +54,6 @@ fn what_the_check_says() {
         ("limits: {request: 16}\n", "1:19: limits.request: with 16 bytes no peer could be served; write a unit, or at least 1024 (0 = off)"),
         ("limits: {upstream_message: 64}\n", "1:28: limits.upstream_message: with 64 bytes no peer could be served; write a unit, \
             or at least 1024 (0 = off)"),
-        ("limits: {node_bytes: 1}\n", "1:22: limits.node_bytes: with 1 bytes no peer could be served; write a unit, or at least 64 (0 = off)"),
-        ("limits: {name_bytes: 4}\n", "1:22: limits.name_bytes: with 4 bytes no peer could be served; write a unit, or at least 16 (0 = off)"),
         ("limits: {memory: most}\n", "1:18: limits.memory: `most` is not a size; write auto, bytes or a unit, such as 4096, 64KiB, \
             16MiB or 1GiB (0 = off)"),
         ("limits: {memory: 1}\n", "1:18: limits.memory: in 1 bytes the relay could not serve anybody; write auto, a unit, or at \
@@ -132,18 +131,15 @@ fn what_the_check_says_of_snapshots() {
 #[rustfmt::skip]
 fn what_the_check_says_of_a_guard() {
     for (text, said) in [
-        ("guard: on\n", "1:8: guard: `on` is not a guard; write `off`, or `references` and `mass`"),
-        ("guard: [off]\n", "1:8: guard: expected `off`, or a mapping, found a list"),
-        ("guard: {references: never}\n", "1:21: guard.references: `never` is not a time; write until_free, the longest time such as 10m, or off"),
-        ("guard: {references: 0}\n", "1:21: guard.references: `0` is not a time; write until_free, the longest time such as 10m, or off"),
-        ("guard: {mass: {share: 0%}}\n", "1:23: guard.mass.share: 0 % would hold every removal; write at least 1%"),
-        ("guard: {mass: {at_least: {other: 0}}}\n", "1:34: guard.mass.at_least.other: 0 is no loss; write at least 1"),
-        ("guard: {mass: {within: often}}\n", "1:24: guard.mass.within: `often` is not a time; write first_state, always or never"),
-        ("guard: {mass: {hold: 0s}}\n", "1:22: guard.mass.hold: 0 holds nothing; write `within: never`, or a time such as 5m"),
-        ("guard: {mass: {hold: {other: 0s}}}\n", "1:30: guard.mass.hold.other: 0 holds nothing; write `within: never`, or a time such as 5m"),
-        ("guard: {mass: {hold: {listeners: 1m}}}\n", "1:23: guard.mass.hold.listeners: unknown field `listeners`, expected one of endpoints, other"),
-        ("guard: {mass: {hold: [1m]}}\n", "1:22: guard.mass.hold: expected a time, or `endpoints` and `other`, found a list"),
-        ("classes: [{guard: {mass: {hold: soon}}}]\n", "1:33: classes[0].guard.mass.hold: `soon` is not a duration; write a whole number \
+        ("guard: always\n", "1:8: guard: `always` is not a guard; write on, off, or what is different from `on`"),
+        ("guard: [off]\n", "1:8: guard: expected a single value, or a mapping, found a list"),
+        ("guard: {references: never}\n", "1:21: guard.references: `never` does not say how long; write until_free or off"),
+        ("guard: {references: 0}\n", "1:21: guard.references: `0` does not say how long; write until_free or off"),
+        ("guard: {within: often}\n", "1:17: guard.within: `often` is not a time; write first_state, always or never"),
+        ("guard: {hold: {other: 0s}}\n", "1:23: guard.hold.other: 0 holds nothing; write `within: never`, or a time such as 5m"),
+        ("guard: {hold: {listeners: 1m}}\n", "1:16: guard.hold.listeners: unknown field `listeners`, expected one of endpoints, other"),
+        ("guard: {hold: 5m}\n", "1:15: guard.hold: expected a mapping, found `5m`"),
+        ("classes: [{guard: {hold: {other: soon}}}]\n", "1:34: classes[0].guard.hold.other: `soon` is not a duration; write a whole number \
             and a unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
     ] {
         let place = if said.starts_with(':') { "" } else { ":" };
@@ -237,7 +233,7 @@ fn what_is_said_of_issuers() {
         ("issuer: i, audiences: [], jwks_file: k", "30: jwt[0].audiences: the list is empty; write what the tokens \
             have in `aud`, such as distributary"),
         ("issuer: i, audiences: [a], jwks_file: ''", "46: jwt[0].jwks_file: the path is empty; write a JWKS file"),
-        ("issuer: i, audiences: [a], jwks_file: k, clock_skew: 61s", "61: jwt[0].clock_skew: `61s` is too much; write \
+        ("issuer: i, audiences: [a], jwks_file: k, clock_skew: 61s", "61: jwt[0].clock_skew: it is too much; write \
             at most 60s, and set the clocks"),
     ] {
         assert_eq!(complaint(&format!("jwt: [{{{entry}}}]\n")), format!("relay.yaml:1:{said}"), "{entry}");
@@ -354,22 +350,44 @@ fn a_wrong_key_is_said_once() {
 
 /// A key of the version before is no mistake: it is said what holds instead.
 #[test]
-fn a_key_that_is_gone() {
-    for (text, said) in [
-        (
-            "timers:\n  pace: 1s\n",
-            "relay.yaml:4:3: timers.pace: this key is gone: the next response goes when the client has acknowledged the one before; remove it",
-        ),
-        (
-            "verdicts: {after: 3}\n",
-            "relay.yaml:3:1: verdicts: this key is gone: every client is sent what the control plane says, and one that rejects it and holds \
-             nothing is then sent older content; remove it",
-        ),
+#[rustfmt::skip]
+fn keys_that_are_gone() {
+    let guard = "`within` and `hold` stand in `guard` itself, and what is not written there is as usual. Always held are 15% of the names of a \
+        type, but at least 1 listener and 3 of other types, and 50% of endpoint assignments that become empty";
+    for (text, place, key, holds) in [
+        ("guard: {mass: {share: 10%}}", 9, "guard.mass", guard),
+        ("guard: {mass: {within: never, hold: 1s}}", 9, "guard.mass", guard),
+        ("classes: [{match: {id: a}, guard: {mass: off}}]", 36, "classes[0].guard.mass", guard),
+        ("limits: {handshakes: 3}", 10, "limits.handshakes", "always 64 of a listener at the same time"),
+        ("limits: {name_bytes: 3}", 10, "limits.name_bytes", "always 4096"),
+        ("limits: {node_bytes: 3}", 10, "limits.node_bytes", "always 64KiB"),
+        ("limits: {pinned_bytes_per_view: 3}", 10, "limits.pinned_bytes_per_view", "always 256MiB"),
+        ("limits: {streams_per_connection: 3}", 10, "limits.streams_per_connection", "always 4096"),
+        ("limits: {types_per_stream: 3}", 10, "limits.types_per_stream", "always 64"),
+        ("limits: {window_bytes: 3}", 10, "limits.window_bytes", "always 4MiB of a type, and at most 64 responses"),
+        ("timers: {move: 3}", 10, "timers.move", "always 1s"),
+        ("timers: {pace: 3}", 10, "timers.pace", "the next response goes when the client has acknowledged the one before"),
+        ("timers: {stream_age_jitter: 3}", 10, "timers.stream_age_jitter", "always 20%"),
+        ("timers: {wildcard_quiet: 3}", 10, "timers.wildcard_quiet", "always 250ms, and shorter once the pauses of a control plane are known"),
+        ("timers: {write_stall: 3}", 10, "timers.write_stall", "always 60s"),
+        ("verdicts: {after: 3}", 1, "verdicts", "every client is sent what the control plane says, and one that rejects it and holds nothing \
+            is then sent older content"),
     ] {
-        let server = "upstream:\n  xds_servers: [{server_uri: cp:1}]\n";
-        let config = Config::parse(&format!("{server}{text}"), "relay.yaml", &Flags::default()).unwrap();
-        assert_eq!(config.warnings, [said]);
+        let config = Config::parse(&format!("{SERVER}{text}\n"), "relay.yaml", &Flags::default()).unwrap();
+        let said = format!("relay.yaml:2:{place}: {key}: this key is gone: {holds}; remove it");
+        assert_eq!(config.warnings.last(), Some(&said), "{text}");
+        assert_eq!((config.limits, config.guard.all), (Limits::default(), GuardSettings::default()), "{text}");
     }
+}
+
+/// The same of a value.
+#[test]
+fn a_time_for_references_is_gone() {
+    let text = format!("{SERVER}guard: {{references: 10m}}\n");
+    let config = Config::parse(&text, "relay.yaml", &Flags::default()).unwrap();
+    let said = "relay.yaml:2:21: guard.references: a time is gone here: what is named stays until nothing names it; write until_free, or off";
+    assert_eq!(config.warnings, [said]);
+    assert_eq!(config.guard.all, GuardSettings::default());
 }
 
 /// What is not YAML is said in plain words, with its place.

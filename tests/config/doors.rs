@@ -48,8 +48,7 @@ fn a_listener_for_everybody_is_a_warning() {
         "{flagged:?}"
     );
     let local = "listeners: [{address: '127.0.0.1:1', require: tls}]\n";
-    let said =
-        "relay.yaml:1:47: listeners[0].require: `tls` cannot be required; write identity, or leave `require` out";
+    let said = "relay.yaml:1:47: listeners[0].require: `tls` cannot be required; write identity, or leave it out";
     assert_eq!(complaint(local), said);
 }
 

@@ -1,8 +1,8 @@
-//! How long losses are held.
+//! Which removals are held, and how long.
 
 use std::time::Duration;
 
-use distributary::xds::HoldTimes;
+use distributary::xds::{GuardSettings, HoldTimes, ReferenceHold, Within};
 
 use crate::{SERVER, good};
 
@@ -13,29 +13,46 @@ fn times(endpoints: u64, other: u64) -> HoldTimes {
     }
 }
 
-/// One time is for all types; of two, what is not written is as it was for the relay, or as it usually is.
+/// What is not written is as it was for the relay, or as it usually is.
 #[test]
-fn one_time_or_two() {
+fn times_of_holds() {
     for (written, expected) in [
         ("", times(120, 300)),
-        ("guard: {mass: {hold: 30s}}\n", times(30, 30)),
-        ("guard: {mass: {hold: {endpoints: 10s}}}\n", times(10, 300)),
-        ("guard: {mass: {hold: {endpoints: 10s, other: 1h}}}\n", times(10, 3600)),
+        ("guard: on\n", times(120, 300)),
+        ("guard: {hold: {endpoints: 10s}}\n", times(10, 300)),
+        ("guard: {hold: {endpoints: 10s, other: 1h}}\n", times(10, 3600)),
     ] {
         assert_eq!(good(&format!("{SERVER}{written}")).guard.all.mass.hold, expected);
     }
     for (written, of_class, expected) in [
-        ("{mass: {hold: 30s}}", "{mass: {share: 20%}}", times(30, 30)),
-        ("{mass: {hold: 30s}}", "{mass: {hold: {other: 1m}}}", times(30, 60)),
-        ("off", "{mass: {within: first_state}}", times(120, 300)),
-        (
-            "off",
-            "{mass: {within: first_state, hold: {endpoints: 1s}}}",
-            times(1, 300),
-        ),
+        ("{hold: {endpoints: 30s}}", "{within: always}", times(30, 300)),
+        ("{hold: {endpoints: 30s}}", "{hold: {other: 1m}}", times(30, 60)),
+        ("{hold: {endpoints: 30s}}", "on", times(30, 300)),
+        ("off", "{within: first_state}", times(120, 300)),
+        ("off", "{within: first_state, hold: {endpoints: 1s}}", times(1, 300)),
     ] {
         let class = format!("classes: [{{match: {{id: a}}, guard: {of_class}}}]\n");
         let config = good(&format!("{SERVER}guard: {written}\n{class}"));
         assert_eq!(config.guard.classes[0].unwrap().mass.hold, expected, "{of_class}");
     }
+}
+
+/// A word is all or nothing, and what is written beside it is only that.
+#[test]
+fn a_guard_is_on_or_off() {
+    let guard = |written: &str| good(&format!("{SERVER}{written}")).guard;
+    assert_eq!(guard("").all, GuardSettings::default());
+    for (word, expected) in [
+        ("on", GuardSettings::default()),
+        ("true", GuardSettings::default()),
+        ("off", GuardSettings::OFF),
+        ("false", GuardSettings::OFF),
+    ] {
+        assert_eq!(guard(&format!("guard: {word}\n")).all, expected, "{word}");
+    }
+    let on = guard("guard: off\nclasses: [{match: {id: a}, guard: on}, {match: {id: b}}]\n");
+    assert_eq!(on.classes, [Some(GuardSettings::default()), None]);
+    let parts = guard("guard: {within: never, references: off, unready: 0s}\n").all;
+    assert_eq!(parts.mass.within, Within::Never);
+    assert_eq!((parts.references, parts.unready), (ReferenceHold::Off, Duration::ZERO));
 }

@@ -118,7 +118,7 @@ fn limits_are_named() {
         client subscribe cds a
         client <- cds [a@1], ack
         client subscribe eds a
-        client ends ResourceExhausted limits.types_per_stream
+        client ends ResourceExhausted `types_per_stream`
         ",
     );
     both(

@@ -17,7 +17,7 @@ const ROUNDS: usize = 3;
 fn relay(name: &str, plane: &Plane) -> Relay {
     let text = format!(
         "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n\
-         timers: {{does_not_exist: 1s, unanswered: 1s, keepalive: 1s, write_stall: 1s, order_gate: 1s, drain: 2s}}\n",
+         timers: {{does_not_exist: 1s, unanswered: 1s, keepalive: 1s, order_gate: 1s, drain: 2s}}\n",
         plane.address
     );
     Relay::run(name, &text)

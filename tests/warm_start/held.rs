@@ -129,7 +129,11 @@ async fn holds(relay: &Relay, text: &str) -> String {
 async fn an_empty_state_is_not_passed_on() {
     for guarded in [true, false] {
         let mut plane = Plane::start().await;
-        let guard = if guarded { "{mass: {hold: 60s}}" } else { "off" };
+        let guard = if guarded {
+            "{hold: {endpoints: 60s, other: 60s}}"
+        } else {
+            "off"
+        };
         let relay = Relay::telling(&format!("held-{guarded}"), &configuration(plane.address, guard, None));
         let client = Client::connect(relay.address).await;
         let mut delta: Delta = client.open(&wants(LDS, &["*"])).await;
@@ -191,7 +195,10 @@ async fn an_empty_state_is_not_passed_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn routes_that_lead_nowhere() {
     let mut plane = Plane::start().await;
-    let relay = Relay::telling("held-routes", &configuration(plane.address, "{mass: {hold: 1s}}", None));
+    let relay = Relay::telling(
+        "held-routes",
+        &configuration(plane.address, "{hold: {endpoints: 1s, other: 1s}}", None),
+    );
     let client = Client::connect(relay.address).await;
     let mut delta: Delta = client.open(&wants(CDS, &["*"])).await;
     delta.says(&wants(LDS, &["*"]));
@@ -250,7 +257,7 @@ async fn routes_that_lead_nowhere() {
 async fn holds_outlive_the_relay() {
     let dir = directory("held");
     let mut plane = Plane::start().await;
-    let text = configuration(plane.address, "{mass: {hold: 60s}}", Some(&dir));
+    let text = configuration(plane.address, "{hold: {endpoints: 60s, other: 60s}}", Some(&dir));
     let relay = Relay::telling("held-restart", &text);
     let client = Client::connect(relay.address).await;
     let mut delta: Delta = client.open(&wants(CDS, &["*"])).await;
@@ -307,7 +314,7 @@ async fn another_server_knows_half() {
     let mut first = Plane::start().await;
     let mut second = Plane::start().await;
     let servers = [first.address, second.address].map(|server| format!("{{server_uri: '{server}'}}"));
-    let text = configuration(first.address, "{mass: {hold: 60s}}", None);
+    let text = configuration(first.address, "{hold: {endpoints: 60s, other: 60s}}", None);
     let text = text.replace(&servers[0], &servers.join(", "));
     let relay = Relay::telling("held-failover", &text);
     let client = Client::connect(relay.address).await;

@@ -272,7 +272,7 @@ async fn timers_of_the_next_stream() {
         "{upstream}timers: {{does_not_exist: 200ms, reconnect_max: 7s}}"
     ));
     assert!(
-        answer.contains("timers.does_not_exist: 3600s -> 200ms (for new connections and streams)"),
+        answer.contains("timers.does_not_exist: 1h -> 200ms (for new connections and streams)"),
         "{answer}"
     );
     assert!(delta.is_silent().await);

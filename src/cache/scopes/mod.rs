@@ -329,7 +329,7 @@ impl Scopes {
             if view.relieve() {
                 tracing::warn!(
                     class = %view.class(),
-                    "clients that do not read hold more outdated content than limits.pinned_bytes_per_view; the streams of the slowest end"
+                    "clients that do not read hold more outdated content of a view than there may be; the streams of the slowest end"
                 );
             }
         }

@@ -65,7 +65,7 @@ pub struct ViewSettings {
     pub linger: Duration,
     /// The most targets that can be wanted at the same time (`limits.names_per_view`); 0: no bound.
     pub names_per_view: usize,
-    /// The most bytes of old content that sessions may keep in memory (`limits.pinned_bytes_per_view`); 0: no bound.
+    /// The most bytes of old content that sessions may keep in memory; 0: no bound.
     pub pinned_bytes_per_view: usize,
     /// The most bytes of older content that is kept for clients which reject the current one (`limits.history_bytes`).
     pub history_bytes: usize,

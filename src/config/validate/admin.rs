@@ -1,9 +1,9 @@
 //! Validates the rules of the admin address, and its names.
 
 use super::{Check, rules};
-use crate::config::reading::Spanned;
-use crate::config::shape::{self, Texts};
-use crate::config::{AdminAction, AdminHosts, AdminRule, AdminRules};
+use crate::config::reading::{Spanned, Texts};
+use crate::config::shape;
+use crate::config::{AdminHosts, AdminRule, AdminRules};
 
 pub(super) fn rules(check: &mut Check, written: Option<Spanned<Vec<Spanned<shape::AdminRule>>>>) -> AdminRules {
     let Some(written) = written else {
@@ -26,7 +26,8 @@ pub(super) fn rules(check: &mut Check, written: Option<Spanned<Vec<Spanned<shape
         }
         rules.push(AdminRule {
             identities: rules::identity_patterns(check, &format!("{key}.identities"), value.identities.as_ref()),
-            allow: actions(check, &format!("{key}.allow"), value.allow.as_ref()),
+            // An empty list allows nothing.
+            allow: value.allow.map_or_else(Vec::new, |allow| allow.0),
         });
     }
     AdminRules::new(rules)
@@ -36,14 +37,6 @@ pub(super) fn hosts(check: &mut Check, written: Option<&Texts>) -> AdminHosts {
     let texts = written.into_iter().flat_map(|written| &written.value.0);
     let names = texts.filter_map(|text| check.read("admin.hosts", Some(text), host));
     AdminHosts::new(names.collect())
-}
-
-/// An empty list allows nothing.
-fn actions(check: &mut Check, key: &str, written: Option<&Texts>) -> Vec<AdminAction> {
-    let texts = written.into_iter().flat_map(|written| &written.value.0);
-    texts
-        .filter_map(|text| check.read(key, Some(text), AdminAction::parse))
-        .collect()
 }
 
 /// Reads the name of a host as it stands in a `Host` header.

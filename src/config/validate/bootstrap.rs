@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Check, paths, upstream};
 use crate::config::bootstrap::{Bootstrap as Shape, NodeShape, Upstream as Written};
 use crate::config::document::Document;
+use crate::config::reading::Either;
 use crate::config::{Address, Bootstrap, Flags, Upstream, bounded};
 use crate::json::Place;
 
@@ -16,8 +17,8 @@ pub(super) fn upstream(
     listeners: &[Address],
 ) -> (Upstream, NodeShape) {
     let inline = match file {
-        Written::Inline(inline) => *inline,
-        Written::File(path) => {
+        Either::Parts(inline) => *inline,
+        Either::Word(path) => {
             let file = paths::placed(check, "upstream", Some(path.place), path.value.into());
             return bootstrap_file(check, Some(path.place), "upstream", &file, flags, listeners);
         }

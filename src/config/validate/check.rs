@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::Flags;
 use crate::config::document::Document;
+use crate::config::gone;
 use crate::config::reading::{Raw, Scalar, Shape, ShapeFaults, Unknown};
 use crate::json::{Bounds, Place, Tree};
 
@@ -59,12 +60,20 @@ impl Check {
         }
     }
 
+    /// Returns where the value of a key of mappings is.
+    pub(super) fn place(&self, path: &[&str]) -> Option<Place> {
+        let tree = Tree::yaml(&self.document.text, Bounds::FILE).ok()?;
+        let found = path.iter().try_fold(&tree, |within, key| within.get(key));
+        found.map(Tree::place)
+    }
+
     /// Reads the value of a key.
     pub(super) fn shape<T: Shape>(&mut self, tree: &Tree, key: &str) -> Option<T> {
         let mut found = ShapeFaults::default();
         let shape = T::read(tree, key, &mut found);
-        let unknown = found.unknown.iter().any(|unknown| unknown.instead().is_none());
-        self.unread |= !found.problems.is_empty() || unknown && !self.document.foreign;
+        let unknown = found.unknown.iter().any(|unknown| gone::instead(unknown).is_none());
+        let misshapen = found.problems.iter().any(|problem| !problem.is_value);
+        self.unread |= misshapen || unknown && !self.document.foreign;
         for problem in found.problems {
             self.at(Some(problem.place), problem.key, problem.message);
         }
@@ -116,8 +125,8 @@ impl Check {
         if self.document.foreign {
             let message = format!("unknown field `{}`; ignored", unknown.name);
             self.warn(Some(unknown.place), &unknown.key, &message);
-        } else if let Some(instead) = unknown.instead() {
-            self.warn(Some(unknown.place), &unknown.key, instead);
+        } else if let Some(instead) = gone::instead(unknown) {
+            self.warn(Some(unknown.place), &unknown.key, &instead);
         } else {
             self.at(Some(unknown.place), &unknown.key, unknown.message());
         }

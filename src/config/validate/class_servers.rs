@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::config::reading::Spanned;
-use crate::config::{Address, Canary, ClassServers, Upstream, quantity, shape};
+use crate::config::{Address, Canary, ClassServers, Upstream, shape};
 use crate::json::Place;
 
 use super::Check;
@@ -78,7 +78,6 @@ fn canary(
     listeners: &[Address],
 ) -> Option<Canary> {
     let shape::Canary { share, xds_servers } = &written.value;
-    let share = check.read(&format!("{key}.share"), share.as_ref(), quantity::share);
     let entries = xds_servers.as_ref()?;
     let key = format!("{key}.xds_servers");
     let own = servers(check, &key, entries, upstream, listeners);
@@ -86,7 +85,7 @@ fn canary(
     let known: BTreeSet<usize> = own.iter().copied().collect();
     let behind = usual.iter().copied().filter(|at| !known.contains(at));
     Some(Canary {
-        share: share?,
+        share: (*share)?,
         servers: own.iter().copied().chain(behind).collect(),
         first: own.len(),
     })

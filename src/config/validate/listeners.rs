@@ -1,6 +1,6 @@
 //! Validates the relay's own addresses.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use ipnet::IpNet;
@@ -8,10 +8,11 @@ use ipnet::IpNet;
 use super::spiffe::{NOT_BOTH, Supplies};
 use super::{Check, paths, workload};
 use crate::config::reading::{Scalar, Spanned};
-use crate::config::{
-    Address, Identity, Listener, ListenerTls, SocketFile, Supply, TlsVersion, defaults, is_abstract, shape, unix,
-};
+use crate::config::{Address, Identity, Listener, ListenerTls, SocketFile, Supply, is_abstract, shape, unix};
 use crate::json::Place;
+
+const LISTENER: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15010));
+const ADMIN: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901));
 
 /// Keys and certificates are not sent in the clear unless somebody says so.
 const NO_SECRETS: &str = "`secrets: allow` would send private keys to clients in the clear, because this listener is without TLS and \
@@ -33,7 +34,7 @@ pub(super) fn listeners(
         place,
     }) = file
     else {
-        return vec![(Listener::plain(defaults::LISTENER), None)];
+        return vec![(Listener::plain(LISTENER), None)];
     };
     if listeners.is_empty() {
         check.at(
@@ -63,15 +64,8 @@ pub(super) fn listeners(
         let tls = tls.and_then(|tls| listener_tls(check, &format!("{key}.tls"), &address, tls));
         let file = socket_file(check, &key, &address, listener);
         let proxies = proxies(check, &format!("{key}.proxy_protocol"), &address, listener);
-        let required = listener.require.as_ref();
-        let required = check.read(&format!("{key}.require"), required, |text| match text {
-            "identity" => Ok(()),
-            _ => Err(format!(
-                "`{text}` cannot be required; write identity, or leave `require` out"
-            )),
-        });
         let of_tls = listener.tls.is_some();
-        if secrets && !address.is_local() && !of_tls && listener.insecure_secrets != Some(true) {
+        if secrets && !address.is_local() && !of_tls && !listener.insecure_secrets {
             check.at(at, &key, NO_SECRETS.to_owned());
         }
         let listener = Listener {
@@ -79,7 +73,7 @@ pub(super) fn listeners(
             tls,
             file,
             proxies,
-            requires_identity: required.is_some(),
+            requires_identity: listener.requires_identity,
         };
         found.push((listener, at));
     }
@@ -137,8 +131,6 @@ fn secured(check: &mut Check, key: &str, tls: &shape::ListenerTls) -> Option<Lis
             pair.private_key.as_ref(),
         ));
     }
-    let oldest = tls.minimum_tls_version.as_ref();
-    let oldest = check.read(&format!("{key}.minimum_tls_version"), oldest, TlsVersion::parse);
     let client_ca = paths::read(check, &format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
     let client_crl = paths::read(check, &format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
     if let (Some(written), None, None) = (&tls.client_crl, &tls.client_ca, &tls.spiffe) {
@@ -148,7 +140,7 @@ fn secured(check: &mut Check, key: &str, tls: &shape::ListenerTls) -> Option<Lis
     Some(ListenerTls {
         identity: identity?,
         others,
-        oldest: oldest.unwrap_or_default(),
+        oldest: tls.minimum_tls_version,
         client_ca: client_ca.map(Supply::Files).or(authorities),
         client_crl,
     })
@@ -246,7 +238,7 @@ pub(super) fn admin(
         Some(text) => check.flag("--admin", text, Address::parse),
         None => check.read(key, written, Address::parse),
     };
-    let admin = admin.unwrap_or(defaults::ADMIN);
+    let admin = admin.unwrap_or(ADMIN);
     let taken = listeners
         .iter()
         .zip(places)

@@ -10,7 +10,6 @@ mod exposure;
 mod fitting;
 mod guard;
 mod identity;
-mod limits;
 mod listeners;
 mod node;
 mod paths;
@@ -20,7 +19,6 @@ mod sharing;
 mod snapshot;
 mod sources;
 mod spiffe;
-mod timers;
 mod tokens;
 mod types;
 mod upstream;
@@ -32,8 +30,9 @@ use check::Check;
 pub use node::host_name;
 
 use super::document::Document;
-use super::reading::Scalar;
-use super::{Address, Config, ConfigError, Flags, LogFilter, Written, defaults, quantity, shape};
+use super::reading::{Scalar, Shape as _};
+use super::shape::{self, Secrets};
+use super::{Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, Written};
 use crate::json::Place;
 
 /// Returns the configuration, with defaults in place of bad values, and all problems.
@@ -44,7 +43,8 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         let (problems, _) = check.end();
         return Err(ConfigError::Invalid(problems));
     };
-    let secrets = rules::secrets(&mut check, file.secrets.as_ref(), flags.secrets.as_deref());
+    let secrets = ("--secrets", flags.secrets.as_deref());
+    let secrets = flag_or(&mut check, secrets, Secrets::parse, file.secrets);
     let listeners = listeners::listeners(&mut check, file.listeners, &flags.listen, secrets);
     let (listeners, places): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
@@ -65,12 +65,13 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     );
     credentials::shown_to(&mut check, &file.classes, &upstream);
     let node = node::node(&mut check, file.node, bootstrap_node);
-    let guard = guard::guards(&mut check, file.guard, &file.classes);
+    let guard = guard::guards(&mut check, file.guard.as_ref(), &file.classes);
     let of_classes: Vec<Place> = file.classes.iter().map(|class| class.place).collect();
     let classes = sharing::classes(&mut check, file.classes, &node.id, &upstream);
     let access = rules::access(&mut check, file.rules, secrets, &types);
     fitting::classes_and_rules(&mut check, classes.rules().iter().zip(of_classes), &access);
     let of_issuers: Vec<Place> = file.jwt.iter().map(|issuer| issuer.place).collect();
+    let level = ("--log-level", flags.log_level.as_deref());
     let mut config = Config {
         node,
         listeners,
@@ -83,20 +84,21 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         upstream,
         classes,
         access: Arc::new(access),
-        limits: limits::limits(&mut check, &file.limits),
-        timers: timers::timers(&mut check, &file.timers),
+        limits: file.limits,
+        timers: file.timers,
         guard,
-        chunk: chunk(&mut check, file.chunk.as_ref()),
-        transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
-        anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),
+        chunk: Some(file.chunk).filter(|bytes| *bytes > 0).unwrap_or(usize::MAX),
+        transport_v2: file.transport_v2,
+        anonymous: file.anonymous,
         types,
         descriptors: types::descriptors(&mut check, &file.descriptors),
         snapshot: snapshot::snapshot(&mut check, file.snapshot),
-        log_filter: log_filter(&mut check, file.logging.level.as_ref(), flags.log_level.as_deref()),
-        lenient_files: types::lenient_files(&mut check, file.unknown_fields.as_ref()),
+        log_filter: flag_or(&mut check, level, LogFilter::parse, file.logging.level),
+        lenient_files: file.lenient_files,
         warnings: Vec::new(),
         written,
     };
+    fits(&mut check, &config.limits);
     exposure::open(&mut check, &config, &places);
     exposure::unused(&mut check, &config, &of_issuers);
     let (problems, warnings) = check.end();
@@ -104,17 +106,25 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     Ok((config, problems))
 }
 
-/// Returns what is logged. The file is checked although a flag overrides it.
-fn log_filter(check: &mut Check, given: Option<&Scalar>, flag: Option<&str>) -> LogFilter {
-    let given = check.read("logging.level", given, LogFilter::parse);
-    let flag = flag.and_then(|text| check.flag("--log-level", text, LogFilter::parse));
-    flag.or(given).unwrap_or_default()
+/// Returns the value of a flag, or that of the file, which was checked although a flag overrides it.
+fn flag_or<T>(
+    check: &mut Check,
+    (name, flag): (&str, Option<&str>),
+    parse: fn(&str) -> Result<T, String>,
+    file: T,
+) -> T {
+    flag.and_then(|text| check.flag(name, text, parse)).unwrap_or(file)
 }
 
-fn chunk(check: &mut Check, given: Option<&Scalar>) -> usize {
-    match check.read("chunk", given, quantity::size) {
-        Some(0) => usize::MAX,
-        Some(bytes) => bytes,
-        None => defaults::CHUNK,
+/// Warns if a few large requests could take all memory that there may be.
+fn fits(check: &mut Check, limits: &Limits) {
+    let MemoryLimit::Bytes(bytes @ 1..) = limits.memory else {
+        return;
+    };
+    if limits.request == 0 || limits.request > bytes / 2 {
+        let message =
+            "two unfinished requests of the size in limits.request (0 = any) could take all of it; lower that limit";
+        let place = check.place(&["limits", "memory"]);
+        check.warn(place, "limits.memory", message);
     }
 }

@@ -3,26 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::classes::{IDENTITIES, Path, Pattern};
-use crate::config::reading::{Scalar, Spanned};
-use crate::config::shape::{self, Texts};
+use crate::config::reading::{Spanned, TextList, Texts};
+use crate::config::shape;
 use crate::xds::{Access, AccessRule, Traits, TypeUrl, Way, meant};
 
 use super::Check;
 use super::types::type_url;
-
-/// S-05: returns whether secrets are served without a rule that names them.
-pub(super) fn secrets(check: &mut Check, given: Option<&Scalar>, flag: Option<&str>) -> bool {
-    let word = |text: &str| match text {
-        "allow" => Ok(true),
-        "by_rule" => Ok(false),
-        _ => Err(format!(
-            "`{text}` is not a way to treat secrets; write allow, or by_rule to serve those that a rule names"
-        )),
-    };
-    let given = check.read("secrets", given, word);
-    let flag = flag.and_then(|text| check.flag("--secrets", text, word));
-    flag.or(given).unwrap_or(false)
-}
 
 /// Returns the rules about what clients may have. `own` are the types that the file adds.
 pub(super) fn access(
@@ -66,10 +52,6 @@ pub(super) fn access(
 }
 
 fn rule(check: &mut Check, key: &str, written: &shape::AccessRule, own: &BTreeMap<String, Traits>) -> AccessRule {
-    let name = check.read(&format!("{key}.name"), written.name.as_ref(), |text| match text {
-        "" => Err("the name is empty; write one that log lines can show".to_owned()),
-        name => Ok(name.to_owned()),
-    });
     let identities = identity_patterns(check, &format!("{key}.identities"), written.identities.as_ref());
     // A field must have a value, whichever pattern matches.
     let mut fields: Vec<&str> = identities
@@ -100,25 +82,26 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule, own: &BTreeMa
     let types = texts(check, &format!("{key}.types"), written.types.as_ref(), |text| {
         types(text, own)
     });
-    let allow = check.read(&format!("{key}.action"), written.action.as_ref(), |text| match text {
-        "allow" => Ok(true),
-        "deny" => Ok(false),
-        _ => Err(format!("`{text}` is not an action; write allow or deny")),
+    let ways = written.dialects.as_ref().map_or(&[][..], |dialects| {
+        not_empty(check, &format!("{key}.dialects"), dialects);
+        &dialects.value.0
     });
-    let ways = texts(check, &format!("{key}.dialects"), written.dialects.as_ref(), way);
     if ways.contains(&Way::Csds) && !(names.is_empty() && types.is_empty()) {
         let said = "answers over csds are about all types and names; give csds a rule without `types`, `names` and `authorities`";
         let place = written.dialects.as_ref().map(|dialects| dialects.place);
         check.at(place, format!("{key}.dialects"), said.to_owned());
     }
     let relay = written.relay.as_ref().filter(|relay| relay.value);
-    if let (Some(relay), Some(false)) = (relay, allow) {
+    if let (Some(relay), false) = (relay, written.allow) {
         let message = "`relay: true` is for rules that allow; a rule that denies everything admits no relay".to_owned();
         check.at(Some(relay.place), format!("{key}.relay"), message);
     }
     AccessRule {
-        name: name.unwrap_or_default(),
-        allow: allow.unwrap_or(true),
+        name: written
+            .name
+            .as_ref()
+            .map_or_else(String::new, |name| name.value.clone()),
+        allow: written.allow,
         relay: relay.is_some(),
         identities,
         ids,
@@ -126,7 +109,7 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule, own: &BTreeMa
         metadata,
         types: types.into_iter().flatten().collect(),
         names: names.into(),
-        ways,
+        ways: ways.to_vec(),
     }
 }
 
@@ -163,15 +146,16 @@ fn texts<T>(
     let Some(written) = written else {
         return Vec::new();
     };
-    if written.value.0.is_empty() {
-        check.at(
-            Some(written.place),
-            key,
-            "the list is empty; leave it out for no condition".to_owned(),
-        );
-    }
+    not_empty(check, key, written);
     let texts = written.value.0.iter();
     texts.filter_map(|text| check.read(key, Some(text), &parse)).collect()
+}
+
+fn not_empty<T>(check: &mut Check, key: &str, written: &Spanned<TextList<T>>) {
+    if written.value.0.is_empty() {
+        let message = "the list is empty; leave it out for no condition".to_owned();
+        check.at(Some(written.place), key, message);
+    }
 }
 
 /// `spiffe://example.org/ns/{ns}/sa/*`
@@ -265,12 +249,4 @@ fn unknown(text: &str, found: &TypeUrl, own: &BTreeMap<String, Traits>) -> Strin
             "`{text}` is not a type that the relay knows; if it is yours, name it in `types`: [{{type_url: {text}}}]"
         ),
     }
-}
-
-fn way(text: &str) -> Result<Way, String> {
-    let found = Way::ALL.into_iter().find(|way| way.word() == text);
-    found.ok_or_else(|| match meant(text, Way::ALL.into_iter().map(Way::word)) {
-        Some(meant) => format!("`{text}` is not a dialect; did you mean `{meant}`?"),
-        None => format!("`{text}` is not a dialect; write sotw, delta or rest"),
-    })
 }

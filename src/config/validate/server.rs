@@ -41,26 +41,8 @@ pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
 
 pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -> Option<Server> {
     let entry = &entry.value;
-    let transport = check.read(
-        &format!("{key}.transport"),
-        entry.transport.as_ref(),
-        |text| match text {
-            "delta" => Ok(Transport::Delta),
-            "sotw" => Ok(Transport::Sotw),
-            _ => Err(format!("`{text}` is not a transport; write delta or sotw")),
-        },
-    );
-    let rejections = check.read(
-        &format!("{key}.rejections"),
-        entry.rejections.as_ref(),
-        |text| match text {
-            "report" => Ok(Rejections::Report),
-            "keep" => Ok(Rejections::Keep),
-            _ => Err(format!(
-                "`{text}` does not say what becomes of rejections; write report or keep"
-            )),
-        },
-    );
+    let transport = entry.transport.as_ref().map(|written| written.value);
+    let rejections = entry.rejections.as_ref().map(|written| written.value);
     let features = features(check, key, entry);
     let Some(uri) = &entry.server_uri else {
         return None;
@@ -117,13 +99,14 @@ fn useless(check: &mut Check, key: &str, entry: &XdsServer, located: &Located) {
     let first = |list: &[Scalar]| list.first().map(|one| one.place);
     let channel = entry.channel_creds.first().map(|one| one.place);
     let call = entry.call_creds.first().map(|one| one.place);
-    let place = |one: &Option<Scalar>| one.as_ref().map(|one| one.place);
+    let transport = entry.transport.as_ref().map(|one| one.place);
+    let rejections = entry.rejections.as_ref().map(|one| one.place);
     for (name, place) in [
         ("channel_creds", channel.filter(|_| files)),
         ("call_creds", call.filter(|_| files)),
         ("server_features", first(&entry.server_features).filter(|_| files)),
-        ("transport", place(&entry.transport).filter(|_| files || rest)),
-        ("rejections", place(&entry.rejections).filter(|_| files || rest)),
+        ("transport", transport.filter(|_| files || rest)),
+        ("rejections", rejections.filter(|_| files || rest)),
     ] {
         if let Some(place) = place {
             let what = if files { "files" } else { "a server that is polled" };
@@ -203,10 +186,7 @@ fn insecure(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Credenti
         ("certificate_file", place(&config.certificate_file)),
         ("private_key_file", place(&config.private_key_file)),
         ("server_name", place(&config.server_name)),
-        (
-            "spiffe",
-            config.spiffe.as_ref().and_then(|raw| Some(raw.0.as_ref()?.place())),
-        ),
+        ("spiffe", config.spiffe.as_ref().map(|spiffe| spiffe.place)),
     ];
     let Some((name, place)) = written.into_iter().find_map(|(name, place)| Some((name, place?))) else {
         return Some(Credentials::Insecure);

@@ -10,8 +10,8 @@ use super::credentials::first;
 use super::{Check, credentials, identity};
 use crate::classes::{Classes, Members, Parts, Passes, Path, Pattern, Rule, Selector};
 use crate::config::class::{member, pattern, selector, template};
-use crate::config::reading::Scalar;
-use crate::config::shape::{self, ClassNode, ClassNodeParts};
+use crate::config::reading::{Either, Scalar};
+use crate::config::shape::{self, AllMembers, ClassNodeParts, WholeNode};
 
 /// Returns the rules that decide which clients share a view. `relay` is the relay's own node id.
 pub(super) fn classes(
@@ -67,15 +67,8 @@ fn rule(check: &mut Check, index: usize, class: shape::Class) -> Rule {
     let credentials = credentials::class_credentials(check, index, class.credentials.as_ref(), &key, &fields);
     let node = format!("classes[{index}].node");
     let parts = match class.node {
-        ClassNode::Parts(parts) => *parts,
-        ClassNode::Word(word) => {
-            if word.value != "client" {
-                check.at(
-                    Some(word.place),
-                    node,
-                    format!("`{}` is not a node; write `client`, or the parts of one", word.value),
-                );
-            }
+        Either::Parts(parts) => *parts,
+        Either::Word(WholeNode) => {
             return Rule {
                 matches,
                 key,
@@ -119,41 +112,21 @@ fn matches(check: &mut Check, key: &str, written: BTreeMap<String, Scalar>) -> V
 
 /// Returns which parts of its clients' nodes a class passes on besides its key.
 fn passes(check: &mut Check, node: &str, parts: &ClassNodeParts) -> Passes {
-    let mut client = |name: &str, written: Option<&Scalar>| {
-        let read = check.read(&format!("{node}.{name}"), written, |text| match text {
-            "client" => Ok(true),
-            _ => Err(format!(
-                "`{text}` cannot be passed on; write `client`, or leave `{name}` out"
-            )),
-        });
-        read.unwrap_or_default()
-    };
-    let locality = client("locality", parts.locality.as_ref());
-    let user_agent = client("user_agent", parts.user_agent.as_ref());
     let name = format!("{node}.metadata");
     let metadata = match &parts.metadata {
         None => Members::default(),
-        Some(shape::Members::List(list)) => {
+        Some(Either::Word(AllMembers)) => Members::All,
+        Some(Either::Parts(list)) => {
             let members = list
                 .iter()
                 .filter_map(|written| check.read(&name, Some(written), member));
             Members::These(members.collect())
         }
-        Some(shape::Members::Word(word)) => {
-            if word.value != "all" {
-                check.at(
-                    Some(word.place),
-                    name,
-                    format!("`{}` is not a list; write `all`, or [KEY, \"KEY.*\"]", word.value),
-                );
-            }
-            Members::All
-        }
     };
     let parts = Parts {
         metadata,
-        locality,
-        user_agent,
+        locality: parts.locality,
+        user_agent: parts.user_agent,
     };
     if parts == Parts::default() {
         Passes::Nothing

@@ -1,12 +1,10 @@
 //! Validates `snapshot`: where what is known is written, how often, and which relays are asked for theirs.
 
-use std::time::Duration;
-
 use super::server::channel_tls;
 use super::{Check, paths};
 use crate::config::reading::Spanned;
 use crate::config::uri::Located;
-use crate::config::{Credentials, Endpoint, Neighbour, Snapshot, Tls, defaults, quantity, shape};
+use crate::config::{Credentials, Endpoint, Neighbour, Snapshot, Tls, shape};
 
 pub(super) fn snapshot(check: &mut Check, given: Option<Spanned<shape::Snapshot>>) -> Option<Snapshot> {
     let Spanned { value: given, place } = given?;
@@ -18,20 +16,12 @@ pub(super) fn snapshot(check: &mut Check, given: Option<Spanned<shape::Snapshot>
         "" => Err("it is empty; write a directory such as /var/lib/distributary".to_owned()),
         dir => Ok(dir.into()),
     });
-    let interval = check.read(
-        "snapshot.interval",
-        given.interval.as_ref(),
-        |text| match quantity::duration(text)? {
-            Duration::ZERO => Err("0 would write without end; leave `snapshot` out to write nothing".to_owned()),
-            interval => Ok(interval),
-        },
-    );
-    let include_secrets = given.include_secrets.unwrap_or(false);
+    let include_secrets = given.include_secrets;
     let from = neighbours(check, &given, include_secrets);
     Some(Snapshot {
         dir,
         from,
-        interval: interval.unwrap_or(defaults::SNAPSHOT_INTERVAL),
+        interval: given.interval,
         include_secrets,
     })
 }

@@ -46,7 +46,7 @@ pub(super) fn sources(
                 name,
                 types,
                 servers,
-                reachability_only: value.fallback_on_reachability_only.unwrap_or_default(),
+                reachability_only: value.fallback_on_reachability_only,
                 shared: value.shared.is_some_and(|shared| shared.value),
             });
         }

@@ -1,16 +1,12 @@
 //! Validates the issuers of tokens.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::{Check, paths};
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::uri::https;
-use crate::config::{Credentials, Issuer, JwksUri, KeySource, Supply, Tls, defaults, quantity, shape};
+use crate::config::{Credentials, Issuer, JwksUri, KeySource, Supply, Tls, shape};
 use crate::json::Place;
-
-/// Clocks that differ by more than this are wrong.
-const SKEW_MAX: Duration = Duration::from_secs(60);
 
 pub(super) fn issuers(check: &mut Check, written: Vec<Spanned<shape::Issuer>>) -> Vec<Issuer> {
     let mut found: Vec<Issuer> = Vec::new();
@@ -37,20 +33,12 @@ fn issuer(check: &mut Check, key: &str, written: &Spanned<shape::Issuer>) -> Opt
         text => Ok(text.to_owned()),
     });
     let keys = keys(check, key, written, place);
-    let skew = check.read(
-        &format!("{key}.clock_skew"),
-        written.clock_skew.as_ref(),
-        |text| match quantity::duration(text)? {
-            skew if skew > SKEW_MAX => Err(format!("`{text}` is too much; write at most 60s, and set the clocks")),
-            skew => Ok(skew),
-        },
-    );
     let audiences = audiences(check, &format!("{key}.audiences"), written.audiences.as_ref());
     Some(Issuer {
         name: name?,
         audiences: audiences?,
         keys: keys?,
-        skew: skew.unwrap_or(defaults::CLOCK_SKEW),
+        skew: written.clock_skew,
     })
 }
 

@@ -45,17 +45,6 @@ pub(super) fn types(check: &mut Check, types: Vec<shape::Type>) -> BTreeMap<Stri
     found
 }
 
-pub(super) fn lenient_files(check: &mut Check, written: Option<&Scalar>) -> bool {
-    let read = check.read("unknown_fields", written, |text| match text {
-        "error" => Ok(false),
-        "warning" => Ok(true),
-        _ => Err(format!(
-            "`{text}` is not a way to treat a field; write error or warning"
-        )),
-    });
-    read.unwrap_or_default()
-}
-
 pub(super) fn descriptors(check: &mut Check, files: &[Scalar]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for (index, written) in files.iter().enumerate() {

@@ -86,7 +86,7 @@ fn authority(
     Authority {
         // F-11: an authority without servers of its own uses the servers at the top.
         servers: if own.is_empty() { top.to_vec() } else { own },
-        reachability_only: entry.fallback_on_reachability_only.unwrap_or_default(),
+        reachability_only: entry.fallback_on_reachability_only,
         client_listener_resource_name_template: template
             .unwrap_or_else(|| format!("{root}envoy.config.listener.v3.Listener/%s")),
     }

@@ -4,20 +4,19 @@ use std::path::PathBuf;
 
 use super::Check;
 use super::spiffe::Supplies;
-use crate::config::reading::Raw;
+use crate::config::reading::Spanned;
 use crate::config::shape::Spiffe;
 use crate::config::{Supply, Workload, is_abstract, unix};
-use crate::json::Tree;
 
 const EXAMPLE: &str = "unix:///run/spire/agent/public/api.sock";
 /// The variable by which workloads know where their agent is.
 const ENVIRONMENT: &str = "SPIFFE_ENDPOINT_SOCKET";
 
-pub(super) fn workload(check: &mut Check, key: &str, written: &Raw) -> Option<Supplies> {
-    let place = written.0.as_ref().map(Tree::place);
-    let Spiffe { socket, hint } = check.raw(written, key);
+pub(super) fn workload(check: &mut Check, key: &str, written: &Spanned<Spiffe>) -> Option<Supplies> {
+    let place = Some(written.place);
+    let Spiffe { socket, hint } = &written.value;
     let of_socket = format!("{key}.socket");
-    let socket = match (&socket, check.endpoint_socket().map(str::to_owned)) {
+    let socket = match (socket, check.endpoint_socket().map(str::to_owned)) {
         (Some(_), _) => check.read(&of_socket, socket.as_ref(), path)?,
         (None, Some(given)) => {
             let bad = |why| check.at(place, key, format!("{ENVIRONMENT}: {why}"));
@@ -29,10 +28,7 @@ pub(super) fn workload(check: &mut Check, key: &str, written: &Raw) -> Option<Su
             return None;
         }
     };
-    let hint = check.read(&format!("{key}.hint"), hint.as_ref(), |hint| match hint {
-        "" => Err("it is empty; remove it to take the first SVID".to_owned()),
-        hint => Ok(hint.to_owned()),
-    });
+    let hint = hint.as_ref().map(|hint| hint.value.clone());
     let workload = Workload { socket, hint };
     Some((
         Some(Supply::Workload(workload.clone())),

@@ -163,7 +163,7 @@ impl Polls {
             self.shared.metrics.refused("node_bytes");
             let max = limits.node_bytes;
             return Err(Refusal::over(format!(
-                "a node of {node} bytes is over the relay's limit `limits.node_bytes` of {max}"
+                "a node of {node} bytes is over the relay's limit `node_bytes` of {max}"
             )));
         }
         Ok(asked)

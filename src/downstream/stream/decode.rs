@@ -75,15 +75,15 @@ pub(super) fn bounded(
         ("node_bytes", "bytes of node", scan.node, limits.node_bytes),
         ("name_bytes", "bytes of type_url", scan.type_url, bounds.name_bytes),
         (
-            "names_per_stream",
+            "limits.names_per_stream",
             "names and versions",
             scan.entries,
             bounds.names_per_stream,
         ),
     ] {
         if max > 0 && count > max {
-            shared.metrics.refused(key);
-            let message = format!("{count} {what} in one request are over the relay's limit `limits.{key}` of {max}");
+            shared.metrics.refused(key.rsplit('.').next().unwrap_or(key));
+            let message = format!("{count} {what} in one request are over the relay's limit `{key}` of {max}");
             return Err(Status::resource_exhausted(message));
         }
     }

@@ -125,6 +125,11 @@ pub struct ClientSettings {
     pub features: ServerFeatures,
 }
 
+impl ClientSettings {
+    /// How long an unknown server must usually be quiet before a delta wildcard counts as complete.
+    pub const WILDCARD_QUIET: Duration = Duration::from_millis(250);
+}
+
 /// A message to the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {

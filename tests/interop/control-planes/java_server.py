@@ -68,7 +68,7 @@ class World:
     def start_relay(self, address):
         text = (f"upstream: {{ xds_servers: [{{ server_uri: 'http://127.0.0.1:{self.server_port}', transport: {self.dialect} }}] }}\n"
                 "classes:\n  - key: [cluster]\n"
-                "guard: { mass: { within: never } }\n")
+                "guard: { within: never }\n")
         self.relay = Relay(self.relay_program, self.logs, None, address=address, text=text, ready=False)
 
     def start_server(self):

@@ -127,7 +127,7 @@ def the_endpoints_are_forgotten(world, dialect):
     """istio #25100: after a restart all clusters are without endpoints, for longer than the hold lasts; a person extends it."""
     clusters, endpoints = others(world, dialect)
     world.control_plane.apply(put=[*clusters, *endpoints, *single_cluster(world, dialect, "a")])
-    relay = guarded(world, "{ mass: { hold: 3s } }")
+    relay = guarded(world, "{ hold: { endpoints: 3s, other: 3s } }")
     world.envoy(dialect).ready()
     traffic = world.traffic()
     traffic.reaches("a")
@@ -149,7 +149,7 @@ def the_endpoints_are_forgotten(world, dialect):
 def a_listener_goes_for_a_moment(world, dialect):
     """kgateway #13963: the control plane removes a listener because of a mistake, in the middle of its life."""
     world.control_plane.apply(put=single_cluster(world, dialect, "a"))
-    guarded(world, "{ mass: { within: always } }")
+    guarded(world, "{ within: always }")
     world.envoy(dialect).ready()
     traffic = world.traffic()
     traffic.reaches("a")
@@ -182,7 +182,7 @@ def policed(world, dialect, guard):
 @scenario("D-10", (ADS_DELTA,), relay_only=RELAY)
 def the_policies_go_for_a_moment(world, dialect):
     """cilium #47624: in the middle of its life the control plane has no policy at all, and without one Envoy refuses all requests."""
-    policy, traffic = policed(world, dialect, "{ mass: { within: always } }")
+    policy, traffic = policed(world, dialect, "{ within: always }")
     world.control_plane.apply(remove=[("ecds", "policy")])
     held(world, "mass")
     time.sleep(LONG)

@@ -90,7 +90,7 @@ class Fleet:
         one, apart = (server(service.control_plane.address) for service in self.services)
         text = f"upstream: {{ xds_servers: [{one}] }}\nclasses: [{{ match: {{ id: '*-{APART}' }}, xds_servers: [{apart}] }}]\n" \
                "timers: { drain_announce: 0s, drain: 1s }\n" \
-               "guard: { mass: { within: never } }\n"  # One of a handful of clusters is much (D-10), and no control plane forgets here.
+               "guard: { within: never }\n"  # One of a handful of clusters is much (D-10), and no control plane forgets here.
         self.relay = self.world.start_relay(None, text=text, address=self.relay and self.relay.address)
 
     def server(self, at):

@@ -22,7 +22,7 @@ LONG = 3
 
 def relay(world, hold="60s", more="", transport="delta", **options):
     """A relay whose holds last so long, or, without a guard, one that holds nothing."""
-    guard = "off" if OFF else f"{{ mass: {{ hold: {hold} }} }}"
+    guard = "off" if OFF else f"{{ hold: {{ endpoints: {hold}, other: {hold} }} }}"
     server = f"server_uri: 'http://{world.control_plane.address}', transport: {transport}"
     return world.start_relay(None, text=f"upstream: {{ xds_servers: [{{ {server} }}] }}\nguard: {guard}\n{more}", **options)
 

@@ -134,10 +134,7 @@ async fn a_cluster_that_a_route_elsewhere_names() {
         aside.put(EDS, name, endpoints(name, 1));
     }
     let more = format!("sources: [{{types: [cds, eds], xds_servers: [{}]}}]\n", one(&aside));
-    let relay = Relay::telling(
-        "crossings-removed",
-        &guarded(&one(&main), "{mass: {within: never}}", &more),
-    );
+    let relay = Relay::telling("crossings-removed", &guarded(&one(&main), "{within: never}", &more));
     let wants: [(&str, &[&str]); 4] = [(LDS, &["*"]), (CDS, &["*"]), (RDS, &["r"]), (EDS, &["a", "b"])];
     let watcher = Watcher::start(relay.address, &wants).await;
     watcher.has(CDS, "a b").await;

@@ -43,7 +43,11 @@ fn one(server: &Server) -> String {
 
 /// A configuration with these servers, in which holds last so long.
 fn configuration(servers: &str, hold: &str, more: &str) -> String {
-    guarded(servers, &format!("{{mass: {{hold: {hold}}}}}"), more)
+    guarded(
+        servers,
+        &format!("{{hold: {{endpoints: {hold}, other: {hold}}}}}"),
+        more,
+    )
 }
 
 fn guarded(servers: &str, guard: &str, more: &str) -> String {

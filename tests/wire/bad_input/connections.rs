@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::*;
 use crate::support::{PATIENCE, raw, until};
 
-/// `limits.streams_per_connection` as it is by default.
+/// `streams_per_connection` as it is by default.
 const STREAMS: usize = 4096;
 
 /// A client opens 10,000 streams and ignores the limit. The streams within the limit are served, the others are refused one by
@@ -62,7 +62,7 @@ async fn ten_thousand_streams_on_one_connection() {
     world.is_unharmed().await;
 }
 
-/// `limits.streams_per_connection`: a client that respects it waits on its own side until a stream ends.
+/// `streams_per_connection`: a client that respects it waits on its own side until a stream ends.
 #[tokio::test]
 async fn more_streams_than_allowed_wait_their_turn() {
     let mut world = World::with(|plan| plan.settings.limits.streams_per_connection = 50).await;

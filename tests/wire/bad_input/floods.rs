@@ -70,7 +70,7 @@ async fn a_hundred_thousand_types() {
         }
         let ended = call.end().await;
         assert!(
-            ended.code == 8 && ended.message.contains("limits.types_per_stream"),
+            ended.code == 8 && ended.message.contains("`types_per_stream`"),
             "{ended:?}"
         );
     }

@@ -95,7 +95,7 @@ async fn strange_names() {
             dialect,
             &encoded(dialect, &"t".repeat(1 << 20), Vec::new()),
             8,
-            "limits.name_bytes",
+            "`name_bytes`",
         )
         .await;
         let strange = "\0*\u{202e}\n\"'%s\u{1F980}";
@@ -168,12 +168,12 @@ async fn a_mebibyte_of_node() {
         node: node.clone(),
         ..sotw_request(CDS, Vec::new())
     };
-    refused(&world, Dialect::Sotw, &request.encode_to_vec(), 8, "limits.node_bytes").await;
+    refused(&world, Dialect::Sotw, &request.encode_to_vec(), 8, "`node_bytes`").await;
     let request = DeltaDiscoveryRequest {
         node,
         ..delta_request(CDS, Vec::new())
     };
-    refused(&world, Dialect::Delta, &request.encode_to_vec(), 8, "limits.node_bytes").await;
+    refused(&world, Dialect::Delta, &request.encode_to_vec(), 8, "`node_bytes`").await;
     world.is_unharmed().await;
 }
 

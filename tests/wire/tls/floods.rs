@@ -1,4 +1,4 @@
-//! More handshakes than `limits.handshakes`.
+//! More handshakes than are worked on at the same time.
 
 use std::sync::Arc;
 

@@ -77,7 +77,5 @@ impl Session {
 }
 
 fn too_slow() -> Status {
-    Status::unavailable(
-        "the client is too slow: the relay would have to keep too much outdated content for it (`limits.pinned_bytes_per_view`)",
-    )
+    Status::unavailable("the client is too slow: the relay would have to keep too much outdated content for it")
 }

@@ -99,7 +99,7 @@ impl Server {
         if names > max {
             let type_url = grows.type_url();
             let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
-            self.end(End::limit("names_per_stream", what));
+            self.end(End::limit("limits.names_per_stream", what));
         }
         names <= max
     }

@@ -113,7 +113,7 @@ impl Server {
         }
         if limits.names_per_stream > 0 && count > limits.names_per_stream {
             return Err(End::limit(
-                "names_per_stream",
+                "limits.names_per_stream",
                 format_args!("{count} names in one request"),
             ));
         }
@@ -127,7 +127,7 @@ impl Server {
         let max = self.settings.limits.names_per_stream;
         if max > 0 && count > max.saturating_add(spare) {
             return Err(End::limit(
-                "names_per_stream",
+                "limits.names_per_stream",
                 format_args!("{count} names on one stream"),
             ));
         }
@@ -141,7 +141,7 @@ impl Server {
         let owed: usize = self.types.iter().map(Subscription::waiting).sum();
         if max > 0 && owed > max.saturating_mul(2) {
             return Err(End::limit(
-                "names_per_stream",
+                "limits.names_per_stream",
                 format_args!("{owed} names wait for an answer"),
             ));
         }
