@@ -85,17 +85,27 @@ fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
         (relay.to_string(), said)
     });
     let alone = answers.len() == 1;
-    let (mut trouble, mut older, mut wrong) = (0, 0, Vec::new());
+    let mut wrong = Vec::new();
     for (relay, answer) in answers {
-        let (text, (in_trouble, sent)) = match answer {
+        let (text, (in_trouble, older)) = match answer {
             Ok(said) => said,
             Err(error) => {
                 wrong.push(super::told(&error));
                 continue;
             }
         };
-        trouble += in_trouble;
-        older += sent;
+        if in_trouble > 0 {
+            wrong.push(format!(
+                "{relay}: removed resources that are still served and need a look: {in_trouble}; send them again, or let them go with \
+                 `distributary holds release ID --reason TEXT`"
+            ));
+        }
+        if older > 0 {
+            wrong.push(format!(
+                "{relay}: clients that were sent older content in the place of what they reject: {older}; `distributary status --nacks` \
+                 shows what to mend"
+            ));
+        }
         for line in text.lines() {
             // The relay has made the names safe to print.
             match alone {
@@ -103,14 +113,6 @@ fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
                 false => writeln!(out, "{relay}: {line}")?,
             }
         }
-    }
-    if trouble > 0 {
-        wrong.push("removed resources are still served".to_owned());
-    }
-    if older > 0 {
-        wrong.push(format!(
-            "clients that were sent older content in the place of what they reject: {older}"
-        ));
     }
     if wrong.is_empty() {
         return Ok(());

@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::table::{Tone, short};
 use crate::answers::Client;
 use crate::cli::asking::{Relays, encoded};
-use crate::xds::TypeUrl;
+use crate::xds::{TypeUrl, one_or_several};
 
 /// Which clients are shown.
 #[derive(Debug, Args)]
@@ -83,13 +83,14 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
                 "servers": servers.collect::<serde_json::Map<_, _>>(),
             }));
         }
+        let reject = one_or_several(["client stream rejects", "client streams reject"], rejecting);
         if rejecting > 0 {
-            let words = format!("{relay}: clients that reject something: {rejecting}; --nacks shows what");
+            let words = format!("{relay}: {rejecting} {reject} something; `distributary status --nacks` shows what to mend");
             report.faults.push(Fault::new(format!("nacks {relay}"), words));
         }
         if clients.end.unanswered > 0 {
             let words = format!(
-                "{relay}: clients that are not listed, because they were busy: {}",
+                "{relay}: clients that are not listed, because they were busy: {}; ask again",
                 clients.end.unanswered
             );
             report.faults.push(Fault::new(format!("unanswered {relay}"), words));

@@ -129,13 +129,13 @@ fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault>
         (clients.lagging + clients.waiting + clients.away + clients.hung) as f64 > over * clients.clients() as f64
     };
     let clients = clients.filter(|clients| over(clients))?;
-    let words = format!("{relay}: {}; --clients shows them", clients.why);
+    let words = format!("{relay}: {}; `distributary status --clients` shows them", clients.why);
     Some(Fault::new(format!("lagging {relay}"), words))
 }
 
 /// Returns that a relay still serves removed resources.
 fn holding(relay: &str, held: usize) -> Option<Fault> {
-    let words = format!("{relay}: {held} removed resources are still served; `distributary holds` shows them");
+    let words = format!("{relay}: {held} removed resources are still served; `distributary holds` shows why, and how to let them go");
     (held > 0).then(|| Fault::new(format!("holds {relay}"), words))
 }
 
@@ -148,7 +148,7 @@ impl Seen {
         let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
         let rejects = || {
             let contents = one_or_several(["content", "contents"], rejected);
-            let words = format!("{relay}: clients reject {rejected} {contents}; --nacks shows them");
+            let words = format!("{relay}: clients reject {rejected} {contents}; `distributary status --nacks` shows what to mend");
             Fault::new(format!("nacks {relay}"), words)
         };
         let ready = (!health.ready).then(unready).into_iter();
