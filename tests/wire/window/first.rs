@@ -122,6 +122,17 @@ async fn those_in_trouble_come_first() {
     assert_eq!(order("&software=probe*").await.len(), 3);
     assert_eq!(order("&software=envoy*").await, [""; 0]);
     assert_eq!(order("&state=lagging").await, [""; 0]);
+    // Who has sent most is the first, whatever its state.
+    for name in ["b", "c", "d"] {
+        clients[2].subscribe(&[name]);
+    }
+    for sort in ["requests", "request_bytes"] {
+        let by = format!("&sort={sort}");
+        while order(&by).await[0] != "edge-2 current" {}
+        let sent: Vec<u64> = window.listed(&by).await.iter().map(|one| one[sort].as_u64().unwrap()).collect();
+        assert!(sent.is_sorted_by(|one, next| one >= next) && sent[0] > sent[2], "{sent:?}");
+    }
+    assert_eq!(window.get("/clients?sort=age").await.0, 400);
     let (_, text) = window.get("/clients").await;
     let lines: Vec<&str> = text.lines().collect();
     assert!(
