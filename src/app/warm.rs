@@ -220,7 +220,13 @@ impl Warm {
                     self.metrics.snapshots.not_written.inc();
                     let (said, retry_in) = (error.to_string(), self.interval);
                     if let Some(suppressed) = self.paces.admit(&[&of.server, &of.class, &said], plan::now()) {
-                        tracing::warn!(server = of.server, error = said, ?retry_in, suppressed, "cannot write a snapshot; clients are still served");
+                        tracing::warn!(
+                            server = of.server,
+                            error = said,
+                            ?retry_in,
+                            suppressed,
+                            "cannot write a snapshot; clients are still served"
+                        );
                     }
                     faults.push(self.fault(&of, &error));
                 }

@@ -81,7 +81,13 @@ async fn not_written(relay: &Relay) {
         let count = line.strip_prefix("distributary_snapshots_total{result=\"not_written\"} ")?;
         count.parse::<usize>().ok()
     };
-    let counted = || relay.admin("/metrics").lines().find_map(count).filter(|count| *count >= 3);
+    let counted = || {
+        relay
+            .admin("/metrics")
+            .lines()
+            .find_map(count)
+            .filter(|count| *count >= 3)
+    };
     eventually("a count", counted).await;
     assert_eq!(relay.lines("cannot write a snapshot"), 1);
 }

@@ -166,7 +166,7 @@ async fn a_client_from_nothing_to_a_rejection_and_back() {
         edge.nack("a: no\u{1b}[31m such lb_policy");
         window.until("edge-1", EDS, "ERROR").await;
         let rejected = seen().await;
-        let why = "a: no\\u{1b}[31m such lb_policy";
+        let why = "a: no\u{1b}[31m such lb_policy";
         assert_eq!(rejected["rejections"], json!([why]), "{rejected}");
         assert_eq!(rejected["resources"][0]["rejection"], why, "{rejected}");
         assert_eq!(standings(&rejected), ["a rejected", "b rejected", "c unknown"]);
