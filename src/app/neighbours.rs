@@ -223,7 +223,7 @@ impl Door<'_> {
         let said = said.map(|said| said.to_bytes()).unwrap_or_default();
         Err(Refusal::Status {
             status: status.as_u16(),
-            said: String::from_utf8_lossy(&said).trim().escape_debug().to_string(),
+            said: String::from_utf8_lossy(&said).trim().to_owned(),
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::cache::{Knowledge, Scopes, View};
 use crate::clock::WallClock;
 use crate::config::Config;
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
-use crate::telemetry::{FaultSource, Metrics};
+use crate::telemetry::{FaultSource, LinePaces, Metrics};
 use crate::xds::{Cut, Hold, Types};
 
 /// The snapshots of a relay.
@@ -34,6 +34,8 @@ pub(super) struct Warm {
     metrics: Arc<Metrics>,
     /// By identity: the view that was written last, and its generation then.
     written: Mutex<BTreeMap<Identity, Written>>,
+    /// The lines about those that cannot be written.
+    paces: LinePaces,
 }
 
 /// What was written of a view.
@@ -73,6 +75,7 @@ impl Warm {
             scopes: scopes.clone(),
             metrics: metrics.clone(),
             written: Mutex::default(),
+            paces: LinePaces::default(),
         }))
     }
 
@@ -215,7 +218,16 @@ impl Warm {
                 }
                 Err(error) => {
                     self.metrics.snapshots.not_written.inc();
-                    tracing::warn!(server = of.server, %error, retry_in = ?self.interval, "cannot write a snapshot; clients are still served");
+                    let (said, retry_in) = (error.to_string(), self.interval);
+                    if let Some(suppressed) = self.paces.admit(&[&of.server, &of.class, &said], plan::now()) {
+                        tracing::warn!(
+                            server = of.server,
+                            error = said,
+                            ?retry_in,
+                            suppressed,
+                            "cannot write a snapshot; clients are still served"
+                        );
+                    }
                     faults.push(self.fault(&of, &error));
                 }
             }

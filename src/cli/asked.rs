@@ -1,12 +1,14 @@
-//! A server that a command is told to ask. Owns how its address is written, and what is shown to it besides. Sends nothing.
+//! A server that a command is told to ask. Owns how its address is written, what is shown to it besides, and that commands which ask are
+//! silent. Sends nothing.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use anyhow::Error;
-use clap::Args;
+use anyhow::{Context as _, Error};
+use clap::{Args, ValueEnum};
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue};
+use tokio::runtime::Runtime;
 
 use super::Misuse;
 use crate::config::{Credentials, Endpoint, Grpc, Identity, LogFilter, Rejections, Supply, Tls, Transport};
@@ -39,6 +41,26 @@ pub(super) struct Manner {
     files: TlsFiles,
 }
 
+/// How a server is asked if it is the only one.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Alone {
+    /// delta (with a second attempt in sotw if the server does not support delta), or sotw
+    #[arg(long, value_enum, default_value_t = Dialect::Delta)]
+    dialect: Dialect,
+    #[command(flatten)]
+    manner: Manner,
+    /// Use TLS, as https:// does
+    #[arg(long)]
+    tls: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Dialect {
+    Sotw,
+    Delta,
+}
+
+/// The files for TLS towards what a command asks.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct TlsFiles {
     /// PEM file of the authorities to trust [default: the system's]; means TLS
@@ -72,19 +94,51 @@ impl fmt::Display for ServerAddress {
 }
 
 impl TlsFiles {
+    /// Whether there are any, so that TLS is meant.
+    pub(super) const fn is_given(&self) -> bool {
+        self.ca.is_some() || self.cert.is_some()
+    }
+
+    /// Returns TLS with these files.
+    pub(super) fn settings(&self) -> Tls {
+        let identity = self.cert.clone().zip(self.key.clone());
+        let identity = identity.map(|(certificate_file, private_key_file)| Identity {
+            certificate_file,
+            private_key_file,
+        });
+        Tls {
+            authorities: self.ca.clone().map(Supply::Files),
+            server_name: None,
+            spiffe_id: None,
+            identity: identity.map(Supply::Files),
+        }
+    }
+
     /// Returns these files, if any is given.
     pub(super) fn of(ca: &Option<PathBuf>, cert: &Option<PathBuf>, key: &Option<PathBuf>) -> Option<Self> {
         let [ca, cert, key] = [ca, cert, key].map(Clone::clone);
-        (ca.is_some() || cert.is_some()).then_some(Self { ca, cert, key })
+        Some(Self { ca, cert, key }).filter(Self::is_given)
     }
 }
 
-/// The error at the end is for the user. The log is off unless `RUST_LOG` asks for it.
-pub(super) fn quiet_log() -> anyhow::Result<()> {
+/// Returns what runs a command that asks. The error at the end is for the user: the log is off unless `RUST_LOG` asks for it.
+pub(super) fn runtime() -> anyhow::Result<Runtime> {
     let level = std::env::var("RUST_LOG").ok().filter(|level| !level.is_empty());
     let filter = LogFilter::parse(level.as_deref().unwrap_or("off")).map_err(Error::msg)?;
     drop(Log::start(filter.as_str(), Format::Text)?);
-    Ok(())
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().context("cannot start")
+}
+
+impl Alone {
+    /// Returns the server at an address, which is asked as this node.
+    pub(super) fn peer(&self, server: &ServerAddress, node: Node) -> Result<Peer, Misuse> {
+        let transport = match self.dialect {
+            Dialect::Delta => Transport::Delta,
+            Dialect::Sotw => Transport::Sotw,
+        };
+        self.manner.peer(server, self.tls, transport, node)
+    }
 }
 
 impl Manner {
@@ -118,8 +172,7 @@ impl Manner {
             endpoint,
             tls: scheme,
         } = server;
-        let files = self.files.clone();
-        let asked = tls || files.ca.is_some() || files.cert.is_some();
+        let asked = tls || self.files.is_given();
         if asked && *scheme == Some(false) {
             return Err(Misuse(format!(
                 "--server: `{text}` excludes TLS, but another flag asks for it; write https:// or remove --tls, --ca and --cert"
@@ -130,20 +183,9 @@ impl Manner {
             let words = "--token-file: a token is sent only with TLS; write --tls, or https:// in --server";
             return Err(Misuse(words.to_owned()));
         }
-        let identity = files.cert.zip(files.key);
-        let identity = identity.map(|(certificate_file, private_key_file)| Identity {
-            certificate_file,
-            private_key_file,
-        });
-        let credentials = if tls {
-            Credentials::Tls(Tls {
-                authorities: files.ca.map(Supply::Files),
-                server_name: None,
-                spiffe_id: None,
-                identity: identity.map(Supply::Files),
-            })
-        } else {
-            Credentials::Insecure
+        let credentials = match tls {
+            true => Credentials::Tls(self.files.settings()),
+            false => Credentials::Insecure,
         };
         Ok(Peer {
             server: text.clone(),

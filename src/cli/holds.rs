@@ -5,11 +5,10 @@
 
 use std::io::Write;
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
 
-use super::asking::{AdminAccess, Bounds, encoded};
-use super::status::held_in_trouble;
+use super::asking::{AdminAccess, Bounds, Heard, Relay, encoded, tell};
+use crate::answers::Views;
 
 /// Show which removed resources are still served, why, and until when, and which older contents clients use. Exits with 1 if much was
 /// lost at once, if something that a control plane still sends has referred to a removed resource for over 15 minutes, or if a client
@@ -28,12 +27,7 @@ enum Order {
     /// Hold removals for longer
     Extend {
         #[command(flatten)]
-        access: AdminAccess,
-        /// The id of a hold, or TYPE/NAME of a resource, such as cds/payments
-        target: String,
-        /// Why; it is shown and logged
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
+        what: Ordered,
         /// For how long from now on, at most 24h
         #[arg(long = "for", value_name = "TIME", default_value = "30m")]
         time: String,
@@ -42,78 +36,56 @@ enum Order {
     /// further client is sent it, and what it names is not kept
     Release {
         #[command(flatten)]
-        access: AdminAccess,
-        /// The id of a hold, or TYPE/NAME of a resource, such as cds/payments
-        target: String,
-        /// Why; it is logged
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
+        what: Ordered,
     },
+}
+
+/// What an order is about.
+#[derive(Debug, Args)]
+struct Ordered {
+    #[command(flatten)]
+    access: AdminAccess,
+    /// The id of a hold, or TYPE/NAME of a resource, such as cds/payments
+    target: String,
+    /// Why; it is logged, and shown while it is held
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
 }
 
 impl Holds {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         match self.order {
-            Some(Order::Extend {
-                access,
-                target,
-                reason,
-                time,
-            }) => {
-                let path = format!(
-                    "/holds/extend?target={}&reason={}&for={}",
-                    encoded(&target),
-                    encoded(&reason),
-                    encoded(&time)
-                );
-                access.order("POST", &path, b"", Bounds::LINE, out)
-            }
-            Some(Order::Release { access, target, reason }) => {
-                let path = format!("/holds/release?target={}&reason={}", encoded(&target), encoded(&reason));
-                access.order("POST", &path, b"", Bounds::LINE, out)
-            }
-            None => show(&self.access, out),
+            Some(Order::Extend { what, time }) => what.give("extend", &format!("&for={}", encoded(&time)), out),
+            Some(Order::Release { what }) => what.give("release", "", out),
+            None => tell(self.access.each(held), out),
         }
     }
 }
 
-fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
-    let answers = access.each(|relay| {
-        let said = relay
-            .text("/holds")
-            .and_then(|text| Ok((text, held_in_trouble(relay)?)));
-        (relay.to_string(), said)
-    });
-    let alone = answers.len() == 1;
-    let (mut trouble, mut older, mut wrong) = (0, 0, Vec::new());
-    for (relay, answer) in answers {
-        let (text, (in_trouble, sent)) = match answer {
-            Ok(said) => said,
-            Err(error) => {
-                wrong.push(super::told(&error));
-                continue;
-            }
-        };
-        trouble += in_trouble;
-        older += sent;
-        for line in text.lines() {
-            // The relay has made the names safe to print.
-            match alone {
-                true => writeln!(out, "{line}")?,
-                false => writeln!(out, "{relay}: {line}")?,
-            }
-        }
+impl Ordered {
+    fn give(&self, order: &str, more: &str, out: &mut impl Write) -> anyhow::Result<()> {
+        let (target, reason) = (encoded(&self.target), encoded(&self.reason));
+        let path = format!("/holds/{order}?target={target}&reason={reason}{more}");
+        self.access.order("POST", &path, b"", Bounds::LINE, out)
     }
+}
+
+/// Returns what a relay holds, and what of that is wrong.
+fn held(relay: Relay<'_>) -> anyhow::Result<Heard> {
+    let (text, views) = (relay.text("/holds")?, relay.json::<Views>("/views")?);
+    let mut wrong = Vec::new();
+    let (trouble, older) = (views.in_trouble(), views.older());
     if trouble > 0 {
-        wrong.push("removed resources are still served".to_owned());
+        wrong.push(format!(
+            "{relay}: removed resources that are still served and need a look: {trouble}; send them again, or let them go with \
+             `distributary holds release ID --reason TEXT`"
+        ));
     }
     if older > 0 {
         wrong.push(format!(
-            "clients that were sent older content in the place of what they reject: {older}"
+            "{relay}: clients that were sent older content in the place of what they reject: {older}; `distributary status --nacks` \
+             shows what to mend"
         ));
     }
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    bail!(wrong.join("\n"))
+    Ok((text, wrong))
 }

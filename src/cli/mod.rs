@@ -5,7 +5,6 @@ mod asked;
 mod asking;
 mod bootstrap;
 mod compare;
-mod drain;
 mod explained;
 mod get;
 mod health;
@@ -50,7 +49,7 @@ enum Command {
     Get(Box<get::Get>),
     Compare(Box<compare::Compare>),
     Health(health::Health),
-    Drain(drain::Drain),
+    Drain(orders::Drain),
     Reload(orders::Reload),
     LogLevel(orders::LogLevel),
     Holds(Box<holds::Holds>),

@@ -1,4 +1,5 @@
-//! `distributary reload` and `distributary log-level`: orders to running relays.
+//! `distributary drain`, `distributary reload` and `distributary log-level`: orders to running relays, also for images that have no shell
+//! and no curl.
 //!
 //! Owns the arguments. The relays say what has come of it.
 
@@ -15,6 +16,13 @@ pub(super) struct Reload {
     access: AdminAccess,
 }
 
+/// Move clients away from running relays: /ready fails first, then they are disconnected one by one. SIGTERM ends a relay
+#[derive(Debug, Args)]
+pub(super) struct Drain {
+    #[command(flatten)]
+    access: AdminAccess,
+}
+
 /// Show or change how much running relays log, until the next order or a change of `logging.level`
 #[derive(Debug, Args)]
 pub(super) struct LogLevel {
@@ -27,6 +35,13 @@ pub(super) struct LogLevel {
 impl Reload {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         self.access.order("POST", "/reload", b"", Bounds::LIST, out)
+    }
+}
+
+impl Drain {
+    pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
+        let path = "/drain_listeners?graceful";
+        self.access.order("POST", path, b"", Bounds::LINE, out)
     }
 }
 

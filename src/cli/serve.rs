@@ -29,22 +29,10 @@ pub(super) struct Serve {
     #[arg(short, long, value_name = "FILE", env = "DISTRIBUTARY_CONFIG")]
     config: Option<PathBuf>,
     /// Where clients connect: ip:port, [v6]:port or unix:/path; repeat for more [default: 127.0.0.1:15010]
-    #[arg(
-        short,
-        long,
-        value_name = "ADDRESS",
-        env = LISTEN,
-        value_delimiter = ','
-    )]
+    #[arg(short, long, value_name = "ADDRESS", env = LISTEN, value_delimiter = ',')]
     listen: Vec<String>,
     /// A control plane: host:port, http(s)://host:port or unix:/path; repeat in order of priority
-    #[arg(
-        short,
-        long,
-        value_name = "URI",
-        env = UPSTREAM,
-        value_delimiter = ','
-    )]
+    #[arg(short, long, value_name = "URI", env = UPSTREAM, value_delimiter = ',')]
     upstream: Vec<String>,
     /// The admin address, for probes and metrics [default: 127.0.0.1:9901]
     #[arg(short, long, value_name = "ADDRESS", env = ADMIN)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 
-use super::asking::{AdminAccess, Answer, Bounds, Relay, encoded, now, time};
+use super::asking::{AdminAccess, Bounds, Relay, encoded, now, time};
 use crate::answers::{Content, Holders, Whole};
 use crate::xds::{TypeUrl, printable};
 
@@ -104,17 +104,14 @@ impl Wait {
             encoded(self.target.type_url.full_name()),
             whom.collect::<String>()
         );
-        let each = self
-            .access
-            .each(|relay| Ok((relay.to_string(), self.look_at(relay, &path)?)));
-        each.into_iter().collect()
+        let each = self.access.each(|relay| self.look_at(relay, &path));
+        each.into_iter().map(|(relay, found)| Ok((relay, found?))).collect()
     }
 
     fn look_at(&self, relay: Relay<'_>, path: &str) -> anyhow::Result<Option<Progress>> {
         Ok(match relay.ask("GET", path, b"", Bounds::LIST)? {
-            Answer::Body(body) => Some(self.progress(&relay.read(&body, path)?)),
-            Answer::Refused(404, _) => None,
-            Answer::Refused(status, said) => bail!("{relay} answers {status}: {said}"),
+            (404, _) => None,
+            answer => Some(self.progress(&relay.read(&relay.body(answer)?, path)?)),
         })
     }
 

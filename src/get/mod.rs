@@ -16,6 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::time::Interval;
+
 pub use differing::{Contents, Field, Sides, differing};
 use peer::Line;
 pub use peer::Peer;
@@ -178,19 +180,33 @@ impl Asked {
             if found.is_settled() {
                 return self.answer(&found, shown, out).await;
             }
-            // The answer is checked when it has changed, errors at every tick.
-            let rung = self.line.rung();
-            tokio::pin!(rung);
-            loop {
-                tokio::select! {
-                    () = &mut rung => break,
-                    _ = look.tick() => if let Some(error) = self.error() {
-                        return self.failed(&self.look(), error, shown, out).await;
-                    },
-                    () = &mut deadline => return match self.line.unanswered(self.question.patience) {
-                        Some(error) => self.failed(&self.look(), error, shown, out).await,
-                        None => self.answer(&self.look(), shown, out).await,
-                    },
+            let error = tokio::select! {
+                error = self.news(&mut look, None) => match error {
+                    None => continue,
+                    Some(error) => error,
+                },
+                () = &mut deadline => self.line.unanswered(self.question.patience),
+            };
+            return match error {
+                Some(error) => self.failed(&self.look(), error, shown, out).await,
+                None => self.answer(&self.look(), shown, out).await,
+            };
+        }
+    }
+
+    /// Waits until the answer has changed, or the server has another error than `said`, and returns that. The answer is checked when it
+    /// has changed, errors at every tick.
+    async fn news(&self, look: &mut Interval, said: Option<&String>) -> Option<Option<String>> {
+        let rung = self.line.rung();
+        tokio::pin!(rung);
+        loop {
+            tokio::select! {
+                () = &mut rung => return None,
+                _ = look.tick() => {
+                    let error = self.error();
+                    if error.as_ref() != said {
+                        return Some(error);
+                    }
                 }
             }
         }
@@ -208,19 +224,11 @@ impl Asked {
                 self.print(&printed, out, notes)?;
             }
             before = found;
-            let rung = self.line.rung();
-            tokio::pin!(rung);
-            loop {
-                tokio::select! {
-                    () = &mut rung => break,
-                    _ = look.tick() => {
-                        let error = self.error();
-                        if let Some(error) = error.as_ref().filter(|_| error != said) {
-                            writeln!(notes, "{}: {}", self.question.peer.server, printable(error))?;
-                        }
-                        said = error;
-                    }
+            while let Some(error) = self.news(&mut look, said.as_ref()).await {
+                if let Some(error) = &error {
+                    writeln!(notes, "{}: {}", self.question.peer.server, printable(error))?;
                 }
+                said = error;
             }
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! Owns the four forms. Does not know where resources come from.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
@@ -83,20 +82,21 @@ impl Shown {
     ) -> Printed {
         let mut printed = Printed::default();
         let (resource, words) = resource.unzip();
+        let (word, sign) = change.said();
         match self.form {
-            Form::Name => line(&mut printed.text, &format!("{} {name}", change.sign())),
+            Form::Name => line(&mut printed.text, &format!("{sign} {name}")),
             Form::Wide => {
                 let [bytes, hash, words @ ..] =
                     columns(resource.map(|resource| &**resource), words.unwrap_or_default());
                 let words = words.join("  ");
                 line(
                     &mut printed.text,
-                    &format!("{:<8} {bytes:>10}  {hash:<32}  {words}  {name}", change.word()),
+                    &format!("{:<8} {bytes:>10}  {hash:<32}  {words}  {name}", word),
                 );
             }
             Form::Yaml => {
                 let body = resource.and_then(|resource| printed.body(self, type_url, resource));
-                line(&mut printed.text, &format!("--- # {} {name}", change.word()));
+                line(&mut printed.text, &format!("--- # {word} {name}"));
                 if let Some(body) = body {
                     printed.tree(self.form, &body);
                 }
@@ -105,7 +105,7 @@ impl Shown {
                 let body = resource.and_then(|resource| printed.body(self, type_url, resource));
                 let text = format!(
                     "{{\"change\":{},\"name\":{},\"resource\":{}}}",
-                    quoted(change.word()),
+                    quoted(word),
                     quoted(name),
                     body.as_deref().unwrap_or("null")
                 );
@@ -170,19 +170,12 @@ impl Printed {
 }
 
 impl Change {
-    const fn word(self) -> &'static str {
+    /// Returns the word for it, and the sign.
+    const fn said(self) -> (&'static str, char) {
         match self {
-            Self::Added => "added",
-            Self::Changed => "changed",
-            Self::Removed => "removed",
-        }
-    }
-
-    const fn sign(self) -> char {
-        match self {
-            Self::Added => '+',
-            Self::Changed => '~',
-            Self::Removed => '-',
+            Self::Added => ("added", '+'),
+            Self::Changed => ("changed", '~'),
+            Self::Removed => ("removed", '-'),
         }
     }
 }
@@ -192,12 +185,9 @@ fn table<'a>(resources: impl Iterator<Item = (&'a Arc<Resource>, ServerWords)>) 
     let head = ["BYTES", "HASH", "VERSION", "NONCE", "CONTROL-PLANE"].map(str::to_owned);
     let mut rows = vec![(head, "NAME".to_owned())];
     rows.extend(resources.map(|(resource, words)| {
-        let mut names = resource.name().to_string();
-        for alias in resource.aliases() {
-            // Writing to memory cannot fail.
-            let _ = write!(names, ", {alias}");
-        }
-        (columns(Some(resource), words), names)
+        let names = std::iter::once(resource.name()).chain(resource.aliases());
+        let names: Vec<String> = names.map(ToString::to_string).collect();
+        (columns(Some(resource), words), names.join(", "))
     }));
     let mut widths = [0; 5];
     for (cells, _) in &rows {
@@ -209,10 +199,8 @@ fn table<'a>(resources: impl Iterator<Item = (&'a Arc<Resource>, ServerWords)>) 
     let mut text = String::new();
     for ([bytes, hash, version, nonce, plane], names) in &rows {
         let words = format!("{version:version_wide$}  {nonce:nonce_wide$}  {plane:plane_wide$}");
-        line(
-            &mut text,
-            &format!("{bytes:>bytes_wide$}  {hash:hash_wide$}  {words}  {names}"),
-        );
+        let row = format!("{bytes:>bytes_wide$}  {hash:hash_wide$}  {words}  {names}");
+        line(&mut text, &row);
     }
     text
 }

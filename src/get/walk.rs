@@ -169,11 +169,8 @@ impl Reached {
             }
             for resource in found {
                 let key = (type_url.clone(), resource.name().clone());
-                if reached
-                    .known
-                    .insert(key, Some(resource.clone()))
-                    .is_none_or(|before| before.is_none())
-                {
+                let before = reached.known.insert(key, Some(resource.clone()));
+                if before.is_none_or(|before| before.is_none()) {
                     queue.extend(ways.of(type_url, resource).iter().cloned());
                 }
             }
@@ -208,19 +205,8 @@ impl Reached {
 }
 
 impl Walk {
-    /// Begins to walk: from these listeners, or if there are none from all listeners and all clusters.
-    /// The server is asked while the future runs.
+    /// Begins to walk from these roots. The server is asked while the future runs.
     pub fn begin(
-        peer: &Peer,
-        listeners: &[String],
-        patience: Duration,
-        now: Instant,
-    ) -> (Self, impl Future<Output = ()> + use<>) {
-        Self::from(peer, roots(listeners), patience, now)
-    }
-
-    /// The same from all that is asked for here.
-    pub fn from(
         peer: &Peer,
         roots: Vec<(TypeUrl, Target)>,
         patience: Duration,
@@ -309,20 +295,11 @@ impl Walk {
 /// Returns where a client begins: an Envoy with all listeners and clusters, gRPC with the listeners of its targets.
 #[must_use]
 pub fn roots(listeners: &[String]) -> Vec<Wanted> {
-    let of = |short: &str, target: Target| TypeUrl::called(short).map(|type_url| (type_url, target));
-    let all = || {
-        ["lds", "cds"]
-            .iter()
-            .filter_map(|short| of(short, Target::Wildcard))
-            .collect()
-    };
-    let named = |name: &String| {
-        let type_url = TypeUrl::called("lds")?;
-        let name = Name::read(name, &type_url);
-        Some((type_url, Target::Name(name)))
-    };
+    let lds = TypeUrl::called("lds");
+    let named = |name: &String| Some((lds.clone()?, Target::Name(Name::read(name, lds.as_ref()?))));
+    let all = ["lds", "cds"].into_iter().filter_map(TypeUrl::called);
     match listeners {
-        [] => all(),
+        [] => all.map(|type_url| (type_url, Target::Wildcard)).collect(),
         listeners => listeners.iter().filter_map(named).collect(),
     }
 }

@@ -140,8 +140,8 @@ fn retry_info(details: &[u8]) -> Option<Duration> {
     Some(delay.min(PAUSE))
 }
 
-/// Returns the beginning of what a collector says, safe to print.
+/// Returns the beginning of what a collector says.
 fn words(said: &[u8]) -> String {
     let shown = said.get(..WORDS).unwrap_or(said);
-    String::from_utf8_lossy(shown).trim().escape_debug().to_string()
+    String::from_utf8_lossy(shown).trim().to_owned()
 }

@@ -48,5 +48,6 @@ pub use holding::FindBeside;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{CallHead, Target, UpstreamSettings};
+pub use tls::secured;
 pub use way::Way;
 pub use writer::{Talk, Writer};

@@ -19,11 +19,15 @@ pub(super) async fn connector(host: &str, settings: &Tls, protocol: &'static [u8
         host: host.clone(),
         why: "the thread that reads the certificates ended".to_owned(),
     };
-    let built = tokio::task::spawn_blocking(move || build(&host, &settings, protocol)).await;
+    let built = tokio::task::spawn_blocking(move || secured(&host, &settings, protocol)).await;
     built.map_err(|_| failed)?.map(TlsConnector::from)
 }
 
-fn build(host: &str, settings: &Tls, protocol: &[u8]) -> Result<Arc<ClientConfig>, Failure> {
+/// Reads the files once, for connections to a server that is called so.
+///
+/// # Errors
+/// They cannot be used.
+pub fn secured(host: &str, settings: &Tls, protocol: &[u8]) -> Result<Arc<ClientConfig>, Failure> {
     let failed = |why: &str| Failure::Tls {
         host: host.to_owned(),
         why: why.to_owned(),

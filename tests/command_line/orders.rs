@@ -91,6 +91,8 @@ fn names_of_relays() {
 fn keys_are_explained() {
     let (code, out, _) = output(&["explain", "timers.drain"]);
     assert!(code == Some(0) && out.starts_with("timers.drain"), "{out}");
+    let (code, out, _) = output(&["explain", "clock_skew"]);
+    assert!(code == Some(0) && out.starts_with("jwt.clock_skew"), "{out}");
     let (code, _, error) = output(&["explain", "timer.drain"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("did you mean `timers.drain`?"), "{error}");

@@ -295,3 +295,17 @@ fn who_is_named_by_the_environment() {
         assert!(!said.status.success() && error.contains(words), "{error}");
     }
 }
+
+/// What a file has is waited for like all else; what nobody asks for is no affair of a control plane.
+#[test]
+fn waiting_for_what_a_file_has() {
+    let replica = Replica::start("waits", &["a"]);
+    let wait = |what: &str| output(&["wait", what, "--timeout", "300ms", "--admin", &replica.admin]);
+    let accepted = "accepted by 1 of 1 clients\n";
+    assert_eq!(wait("cds/a"), (Some(0), accepted.to_owned(), String::new()));
+    let nobody = format!(
+        "not accepted within 300ms\n{}: no client asks for it, and no client was given it\n",
+        replica.admin
+    );
+    assert_eq!(wait("cds/b"), (Some(1), String::new(), nobody));
+}

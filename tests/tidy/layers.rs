@@ -170,6 +170,7 @@ const KNOWS: [(&str, &[&str]); 28] = [
             "classes",
             "xds",
             "proto",
+            "upstream",
         ],
     ),
 ];

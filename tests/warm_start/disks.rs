@@ -75,11 +75,21 @@ fn largest(dir: &Path) -> Option<usize> {
     sizes.max()
 }
 
-/// Waits until a failed write of a snapshot is counted.
+/// Waits until failed writes of a snapshot are counted. They are one line.
 async fn not_written(relay: &Relay) {
-    let counted =
-        |line: &str| line.starts_with("distributary_snapshots_total{result=\"not_written\"} ") && !line.ends_with(" 0");
-    eventually("a count", || relay.admin("/metrics").lines().any(counted).then_some(())).await;
+    let count = |line: &str| {
+        let count = line.strip_prefix("distributary_snapshots_total{result=\"not_written\"} ")?;
+        count.parse::<usize>().ok()
+    };
+    let counted = || {
+        relay
+            .admin("/metrics")
+            .lines()
+            .find_map(count)
+            .filter(|count| *count >= 3)
+    };
+    eventually("a count", counted).await;
+    assert_eq!(relay.lines("cannot write a snapshot"), 1);
 }
 
 /// A disk that has room for small snapshots and not for large ones. `dir` is the path of its files as this process sees it.

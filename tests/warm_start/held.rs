@@ -158,8 +158,19 @@ async fn an_empty_state_is_not_passed_on() {
             continue;
         }
         let shown = holds(&relay, "-lds-mass-1  1 lds of ").await;
-        assert_eq!(relay.command(&["holds"]).0, Some(1));
-        assert_eq!(relay.command(&["status"]).0, Some(1));
+        for (command, words) in [
+            (
+                "holds",
+                "still served and need a look: 1; send them again, or let them go with `distributary holds release ID",
+            ),
+            (
+                "status",
+                "1 removed resources are still served; `distributary holds` shows why, and how to let them go",
+            ),
+        ] {
+            let (code, said) = relay.command(&[command]);
+            assert!(code == Some(1) && said.contains(words), "{said}");
+        }
         assert!(
             shown.contains("much was lost at once") && shown.contains("; 2 clients\n  l\n"),
             "{shown}"

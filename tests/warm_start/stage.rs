@@ -170,7 +170,8 @@ impl Relay {
             .args(["--admin", &self.admin.to_string()])
             .output()
             .unwrap();
-        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+        let said = [out.stdout, out.stderr].concat();
+        (out.status.code(), String::from_utf8(said).unwrap())
     }
 
     /// Where its admin address is.

@@ -7,19 +7,18 @@ mod place;
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::ClientConnection;
 use rustls_pki_types::ServerName;
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use serde::de::DeserializeOwned;
 
-use crate::config::{Address, Identity};
-use crate::tls;
+use super::asked::TlsFiles;
+use crate::config::Address;
+use crate::tls::HTTP1;
+use crate::upstream::secured;
 use crate::xds::printable;
 pub(super) use exchange::Bounds;
 pub(super) use place::RelayPlace;
@@ -41,16 +40,8 @@ pub(super) struct AdminAccess {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which relays")]
 pub(super) struct AdminTls {
-    /// With TLS (`admin.tls`): PEM file of the authorities that signed the certificate there [default for https://: those of the
-    /// system]
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// PEM file of the certificate to show, if the relay asks for one (`client_ca`)
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// PEM file of its key
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    files: TlsFiles,
     /// The name that the certificate of the relay is for [default: the name or IP address in --admin]
     #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
@@ -70,22 +61,18 @@ pub(super) struct Relay<'a> {
     site: &'a Site,
 }
 
-/// What a relay answers.
-pub(super) enum Answer {
-    /// The body of an answer with status 200.
-    Body(String),
-    /// Another status, and what the answer says.
-    Refused(u16, String),
-}
+/// What a relay says, and what is wrong with it.
+pub(super) type Heard = (String, Vec<String>);
 
 impl Relays<'_> {
-    /// Asks all relays at the same time. Returns the results in the order of their addresses.
-    pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<T> {
+    /// Asks all relays at the same time. Returns the relays with the results, in the order of their addresses.
+    pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<(String, T)> {
         let ask = &ask;
         std::thread::scope(|threads| {
             let access = self.access;
             let relays = self.sites.iter().map(|site| Relay { access, site });
-            let asked: Vec<_> = relays.map(|relay| threads.spawn(move || ask(relay))).collect();
+            let asked = relays.map(|relay| threads.spawn(move || (relay.to_string(), ask(relay))));
+            let asked: Vec<_> = asked.collect();
             asked.into_iter().filter_map(|asked| asked.join().ok()).collect()
         })
     }
@@ -103,8 +90,8 @@ impl AdminAccess {
         Self { admin, tls }
     }
 
-    /// Asks all relays at the same time. Returns the results in the order of their addresses.
-    pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<T> {
+    /// Asks all relays at the same time. Returns the relays with the results, in the order of their addresses.
+    pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<(String, T)> {
         self.relays().each(ask)
     }
 
@@ -121,23 +108,10 @@ impl AdminAccess {
         out: &mut impl Write,
     ) -> anyhow::Result<()> {
         let answers = self.each(|relay| {
-            let answer = relay
-                .ask(method, path, body, bounds)
-                .and_then(|answer| relay.body(answer));
-            (relay.to_string(), answer)
+            let answer = relay.ask(method, path, body, bounds);
+            Ok((relay.body(answer?)?, Vec::new()))
         });
-        let alone = answers.len() == 1;
-        let mut wrong = Vec::new();
-        for (relay, answer) in answers {
-            match answer {
-                Ok(body) => tell(&relay, &body, alone, out)?,
-                Err(error) => wrong.push(super::told(&error)),
-            }
-        }
-        if wrong.is_empty() {
-            return Ok(());
-        }
-        bail!(wrong.join("\n"))
+        tell(answers, out)
     }
 
     /// Returns what names the relays, as a part of a sentence, unless it is the flag.
@@ -152,11 +126,10 @@ impl AdminAccess {
 impl AdminTls {
     /// Returns TLS towards a relay, if it is asked so.
     fn connection(&self, site: &Site, address: &Address) -> anyhow::Result<Option<ClientConnection>> {
-        let options = [&self.cert, &self.key].into_iter().any(Option::is_some) || self.server_name.is_some();
-        if self.ca.is_none() && !site.tls() {
-            return match options {
-                true => bail!("--cert, --key and --server-name need --ca, or an address that begins with https://"),
-                false => Ok(None),
+        if !self.files.is_given() && !site.tls() {
+            return match self.server_name {
+                Some(_) => bail!("--server-name needs --ca, or an address that begins with https://"),
+                None => Ok(None),
             };
         }
         let name = match (&self.server_name, site.host(), address) {
@@ -165,29 +138,14 @@ impl AdminTls {
             (None, None, Address::Socket(address)) => ServerName::from(address.ip()),
             (None, None, Address::Unix(_)) => bail!("a Unix socket has no TLS; remove --ca and https://"),
         };
-        let builder = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions()?;
-        let builder = match &self.ca {
-            Some(ca) => builder.with_root_certificates(tls::authorities(&ca.clone().into())?),
-            None => builder.with_platform_verifier()?,
-        };
-        let config = match (&self.cert, &self.key) {
-            (Some(certificate), Some(key)) => {
-                let files = Identity {
-                    certificate_file: certificate.clone(),
-                    private_key_file: key.clone(),
-                };
-                let (chain, key) = tls::identity(&files.into())?;
-                builder.with_client_auth_cert(chain, key)?
-            }
-            _ => builder.with_no_client_auth(),
-        };
-        Ok(Some(ClientConnection::new(Arc::new(config), name)?))
+        let config = secured(&site.to_string(), &self.files.settings(), HTTP1)?;
+        Ok(Some(ClientConnection::new(config, name)?))
     }
 }
 
 impl Relay<'_> {
-    /// Sends one request.
-    pub(super) fn ask(&self, method: &str, path: &str, body: &[u8], bounds: Bounds) -> anyhow::Result<Answer> {
+    /// Sends one request. Returns the status of the answer, and its body; of another status than 200 it is safe to print.
+    pub(super) fn ask(&self, method: &str, path: &str, body: &[u8], bounds: Bounds) -> anyhow::Result<(u16, String)> {
         let Self { access, site } = self;
         let address = site.address().map_err(|why| anyhow::anyhow!("{why}"))?;
         // In numbers: an order to a name could come from any page that a browser shows.
@@ -207,8 +165,8 @@ impl Relay<'_> {
             .strip_prefix("HTTP/1.")
             .and_then(|rest| rest.get(2..5)?.parse().ok());
         match status {
-            Some(200) => Ok(Answer::Body(body.to_owned())),
-            Some(status) => Ok(Answer::Refused(status, lines(body))),
+            Some(200) => Ok((200, body.to_owned())),
+            Some(status) => Ok((status, lines(body))),
             None => {
                 bail!("{address} is not the admin address of a relay: it does not speak HTTP/1 (with TLS, write --ca)")
             }
@@ -236,10 +194,14 @@ impl Relay<'_> {
         serde_json::from_str(body).with_context(|| format!("the answer of {self} to {path} is not understood"))
     }
 
-    fn body(&self, answer: Answer) -> anyhow::Result<String> {
+    /// Returns the body of an answer.
+    ///
+    /// # Errors
+    /// The relay refuses.
+    pub(super) fn body(&self, answer: (u16, String)) -> anyhow::Result<String> {
         match answer {
-            Answer::Body(body) => Ok(body),
-            Answer::Refused(status, said) => bail!("{self} answers {status}: {said}"),
+            (200, body) => Ok(body),
+            (status, said) => bail!("{self} answers {status}: {said}"),
         }
     }
 }
@@ -250,15 +212,27 @@ impl std::fmt::Display for Relay<'_> {
     }
 }
 
-/// Prints an answer, each of its lines safe to print, and after the address of the relay unless it is alone.
-fn tell(relay: &str, body: &str, alone: bool, out: &mut impl Write) -> std::io::Result<()> {
-    for said in lines(body).lines() {
-        match alone {
-            true => writeln!(out, "{said}")?,
-            false => writeln!(out, "{relay}: {said}")?,
+/// Prints answers, each line safe to print, and after the address of the relay unless it is alone.
+///
+/// # Errors
+/// Some relays do not answer, or something is wrong with them, which stands behind their answers.
+pub(super) fn tell(answers: Vec<(String, anyhow::Result<Heard>)>, out: &mut impl Write) -> anyhow::Result<()> {
+    let alone = answers.len() == 1;
+    let mut wrong = Vec::new();
+    for (relay, answer) in answers {
+        let (body, faults) = answer.unwrap_or_else(|error| (String::new(), vec![super::told(&error)]));
+        for said in lines(&body).lines() {
+            match alone {
+                true => writeln!(out, "{said}")?,
+                false => writeln!(out, "{relay}: {said}")?,
+            }
         }
+        wrong.extend(faults);
     }
-    Ok(())
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => bail!(wrong.join("\n")),
+    }
 }
 
 /// Returns an answer whose lines are safe to print.

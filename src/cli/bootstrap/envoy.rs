@@ -31,7 +31,10 @@ pub(super) fn text(plan: &Plan, dialect: Dialect, admin_port: u16) -> anyhow::Re
     };
     let id = quoted(&plan.node_id)?;
     // Envoy does not start without a node cluster.
-    let cluster = quoted(or(&plan.node_cluster, "default"))?;
+    let cluster = match plan.node_cluster.as_str() {
+        "" => quoted("default")?,
+        given => quoted(given)?,
+    };
     let mut text = format!(
         "\
 # For Envoy behind Distributary: envoy -c FILE
@@ -61,11 +64,11 @@ dynamic_resources:
 
 /// Returns the sources for xdstp names. Envoy supports them since 1.36, behind a runtime guard.
 fn federation(plan: &Plan, kind: &str) -> anyhow::Result<String> {
-    let mut names = Vec::new();
-    for name in plan.authorities.keys() {
-        names.push(format!("{{ name: {} }}", quoted(name)?));
-    }
-    let names = names.join(", ");
+    let names = plan
+        .authorities
+        .keys()
+        .map(|name| Ok(format!("{{ name: {} }}", quoted(name)?)));
+    let names = names.collect::<anyhow::Result<Vec<_>>>()?.join(", ");
     Ok(format!(
         "\
 config_sources:
@@ -92,10 +95,8 @@ layered_runtime:
 pub(super) fn cluster(plan: &Plan) -> anyhow::Result<Value> {
     let tree = Tree::yaml(cluster_of(plan)?.as_bytes(), Bounds::FILE)?;
     let whole: Value = serde_json::from_str(&tree.to_json())?;
-    Ok(whole
-        .pointer("/static_resources/clusters/0")
-        .cloned()
-        .unwrap_or_default())
+    let cluster = whole.pointer("/static_resources/clusters/0");
+    Ok(cluster.cloned().unwrap_or_default())
 }
 
 fn cluster_of(plan: &Plan) -> anyhow::Result<String> {
@@ -200,10 +201,6 @@ fn tls(relays: &[Endpoint], trust: &Trust) -> anyhow::Result<String> {
                 - {{ san_type: {kind}, matcher: {{ exact: {name} }} }}
 "
     ))
-}
-
-fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
-    if text.is_empty() { other } else { text }
 }
 
 /// Returns the text as a JSON string, which is also valid YAML.

@@ -6,7 +6,8 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use super::given::{Given, camel, elements, member, member_mut, set, text};
-use super::{Plan, envoy};
+use super::{NODE_STAYS, Plan, envoy};
+use crate::config::Endpoint;
 
 /// What of a cluster says where its endpoints are, and how to speak to them.
 const REPLACED: [&str; 12] = [
@@ -36,28 +37,33 @@ struct Source<'a> {
 /// Returns all sources.
 fn sources(whole: &Value) -> Vec<Source<'_>> {
     let mut all = Vec::new();
-    if let Some(dynamic) = member(whole, "dynamic_resources") {
-        all.extend(
-            member(dynamic, "ads_config").map(|api| ("dynamic_resources.ads_config".to_owned(), api, Vec::new())),
+    let mut put = |place, api: Option<_>, authorities| {
+        all.extend(api.map(|api| Source {
+            place,
+            api,
+            authorities,
+        }))
+    };
+    let dynamic = member(whole, "dynamic_resources").unwrap_or(&Value::Null);
+    put(
+        "dynamic_resources.ads_config".to_owned(),
+        member(dynamic, "ads_config"),
+        Vec::new(),
+    );
+    let api = |source| member(source, "api_config_source");
+    for kind in ["lds_config", "cds_config"] {
+        put(
+            format!("dynamic_resources.{kind}"),
+            member(dynamic, kind).and_then(api),
+            Vec::new(),
         );
-        for kind in ["lds_config", "cds_config"] {
-            let api = member(dynamic, kind).and_then(|source| member(source, "api_config_source"));
-            all.extend(api.map(|api| (format!("dynamic_resources.{kind}"), api, Vec::new())));
-        }
     }
     let default = member(whole, "default_config_source").into_iter();
-    let named = elements(whole, "config_sources").chain(default);
-    for (at, source) in named.enumerate() {
-        let names = elements(source, "authorities").filter_map(|authority| member(authority, "name")?.as_str());
-        let api = member(source, "api_config_source");
-        all.extend(api.map(|api| (format!("config_sources[{at}]"), api, names.collect())));
+    for (at, source) in elements(whole, "config_sources").chain(default).enumerate() {
+        let names = elements(source, "authorities").filter_map(|authority| text(authority, "name"));
+        put(format!("config_sources[{at}]"), api(source), names.collect());
     }
-    let source = |(place, api, authorities)| Source {
-        place,
-        api,
-        authorities,
-    };
-    all.into_iter().map(source).collect()
+    all
 }
 
 impl Source<'_> {
@@ -79,12 +85,8 @@ impl Source<'_> {
 fn cluster<'a>(given: &'a Given, name: &str) -> anyhow::Result<&'a Value> {
     let resources = member(&given.value, "static_resources").unwrap_or(&Value::Null);
     let found = elements(resources, "clusters").find(|cluster| text(cluster, "name") == Some(name));
-    found.ok_or_else(|| {
-        given.fault(
-            name,
-            &format!("the cluster `{name}` is asked, and not in static_resources.clusters"),
-        )
-    })
+    let what = || format!("the cluster `{name}` is asked, and not in static_resources.clusters");
+    found.ok_or_else(|| given.fault(name, &what()))
 }
 
 /// Returns the names of all clusters that are asked.
@@ -96,11 +98,9 @@ pub(super) fn asked(given: &Given) -> anyhow::Result<BTreeSet<String>> {
             asked.insert(name.to_owned());
         }
     }
+    let what = "neither dynamic_resources nor config_sources name a cluster to ask";
     match asked.is_empty() {
-        true => Err(given.fault(
-            "dynamic",
-            "neither dynamic_resources nor config_sources name a cluster to ask",
-        )),
+        true => Err(given.fault("dynamic", what)),
         false => Ok(asked),
     }
 }
@@ -123,25 +123,20 @@ pub(super) fn adopted(plan: &Plan, given: &Given, notes: &mut impl Write) -> any
     let resources = member_mut(&mut whole, "static_resources");
     let clusters = resources.and_then(|resources| member_mut(resources, "clusters")?.as_array_mut());
     for cluster in clusters.into_iter().flatten() {
-        let Some(name) = text(cluster, "name")
-            .filter(|name| asked.contains(*name))
-            .map(str::to_owned)
-        else {
+        let name = text(cluster, "name").filter(|name| asked.contains(*name));
+        let Some(name) = name.map(str::to_owned) else {
             continue;
         };
         let before = endpoints(cluster).join(", ");
-        let had_tls = ["transport_socket", "tls_context"]
-            .iter()
-            .any(|key| member(cluster, key).is_some());
+        let mut secured = ["transport_socket", "tls_context"].iter();
+        let had_tls = secured.any(|key| member(cluster, key).is_some());
         let Some(members) = cluster.as_object_mut() else {
             continue;
         };
         for key in REPLACED {
-            if [key.to_owned(), camel(key)]
-                .iter()
-                .any(|key| members.remove(key).is_some())
-                && key == "health_checks"
-            {
+            let mut written = [key.to_owned(), camel(key)].into_iter();
+            let went = written.any(|key| members.remove(&key).is_some());
+            if went && key == "health_checks" {
                 writeln!(notes, "cluster {name}: its health checks went")?;
             }
         }
@@ -161,10 +156,7 @@ pub(super) fn adopted(plan: &Plan, given: &Given, notes: &mut impl Write) -> any
         writeln!(notes, "cluster {name}: {now} in place of {before}")?;
     }
     others(&given.value, "", &asked, notes)?;
-    writeln!(
-        notes,
-        "node: stays; the control plane sees the relay's own node instead, unless `classes` of the relay say otherwise"
-    )?;
+    writeln!(notes, "{NODE_STAYS}")?;
     given.printed(&whole)
 }
 
@@ -216,12 +208,12 @@ fn written(address: &Value) -> Option<String> {
         return Some(format!("unix:{path}"));
     }
     let socket = member(address, "socket_address")?;
-    let (host, port) = (text(socket, "address")?, member(socket, "port_value")?.as_u64()?);
-    Some(if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    })
+    let (host, port) = (
+        text(socket, "address")?.to_owned(),
+        member(socket, "port_value")?.as_u64()?,
+    );
+    let port = u16::try_from(port).ok()?;
+    Some(Endpoint::Tcp { host, port }.to_string())
 }
 
 /// Returns the file of a relay that asks in place of the Envoy.
@@ -257,10 +249,8 @@ fn servers_of(given: &Given, name: &str, notes: &mut impl Write) -> anyhow::Resu
     };
     let addresses = endpoints(cluster);
     if addresses.is_empty() {
-        return Err(given.fault(
-            name,
-            &format!("the cluster `{name}` has no endpoints in load_assignment"),
-        ));
+        let what = format!("the cluster `{name}` has no endpoints in load_assignment");
+        return Err(given.fault(name, &what));
     }
     let server = |address: String| json!({"server_uri": address, "channel_creds": [creds]});
     Ok(addresses.into_iter().map(server).collect())

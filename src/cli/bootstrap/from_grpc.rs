@@ -6,7 +6,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use super::given::{Given, elements, set, text};
-use super::{Plan, grpc};
+use super::{NODE_STAYS, Plan, grpc};
 use crate::config::{Bootstrap, Config, Flags};
 
 /// What the relay's own file takes of a bootstrap, and of an entry of `xds_servers`.
@@ -42,10 +42,7 @@ pub(super) fn adopted(plan: &Plan, given: &Given, notes: &mut impl Write) -> any
         }
     }
     if whole.get("node").is_some() {
-        writeln!(
-            notes,
-            "node: stays; the control plane sees the relay's own node instead, unless `classes` of the relay say otherwise"
-        )?;
+        writeln!(notes, "{NODE_STAYS}")?;
     }
     Ok(serde_json::to_string_pretty(&whole)? + "\n")
 }

@@ -2,43 +2,40 @@
 
 use serde_json::{Map, Value, json};
 
+use super::given::set;
 use super::{Plan, Trust};
 use crate::config::Endpoint;
 
 pub(super) fn text(plan: &Plan) -> anyhow::Result<String> {
     let servers = servers(plan);
-    let mut whole = Map::new();
-    let mut put = |key: &str, value: Value| whole.insert(key.to_owned(), value);
-    put("xds_servers", servers.clone());
-    let mut node = Map::new();
-    node.insert("id".to_owned(), json!(plan.node_id));
+    let mut node = json!({"id": plan.node_id});
     if !plan.node_cluster.is_empty() {
-        node.insert("cluster".to_owned(), json!(plan.node_cluster));
+        set(&mut node, "cluster", json!(plan.node_cluster));
     }
-    put("node", Value::Object(node));
-    let mut authorities = Map::new();
-    for (name, authority) in &plan.authorities {
-        let mut entry = Map::new();
+    let mut whole = json!({"xds_servers": servers, "node": node});
+    let authorities = plan.authorities.iter().map(|(name, authority)| {
         let template = &authority.client_listener_resource_name_template;
-        entry.insert("client_listener_resource_name_template".to_owned(), json!(template));
-        entry.insert("xds_servers".to_owned(), servers.clone());
+        let mut entry = json!({"client_listener_resource_name_template": template, "xds_servers": servers});
         if authority.reachability_only {
-            entry.insert("fallback_on_reachability_only".to_owned(), json!(true));
+            set(&mut entry, "fallback_on_reachability_only", json!(true));
         }
-        authorities.insert(name.clone(), Value::Object(entry));
-    }
+        (name.clone(), entry)
+    });
+    let authorities: Map<_, _> = authorities.collect();
     if !authorities.is_empty() {
-        put("authorities", Value::Object(authorities));
+        set(&mut whole, "authorities", authorities.into());
     }
     if let Some(template) = &plan.client_template {
-        put("client_default_listener_resource_name_template", json!(template));
+        set(
+            &mut whole,
+            "client_default_listener_resource_name_template",
+            json!(template),
+        );
     }
     if let Some(template) = &plan.server_template {
-        put("server_listener_resource_name_template", json!(template));
+        set(&mut whole, "server_listener_resource_name_template", json!(template));
     }
-    let mut text = serde_json::to_string_pretty(&Value::Object(whole))?;
-    text.push('\n');
-    Ok(text)
+    Ok(serde_json::to_string_pretty(&whole)? + "\n")
 }
 
 pub(super) fn servers(plan: &Plan) -> Value {

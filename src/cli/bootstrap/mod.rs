@@ -11,8 +11,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
+use super::asked::Dialect;
 use given::Given;
 
 use crate::config::{Address, Authority, Config, Endpoint, Flags, Listener, host_name};
@@ -76,12 +77,6 @@ struct Common {
     node_cluster: String,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Dialect {
-    Sotw,
-    Delta,
-}
-
 /// The content of both forms.
 struct Plan {
     node_id: String,
@@ -95,6 +90,9 @@ struct Plan {
 
 const UNIX_FOR_GO: &str = "warning: over a Unix socket the relay serves gRPC in Go; gRPC's C core (C++, Python, Ruby, PHP) and Java send \
      the socket's path as `:authority`, which HTTP/2 refuses: use a listener on loopback for those";
+
+const NODE_STAYS: &str =
+    "node: stays; the control plane sees the relay's own node instead, unless `classes` of the relay say otherwise";
 
 /// The client's files for TLS.
 struct Trust {
@@ -140,17 +138,15 @@ impl Common {
     }
 
     fn plan(self) -> anyhow::Result<Plan> {
-        let config = match &self.config {
-            Some(file) => Some(Config::load(Some(file), &Flags::of_environment())?),
-            None => None,
-        };
+        let config = self.config.as_deref();
+        let config = config.map(|file| Config::load(Some(file), &Flags::of_environment()));
+        let config = config.transpose()?;
         let listeners = config.as_ref().map_or(&[][..], |config| &config.listeners);
         let mut relays = Vec::new();
         let mut tls: Option<bool> = None;
         for text in &self.relay {
-            let (endpoint, scheme) = Endpoint::parse(text)
-                .map_err(anyhow::Error::msg)
-                .with_context(|| "--relay".to_owned())?;
+            let parsed = Endpoint::parse(text).map_err(anyhow::Error::msg);
+            let (endpoint, scheme) = parsed.context("--relay")?;
             let behind = behind(&endpoint, listeners);
             let secure = scheme.unwrap_or_else(|| behind.iter().any(|listener| listener.tls.is_some()));
             if *tls.get_or_insert(secure) != secure {
@@ -185,20 +181,17 @@ impl Common {
     }
 }
 
-/// Returns the node of a bootstrap of Envoy or gRPC, which is checked as it is for `--from`.
-pub(super) fn node_in(path: &Path) -> anyhow::Result<Node> {
+/// Returns the node of a bootstrap of Envoy or gRPC as a control plane sees it, with the name that the client's software adds. `whole`:
+/// whom it asks matters, too, and is checked as it is for `--from`.
+pub(super) fn node_in(path: &Path, whole: bool) -> anyhow::Result<Node> {
     let given = Given::read(path, true)?;
     let of_envoy = ["dynamic_resources", "static_resources", "config_sources"];
-    match of_envoy.iter().any(|key| given::member(&given.value, key).is_some()) {
-        true => drop(from_envoy::asked(&given)?),
-        false => from_grpc::checked(&given)?,
+    let of_envoy = of_envoy.iter().any(|key| given::member(&given.value, key).is_some());
+    match (whole, of_envoy) {
+        (false, _) => {}
+        (true, true) => drop(from_envoy::asked(&given)?),
+        (true, false) => from_grpc::checked(&given)?,
     }
-    given.node()
-}
-
-/// Returns the node of a bootstrap as a control plane sees it, with the name that the client's software adds. Whom it asks does not matter.
-pub(super) fn client_in(path: &Path) -> anyhow::Result<Node> {
-    let given = Given::read(path, true)?;
     let mut node = given.node()?;
     if node.id.is_empty() {
         return Err(given.fault("node", "node.id is missing; control planes refuse a node without an id"));
@@ -215,19 +208,11 @@ fn behind<'a>(relay: &Endpoint, listeners: &'a [Listener]) -> Vec<&'a Listener> 
     let Endpoint::Tcp { port, .. } = relay else {
         return Vec::new();
     };
-    let ports = listeners.iter().filter_map(|listener| match &listener.address {
-        Address::Socket(address) => Some((address.port(), listener)),
+    let bound = |listener: &&Listener| match &listener.address {
+        Address::Socket(address) => Some(address.port()),
         Address::Unix(_) => None,
-    });
-    let all: Vec<_> = ports.collect();
-    let same: Vec<_> = all
-        .iter()
-        .filter(|(bound, _)| bound == port)
-        .map(|(_, listener)| *listener)
-        .collect();
-    if same.is_empty() {
-        all.into_iter().map(|(_, listener)| listener).collect()
-    } else {
-        same
-    }
+    };
+    let all = || listeners.iter().filter(|listener| bound(listener).is_some());
+    let same: Vec<_> = all().filter(|listener| bound(listener) == Some(*port)).collect();
+    if same.is_empty() { all().collect() } else { same }
 }

@@ -13,11 +13,11 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use futures_util::future::join_all;
 
-use super::asked::{Manner, ServerAddress, TlsFiles, quiet_log};
+use super::asked::{Manner, ServerAddress, TlsFiles, runtime};
 use super::asking::{now, patience, time};
 use super::{Misuse, Unreached};
 use crate::config::Transport;
-use crate::get::{Contents, Walk, Ways};
+use crate::get::{Contents, Walk, Ways, roots};
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::printable;
@@ -112,11 +112,7 @@ impl Compare {
 
     /// Returns how much differs; `None` if nothing does.
     fn compared(&self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<Option<String>> {
-        quiet_log()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start")?;
+        let runtime = runtime()?;
         let (mut pairs, writers) = self.pairs(now())?;
         let mut report = Report::new([self.plane.to_string(), self.relay.to_string()]);
         runtime.block_on(async {
@@ -129,8 +125,7 @@ impl Compare {
         if self.output == Output::Json {
             writeln!(out, "{}", report.json(&pairs))?;
         }
-        let trouble = pairs.iter().find_map(|pair| pair.trouble(now()));
-        if let Some(words) = trouble {
+        if let Some(words) = pairs.iter().find_map(|pair| pair.trouble(now())) {
             return Err(Unreached(words).into());
         }
         let summary = report.summary();
@@ -154,7 +149,7 @@ impl Compare {
                 let label = one.id.clone();
                 let mut walk = |manner: &Manner, server: &ServerAddress, node: &Node| {
                     let peer = manner.peer(server, false, *transport, node.clone())?;
-                    let (walk, writer) = Walk::begin(&peer, &self.listeners, self.timeout, now);
+                    let (walk, writer) = Walk::begin(&peer, roots(&self.listeners), self.timeout, now);
                     writers.push(writer);
                     anyhow::Ok(walk)
                 };

@@ -1,7 +1,5 @@
 //! As whom two servers are asked. Owns how nodes are named and read from bootstraps. Asks nobody.
 
-use std::path::Path;
-
 use super::Compare;
 use crate::cli::{Misuse, bootstrap};
 use crate::config::host_name;
@@ -17,23 +15,16 @@ pub(super) fn of(flags: &Compare) -> anyhow::Result<Vec<[Node; 2]>> {
         ))
         .into());
     }
-    let read = |path: &std::path::PathBuf| bootstrap::node_in(Path::new(path));
     if !from.is_empty() {
         let others = if relay_from.is_empty() { from } else { relay_from };
-        let pairs = from
-            .iter()
-            .zip(others)
-            .map(|(one, other)| Ok([read(one)?, read(other)?]));
+        let pairs = from.iter().zip(others);
+        let pairs = pairs.map(|(one, other)| Ok([bootstrap::node_in(one, true)?, bootstrap::node_in(other, true)?]));
         return pairs.collect();
     }
-    let host = [host_name()];
-    let ids = if flags.node_id.is_empty() {
-        &host[..]
-    } else {
-        &flags.node_id
-    };
-    let nodes = ids.iter().map(|id| Node {
-        id: id.clone(),
+    let mut ids = flags.node_id.clone();
+    ids.extend(ids.is_empty().then(host_name));
+    let nodes = ids.into_iter().map(|id| Node {
+        id,
         cluster: flags.node_cluster.clone(),
         ..Node::default()
     });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::pair::Pair;
 use crate::cli::status::{differs, short};
 use crate::get::{Contents, Field, Key, Sides};
-use crate::xds::{TypeUrl, printable};
+use crate::xds::{TypeUrl, one_or_several, printable};
 
 /// What was said.
 pub(super) struct Report {
@@ -42,18 +42,12 @@ impl Report {
     /// Returns what there is to say that was not said before.
     pub(super) fn look(&mut self, pairs: &[Pair], contents: &Contents, settle: Duration, now: Instant) -> String {
         let mut told = String::new();
-        let is_apart = |node: &str, key: &Key| {
-            pairs
-                .iter()
-                .any(|pair| pair.node() == node && pair.episode(key).is_some())
-        };
-        for ((node, key), named) in &mut self.named {
-            if !named.over && !is_apart(node, key) {
-                named.over = true;
-                line(
-                    &mut told,
-                    &format!("{} {}{} is the same again", key.0.word(), key.1, of(pairs, node)),
-                );
+        for ((node, key), named) in self.named.iter_mut().filter(|(_, named)| !named.over) {
+            let mut of_node = pairs.iter().filter(|pair| pair.node() == node);
+            named.over = of_node.all(|pair| pair.episode(key).is_none());
+            if named.over {
+                let what = format!("{} {}{}", key.0.word(), key.1, of(pairs, node));
+                line(&mut told, &format!("{what} is the same again"));
             }
         }
         let lasting = pairs
@@ -73,11 +67,10 @@ impl Report {
         for found in pairs.iter().flat_map(Pair::rejected) {
             let (at, type_url, why) = &found;
             if !self.rejected.contains(&found) {
-                let (word, server) = (TypeUrl::new(type_url), self.servers.get(*at));
-                let server = server.map_or("", String::as_str);
+                let (of, server) = (TypeUrl::new(type_url), self.servers.get(*at).map_or("", String::as_str));
                 line(
                     &mut told,
-                    &format!("{}: {server} sends what is rejected: {why}", word.word()),
+                    &format!("{}: {server} sends what is rejected: {why}", of.word()),
                 );
                 self.rejected.insert(found);
             }
@@ -91,10 +84,8 @@ impl Report {
             of = format!("{of} in {}", named.dialects.join(", "));
         }
         let contents = named.sides.iter().zip(&self.servers).map(|(side, server)| {
-            let word = side
-                .as_ref()
-                .map_or_else(|| "nothing".to_owned(), |one| short(&one.version().to_string()));
-            (word, vec![server.as_str()])
+            let word = side.as_ref().map(|one| short(&one.version().to_string()));
+            (word.unwrap_or_else(|| "nothing".to_owned()), vec![server.as_str()])
         });
         line(told, &differs(&key.0, key.1.as_str(), &of, contents));
         match &named.fields {
@@ -117,15 +108,13 @@ impl Report {
         let (named, rejected) = (self.named.len(), self.rejected.len());
         let over = self.named.values().filter(|named| named.over).count();
         let mut words = Vec::new();
-        words.extend((named > 0).then(|| format!("{named} {}", plural(named, "resource differs", "resources differ"))));
-        words.extend((over > 0).then(|| format!("{over} of them {} the same again", plural(over, "is", "are"))));
-        let rejects = || {
-            format!(
-                "{rejected} {}",
-                plural(rejected, "response is rejected", "responses are rejected")
-            )
-        };
-        words.extend((rejected > 0).then(rejects));
+        for (number, said) in [
+            (named, ["resource differs", "resources differ"]),
+            (over, ["of them is the same again", "of them are the same again"]),
+            (rejected, ["response is rejected", "responses are rejected"]),
+        ] {
+            words.extend((number > 0).then(|| format!("{number} {}", one_or_several(said, number))));
+        }
         (!words.is_empty()).then(|| words.join(", "))
     }
 
@@ -201,10 +190,6 @@ pub(super) fn equal(pairs: &[Pair]) -> String {
     let (nodes, dialects) = (distinct(Pair::node), distinct(|pair| pair.dialect()));
     let count = compared(pairs);
     printable(&format!("the same: {count} resources, for node {nodes}, in {dialects}")).into_owned()
-}
-
-const fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
-    if count == 1 { one } else { many }
 }
 
 fn line(into: &mut String, text: &str) {

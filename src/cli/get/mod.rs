@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
 use super::Misuse;
-use super::asked::{Manner, ServerAddress, quiet_log};
+use super::asked::{Alone, ServerAddress, runtime};
 use super::asking::patience;
-use crate::config::{Transport, host_name};
+use crate::config::host_name;
 use crate::get::{Form, Question, Shown, Unanswered, locality, metadata};
 use crate::json::{Schemas, Secrets};
 use crate::proto::envoy::config::core::v3::{Locality, Node};
@@ -53,17 +53,11 @@ pub(super) struct Get {
     /// The node locality in the request: region/zone/sub_zone
     #[arg(long, value_name = "PLACE", value_parser = locality)]
     locality: Option<Locality>,
-    /// delta (with a second attempt in sotw if the server does not support delta), or sotw
-    #[arg(long, value_enum, default_value_t = Dialect::Delta)]
-    dialect: Dialect,
     /// How long to wait for the answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = patience)]
     timeout: Duration,
     #[command(flatten)]
-    manner: Manner,
-    /// Use TLS, as https:// does
-    #[arg(long)]
-    tls: bool,
+    manner: Alone,
     /// A file of descriptors (FileDescriptorSet) of types that are not in the public API; repeat for more
     #[arg(long, value_name = "FILE")]
     descriptors: Vec<PathBuf>,
@@ -77,30 +71,19 @@ enum Output {
     Wide,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Dialect {
-    Sotw,
-    Delta,
-}
-
 impl Get {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
-        quiet_log()?;
+        let runtime = runtime()?;
         let shown = Shown {
             form: self.output.form(),
             schemas: Schemas::with_files(&self.descriptors).context("--descriptors")?,
-            secrets: if self.show_secrets {
-                Secrets::Show
-            } else {
-                Secrets::Redact
+            secrets: match self.show_secrets {
+                true => Secrets::Show,
+                false => Secrets::Redact,
             },
         };
         let (watch, snapshot) = (self.watch, self.snapshot.clone());
         let question = self.question()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start")?;
         let answer = runtime.block_on(async {
             if let Some(file) = &snapshot {
                 question.recall(file, &shown, out)
@@ -129,22 +112,11 @@ impl Get {
         let all = self.names.iter().any(|name| name == Name::WILDCARD);
         let names = self.names.iter().filter(|_| !all);
         Ok(Question {
-            peer: self
-                .manner
-                .peer(&self.server, self.tls, self.dialect.transport(), node)?,
+            peer: self.manner.peer(&self.server, node)?,
             names: names.map(|name| Name::read(name, &self.type_url)).collect(),
             type_url: self.type_url,
             patience: self.timeout,
         })
-    }
-}
-
-impl Dialect {
-    pub(super) const fn transport(self) -> Transport {
-        match self {
-            Self::Delta => Transport::Delta,
-            Self::Sotw => Transport::Sotw,
-        }
     }
 }
 

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
+use crate::answers::Resources;
+use crate::cli::asking::{Bounds, Relay, encoded};
 
-use crate::answers::{Clients, Clusters, Nacks, Resources, Views};
-use crate::cli::asking::{Answer, Bounds, Relay, encoded};
+pub(super) const CLUSTERS: &str = "/clusters?format=json";
 
 /// Whether a relay can serve clients, and how many it has.
 #[derive(Debug)]
@@ -23,9 +23,8 @@ pub(super) struct Health {
 impl Health {
     pub(super) fn of(relay: Relay<'_>) -> anyhow::Result<Self> {
         let (ready, state) = match relay.ask("GET", "/ready", b"", Bounds::LINE)? {
-            Answer::Body(body) => (true, body.trim_end().to_owned()),
-            Answer::Refused(503, said) => (false, said),
-            Answer::Refused(status, said) => bail!("{relay} answers {status}: {said}"),
+            (503, said) => (false, said),
+            answer => (true, relay.body(answer)?.trim_end().to_owned()),
         };
         let metrics = relay.text("/metrics")?;
         Ok(Self {
@@ -36,23 +35,6 @@ impl Health {
             streams: sum(&metrics, "distributary_streams"),
         })
     }
-}
-
-pub(super) fn clusters(relay: Relay<'_>) -> anyhow::Result<Clusters> {
-    relay.json("/clusters?format=json")
-}
-
-pub(super) fn views(relay: Relay<'_>) -> anyhow::Result<Views> {
-    relay.json("/views")
-}
-
-pub(super) fn nacks(relay: Relay<'_>) -> anyhow::Result<Nacks> {
-    relay.json("/nacks")
-}
-
-/// `query` is added to the query, as it is.
-pub(super) fn clients(relay: Relay<'_>, query: &str) -> anyhow::Result<Clients> {
-    relay.json(&format!("/clients?format=json{query}"))
 }
 
 /// Returns what a relay has of these types.

@@ -9,12 +9,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::Report;
-use super::answers;
 use super::fault::Fault;
 use super::table::{Tone, short};
-use crate::answers::Client;
+use crate::answers::{Client, Clients};
 use crate::cli::asking::{Relays, encoded};
-use crate::xds::TypeUrl;
+use crate::xds::{TypeUrl, one_or_several};
 
 /// Which clients are shown.
 #[derive(Debug, Args)]
@@ -48,8 +47,8 @@ const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
 
 pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let query = chosen.query();
-    let seen = report.answered(relays.each(|relay| (relay.to_string(), answers::clients(relay, &query))));
+    let path = format!("/clients?format=json{}", chosen.query());
+    let seen = report.answered(relays.each(|relay| relay.json::<Clients>(&path)));
     let mut rows: Vec<(usize, &str, &str, &Client)> = Vec::new();
     for (relay, clients) in &seen {
         let Some(clients) = clients else { continue };
@@ -58,14 +57,9 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
         for client in &clients.clients {
             rejecting += usize::from(client.types.values().any(|one| one.status == "ERROR"));
             rows.push((rank(client), &client.node.id, relay, client));
-            let types = client
-                .types
-                .iter()
-                .map(|(name, one)| (name.clone(), one.status.as_str().into()));
-            let servers = client
-                .types
-                .iter()
-                .filter_map(|(name, one)| Some((name.clone(), one.server.as_deref()?.into())));
+            let types = client.types.iter().map(|(name, one)| (name, &one.status));
+            let read = client.types.iter();
+            let servers = read.filter_map(|(name, one)| Some((name, one.server.as_ref()?)));
             listed.push(json!({
                 "stream": client.stream,
                 "node": client.node.id,
@@ -79,22 +73,24 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
                 "requests": client.requests,
                 "request_bytes": client.request_bytes,
                 "state": client.state,
-                "types": types.collect::<serde_json::Map<_, _>>(),
-                "servers": servers.collect::<serde_json::Map<_, _>>(),
+                "types": types.collect::<BTreeMap<_, _>>(),
+                "servers": servers.collect::<BTreeMap<_, _>>(),
             }));
         }
+        let reject = one_or_several(["client stream rejects", "client streams reject"], rejecting);
         if rejecting > 0 {
-            let words = format!("{relay}: clients that reject something: {rejecting}; --nacks shows what");
+            let words =
+                format!("{relay}: {rejecting} {reject} something; `distributary status --nacks` shows what to mend");
             report.faults.push(Fault::new(format!("nacks {relay}"), words));
         }
         if clients.end.unanswered > 0 {
             let words = format!(
-                "{relay}: clients that are not listed, because they were busy: {}",
+                "{relay}: clients that are not listed, because they were busy: {}; ask again",
                 clients.end.unanswered
             );
             report.faults.push(Fault::new(format!("unanswered {relay}"), words));
         }
-        report.json_relay(json!({ "relay": relay, "clients": listed }));
+        report.relays.push(json!({ "relay": relay, "clients": listed }));
     }
     // Each relay has this order already; a stable sort keeps it among equal ones.
     rows.sort_by_key(|(rank, node, relay, client)| (chosen.place(client), *rank, *node, *relay));

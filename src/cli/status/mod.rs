@@ -20,19 +20,13 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::asking::{AdminAccess, Relay};
+use super::asking::AdminAccess;
 use crate::json::{Bounds, Tree};
 pub(super) use compare::differs;
 use fault::Fault;
 use screen::Screen;
 use table::Table;
 pub(super) use table::short;
-
-/// Returns how many removals a relay holds at which somebody should look.
-pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<(usize, usize)> {
-    let views = answers::views(relay)?;
-    Ok((views.in_trouble(), views.older()))
-}
 
 /// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, its
 /// configuration or certificates are bad, a control plane fails, contents differ, or clients reject something, hang or wait
@@ -99,8 +93,7 @@ impl Status {
             let before = std::mem::replace(&mut report, self.look());
             fault::keep_lasting(&mut report.faults, &before.faults);
         }
-        let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-        out.write_all(report.printed(self.output, None, colours)?.as_bytes())?;
+        out.write_all(report.printed(self.output, None, has_colours(terminal))?.as_bytes())?;
         out.flush()?;
         match fault::lines(&report.faults) {
             none if none.is_empty() => Ok(()),
@@ -110,7 +103,6 @@ impl Status {
 
     fn watch(&self, out: &mut impl Write, terminal: bool) -> anyhow::Result<()> {
         let mut screen = Screen::new(terminal);
-        let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
         let mut before: Option<Vec<Fault>> = None;
         loop {
             let mut report = self.look();
@@ -118,7 +110,7 @@ impl Status {
             if let Some(before) = before.replace(found) {
                 fault::keep_lasting(&mut report.faults, &before);
             }
-            let mut text = report.printed(self.output, screen.width(), colours)?;
+            let mut text = report.printed(self.output, screen.width(), has_colours(terminal))?;
             if matches!(self.output, Output::Table | Output::Wide) {
                 for line in fault::lines(&report.faults) {
                     text.push_str(&line);
@@ -141,6 +133,10 @@ impl Status {
         };
         report(&relays)
     }
+}
+
+fn has_colours(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
 }
 
 /// Reads a share: `1%` is 0.01.
@@ -168,7 +164,7 @@ impl Report {
         let mut taken = |relay: String, answer| {
             let answer = self.taken(&relay, answer);
             if answer.is_none() {
-                self.json_relay(json!({ "relay": relay, "answers": false }));
+                self.relays.push(json!({ "relay": relay, "answers": false }));
             }
             (relay, answer)
         };
@@ -178,10 +174,6 @@ impl Report {
     fn taken<T>(&mut self, relay: &str, answer: anyhow::Result<T>) -> Option<T> {
         let fault = |error| Fault::new(format!("answer {relay}"), super::told(&error));
         answer.map_err(|error| self.faults.push(fault(error))).ok()
-    }
-
-    fn json_relay(&mut self, relay: Value) {
-        self.relays.push(relay);
     }
 
     /// Sets a list in the JSON form.

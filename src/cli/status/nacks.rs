@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::Report;
-use super::answers;
 use super::fault::Fault;
 use super::table::short;
-use crate::answers::Rejected;
+use crate::answers::{Nacks, Rejected};
 use crate::cli::asking::Relays;
-use crate::xds::TypeUrl;
+use crate::xds::{TypeUrl, one_or_several};
 
 const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
 const WIDE: [&str; 5] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES", "OLDER"];
@@ -46,7 +45,7 @@ type Key = (String, String, String, String);
 
 pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(relays.each(|relay| (relay.to_string(), answers::nacks(relay))));
+    let seen = report.answered(relays.each(|relay| relay.json::<Nacks>("/nacks")));
     let mut all: BTreeMap<Key, Who> = BTreeMap::new();
     for (relay, nacks) in &seen {
         let Some(nacks) = nacks else { continue };
@@ -63,7 +62,10 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
                 .take(&Who::of(relay, rejection), std::ops::Add::add);
         }
         if nacks.left_out > 0 {
-            let words = format!("{relay}: {} more rejections are not listed", nacks.left_out);
+            let words = format!(
+                "{relay}: {} more rejections are not listed; mend these first",
+                nacks.left_out
+            );
             report.faults.push(Fault::new(format!("left out {relay}"), words));
         }
     }
@@ -89,7 +91,11 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
         report.table.push(row.cells(TypeUrl::new(&type_url).word(), words));
     }
     if !listed.is_empty() {
-        let words = format!("contents that clients reject: {}", listed.len());
+        let contents = one_or_several(["content", "contents"], listed.len());
+        let words = format!(
+            "clients reject {} {contents}; mend them at the control plane, REASON says how",
+            listed.len()
+        );
         report.faults.push(Fault::new("nacks", words));
     }
     report.put("rejections", listed);

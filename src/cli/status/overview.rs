@@ -42,15 +42,12 @@ const WIDE: [&str; 4] = ["CONNECTIONS", "VIEWS", "UNCONFIRMED", "WHOLE-DIGEST"];
 pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
     let seen = report.answered(asked.each(|relay| {
-        let seen = || {
-            Ok(Seen {
-                health: Health::of(relay)?,
-                clusters: answers::clusters(relay)?,
-                views: answers::views(relay)?,
-                nacks: answers::nacks(relay)?,
-            })
-        };
-        (relay.to_string(), seen())
+        Ok(Seen {
+            health: Health::of(relay)?,
+            clusters: relay.json(answers::CLUSTERS)?,
+            views: relay.json("/views")?,
+            nacks: relay.json("/nacks")?,
+        })
     }));
     let views: Vec<Option<Views>> = seen
         .iter()
@@ -80,7 +77,7 @@ fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<Views>])
     if suspects.is_empty() {
         return Vec::new();
     }
-    let listed = asked.each(|relay| (relay.to_string(), answers::resources(relay, suspects.iter())));
+    let listed = asked.each(|relay| answers::resources(relay, suspects.iter()));
     let listed: Vec<Option<Resources>> = listed
         .into_iter()
         .zip(views)
@@ -129,13 +126,15 @@ fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault>
         (clients.lagging + clients.waiting + clients.away + clients.hung) as f64 > over * clients.clients() as f64
     };
     let clients = clients.filter(|clients| over(clients))?;
-    let words = format!("{relay}: {}; --clients shows them", clients.why);
+    let words = format!("{relay}: {}; `distributary status --clients` shows them", clients.why);
     Some(Fault::new(format!("lagging {relay}"), words))
 }
 
 /// Returns that a relay still serves removed resources.
 fn holding(relay: &str, held: usize) -> Option<Fault> {
-    let words = format!("{relay}: {held} removed resources are still served; `distributary holds` shows them");
+    let words = format!(
+        "{relay}: {held} removed resources are still served; `distributary holds` shows why, and how to let them go"
+    );
     (held > 0).then(|| Fault::new(format!("holds {relay}"), words))
 }
 
@@ -148,7 +147,9 @@ impl Seen {
         let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
         let rejects = || {
             let contents = one_or_several(["content", "contents"], rejected);
-            let words = format!("{relay}: clients reject {rejected} {contents}; --nacks shows them");
+            let words = format!(
+                "{relay}: clients reject {rejected} {contents}; `distributary status --nacks` shows what to mend"
+            );
             Fault::new(format!("nacks {relay}"), words)
         };
         let ready = (!health.ready).then(unready).into_iter();
@@ -207,7 +208,7 @@ impl Report {
                 digest.to_string(),
             ],
         );
-        self.json_relay(json!({
+        self.relays.push(json!({
             "relay": relay,
             "version": health.version,
             "ready": health.ready,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::answers;
 use super::compare::{self, Difference, Key};
 use super::table::short;
 use crate::answers::{Listed, Resources, Views};
@@ -25,10 +24,8 @@ struct Line<'a> {
 
 pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(relays.each(|relay| {
-        let seen = || Ok((answers::views(relay)?, relay.json::<Resources>("/resources")?));
-        (relay.to_string(), seen())
-    }));
+    let seen = relays.each(|relay| Ok((relay.json("/views")?, relay.json("/resources")?)));
+    let seen = report.answered(seen);
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
     let (views, listed): (Vec<Option<Views>>, Vec<Option<Resources>>) =
         seen.into_iter().map(|(_, seen)| seen.unzip()).unzip();

@@ -26,7 +26,7 @@ const WIDE: [&str; 5] = ["STREAMS", "WAITING", "LACKING", "UNCONFIRMED", "WHY"];
 
 pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(relays.each(|relay| (relay.to_string(), answers::clusters(relay))));
+    let seen = report.answered(relays.each(|relay| relay.json::<Clusters>(answers::CLUSTERS)));
     for (relay, clusters) in &seen {
         let Some(clusters) = clusters else { continue };
         report.faults.extend(faults(relay, clusters));
@@ -42,7 +42,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
                 shown.push(server);
             }
         }
-        report.json_relay(json!({ "relay": relay, "servers": shown }));
+        report.relays.push(json!({ "relay": relay, "servers": shown }));
     }
     report
 }

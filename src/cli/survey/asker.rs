@@ -13,7 +13,7 @@ use super::node::Fields;
 use super::search::Unclear;
 use crate::classes::ASKS_ONCE;
 use crate::cli::asking::now;
-use crate::get::{Key, Peer, Walk, Ways};
+use crate::get::{Key, Peer, Walk, Ways, roots};
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::{Target, TypeUrl, Version, printable};
@@ -64,29 +64,26 @@ pub(super) struct Asker<'a, W> {
 }
 
 impl<'a, W: Write> Asker<'a, W> {
-    pub(super) fn new(peer: Peer, types: &[TypeUrl], patience: Duration, notes: &'a mut W) -> anyhow::Result<Self> {
-        let usual = || {
-            ["lds", "cds"]
-                .iter()
-                .filter_map(|short| TypeUrl::called(short))
-                .collect()
+    pub(super) fn new(runtime: Runtime, peer: Peer, types: &[TypeUrl], patience: Duration, notes: &'a mut W) -> Self {
+        let (ways, types) = match types {
+            [] => {
+                let usual = roots(&[]).into_iter().map(|(type_url, _)| type_url);
+                (Ways::new(Schemas::standard()), usual.collect())
+            }
+            types => (Ways::nowhere(), types.to_vec()),
         };
-        let asked: Vec<TypeUrl> = if types.is_empty() { usual() } else { types.to_vec() };
-        Ok(Self {
-            runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+        Self {
+            runtime,
             peer,
             patience,
-            ways: match types {
-                [] => Ways::new(Schemas::standard()),
-                _ => Ways::nowhere(),
-            },
-            types: asked,
+            ways,
+            types,
             notes,
             prefix: format!("survey-{:08x}", rand::random::<u32>()),
             asked: 0,
             kept: 0,
             words: String::new(),
-        })
+        }
     }
 
     /// Asks as a mixture.
@@ -114,7 +111,7 @@ impl<'a, W: Write> Asker<'a, W> {
         node.client_features.push(ASKS_ONCE.to_owned());
         self.peer.node = node;
         let roots = self.types.iter().map(|type_url| (type_url.clone(), Target::Wildcard));
-        let (mut walk, writer) = Walk::from(&self.peer, roots.collect(), self.patience, now());
+        let (mut walk, writer) = Walk::begin(&self.peer, roots.collect(), self.patience, now());
         let ways = &mut self.ways;
         let answered = self.runtime.block_on(async {
             let looked = async {
@@ -225,11 +222,8 @@ impl Told {
                 *types.entry(key.0.word()).or_default() += 1;
             }
         }
-        let types: Vec<String> = types
-            .into_iter()
-            .map(|(word, count)| format!("{count} of {word}"))
-            .collect();
-        match types.as_slice() {
+        let types = types.into_iter().map(|(word, count)| format!("{count} of {word}"));
+        match types.collect::<Vec<_>>().as_slice() {
             [] => "whether and in time".to_owned(),
             types => types.join(", "),
         }

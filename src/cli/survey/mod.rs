@@ -16,9 +16,8 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 
 use super::Misuse;
-use super::asked::{Manner, ServerAddress, quiet_log};
+use super::asked::{Alone, ServerAddress, runtime};
 use super::asking::patience;
-use super::get::Dialect;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::TypeUrl;
 use asker::{Asker, QUESTIONS_MAX, Stop, Told, UNCLEAR};
@@ -41,18 +40,12 @@ pub(super) struct Survey {
     /// Ask for all resources of this type; repeat for more [default: lds and cds, and what these name]
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<TypeUrl>,
-    /// delta (with a second attempt in sotw if the server does not support delta), or sotw
-    #[arg(long, value_enum, default_value_t = Dialect::Delta)]
-    dialect: Dialect,
     /// How long to wait for each answer, and again for what it names; a control plane that is silent for longer counts as one that has
     /// nothing for the node
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = patience)]
     timeout: Duration,
     #[command(flatten)]
-    manner: Manner,
-    /// Use TLS, as https:// does
-    #[arg(long)]
-    tls: bool,
+    manner: Alone,
 }
 
 impl Survey {
@@ -67,16 +60,11 @@ impl Survey {
                 "--from: these are more clients than {QUESTIONS_MAX} questions can be about"
             )));
         }
-        quiet_log()?;
-        let clients = self
-            .from
-            .iter()
-            .map(|path| Client::read(path))
-            .collect::<anyhow::Result<Vec<_>>>()?;
-        let peer = self
-            .manner
-            .peer(&self.server, self.tls, self.dialect.transport(), Node::default())?;
-        let mut asker = Asker::new(peer, &self.types, self.timeout, notes)?;
+        let runtime = runtime()?;
+        let clients = self.from.iter().map(|path| Client::read(path));
+        let clients = clients.collect::<anyhow::Result<Vec<_>>>()?;
+        let peer = self.manner.peer(&self.server, Node::default())?;
+        let mut asker = Asker::new(runtime, peer, &self.types, self.timeout, notes);
         let answers = own(&mut asker, &clients).map_err(Stop::told)?;
         let text = if self.own_ids_only {
             alone(&clients, &answers)
@@ -84,16 +72,12 @@ impl Survey {
             mixed(&mut asker, &clients, answers)?
         };
         let (asked, clients) = (asker.asked(), clients.len());
-        write!(out, "# From {asked} questions, as {clients} clients")?;
-        writeln!(
-            out,
-            "{}",
-            if self.own_ids_only {
-                " alone."
-            } else {
-                " and as mixtures of them."
-            }
-        )?;
+        let how = if self.own_ids_only {
+            "alone"
+        } else {
+            "and as mixtures of them"
+        };
+        writeln!(out, "# From {asked} questions, as {clients} clients {how}.")?;
         out.write_all(text.as_bytes())?;
         Ok(())
     }
@@ -127,11 +111,8 @@ fn own<W: Write>(asker: &mut Asker<'_, W>, clients: &[Client]) -> Result<Vec<Tol
 /// Asks as mixtures, and returns what follows.
 fn mixed<W: Write>(asker: &mut Asker<'_, W>, clients: &[Client], answers: Vec<Told>) -> anyhow::Result<String> {
     let first = answers.first().cloned().unwrap_or_default();
-    let nodes = clients
-        .iter()
-        .map(|client| client.fields.clone())
-        .zip(answers)
-        .collect();
+    let nodes = clients.iter().map(|client| client.fields.clone());
+    let nodes = nodes.zip(answers).collect();
     asker.keep(1);
     let (found, done) = Search::new(nodes, |fields: &_| asker.mixture(fields)).run();
     asker.keep(0);
@@ -149,14 +130,11 @@ fn mixed<W: Write>(asker: &mut Asker<'_, W>, clients: &[Client], answers: Vec<To
     match done {
         Ok(()) => Ok(classes::written(&found, clients)),
         Err(Stop::Spent) => {
-            let known: Vec<String> = found.key.iter().chain(&found.there).map(ToString::to_string).collect();
-            let known = if known.is_empty() {
-                "nothing".to_owned()
-            } else {
-                known.join(", ")
-            };
+            let mut known: Vec<String> = found.key.iter().chain(&found.there).map(ToString::to_string).collect();
+            known.extend(known.is_empty().then(|| "nothing".to_owned()));
             bail!(
-                "{QUESTIONS_MAX} questions were not enough. So far it is known that the answer depends on: {known}; write fewer --from"
+                "{QUESTIONS_MAX} questions were not enough. So far it is known that the answer depends on: {}; write fewer --from",
+                known.join(", ")
             );
         }
         Err(stop) => Err(stop.told()),

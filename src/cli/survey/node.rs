@@ -36,7 +36,7 @@ const NODE: &str = "envoy.config.core.v3.Node";
 impl Client {
     /// Reads the node of a bootstrap.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let mut node = bootstrap::client_in(path)?;
+        let mut node = bootstrap::node_in(path, false)?;
         let id = std::mem::take(&mut node.id);
         // The relay has features of its own.
         node.client_features.clear();

@@ -35,19 +35,50 @@ SOURCED = AGGREGATED[0].source()
 NAMES = ["x", "many-0", "many-1", "many-2", "many-3"]
 
 
+# What each place says of each thing that can be wrong, as a regular expression. A place that is not here does not speak of it.
+WRONG = {
+    "rejections": {"page": r"clients? rejects? \w+ many-0", "metrics": r'rejecting_clients\{type="cds"\} [1-9]',
+                   "clients": r'"state": ?"rejecting"', "changes": r'"rejected": ?[1-9]', "holds": r"older content used by \d+ clients",
+                   "status": r"clients reject \d+ content", "log": r"a client rejected a response"},
+    "a loss": {"page": r"still served: much was lost at once", "metrics": r'holds_in_trouble\{reason="mass",type="cds"\} [1-9]',
+               "holds": r"\d cds of .*: much was lost at once", "status": r"removed resources are still served",
+               "log": r"much was lost at once"},
+    "a certificate": {"page": r"relay\.pem.*ended", "metrics": r"bad_certificates [1-9]", "status": r"relay\.pem.*ended",
+                      "log": r"a certificate has ended"},
+    "a snapshot": {"page": r"a snapshot of .* cannot be written", "status": r"a snapshot of .* cannot be written",
+                   "log": r"cannot write a snapshot"},
+    "the configuration": {"page": r"the configuration is bad", "metrics": r"configuration_current 0\n",
+                          "status": r"the configuration is bad", "log": r"nonsense"},
+    "the source": {"page": r"REGISTRY is away|REGISTRY unreachable since", "metrics": r'upstream_connected\{server="http://REGISTRY"\} 0\n',
+                   "status": r"REGISTRY unreachable", "log": r"upstream::(leg|contact)\S* .*REGISTRY"},
+    "the control plane": {"page": r"PRIMARY is away|PRIMARY unreachable since",
+                          "metrics": r'upstream_connected\{server="http://PRIMARY"\} 0\n', "status": r"PRIMARY unreachable",
+                          "log": r"upstream::(leg|contact)\S* .*PRIMARY"},
+    "a pause": {"page": r"did not run for 1\.[3-9] s in 1 pause", "metrics": r"process_stalled_seconds_total [1-9]",
+                "log": r"stood|did not run"},
+    "a hang": {"page": r"edge-2 hung, and was cut off \d+ s ago: it answered no ping", "metrics": r"hanging_clients [1-9]",
+               "status": r"1 hung and was cut off in the last 10 min: edge-2", "log": r"does not answer pings"},
+    "a drain": {"page": r"(?i)draining", "status": r"(?i)draining", "log": r"not ready any more"},
+}
+# What is told for a while after it is over: a pause for as long as the process runs, a hang for ten minutes.
+STAYS = {"a pause": ("page", "metrics"), "a hang": ("page", "metrics", "status")}
+
+
 @dataclass(frozen=True)
 class Trouble:
-    """What goes wrong and ends, what each place says meanwhile as a regular expression, and what the clients say."""
+    """What goes wrong and ends. Meanwhile each place says what `wrong` has for it, and nothing of all else that can be wrong."""
 
     name: str
+    wrong: tuple
     begin: Callable
     end: Callable
-    told: dict
-    clients: Callable = lambda shop: shop.served("edge-1", "edge-2")
-    # What no place may say.
+    # What some places say besides.
+    told: dict = field(default_factory=dict)
     never: dict = field(default_factory=dict)
-    # What is still told a while after its end.
-    stays: tuple = ()
+    # What the log may have besides, because it passes.
+    passes: tuple = ()
+    # What clients say themselves.
+    clients: Callable = lambda shop: shop.served("edge-1", "edge-2")
 
 
 class Shop:
@@ -145,47 +176,43 @@ def bad(cluster="many-0"):
 
 
 TROUBLES = [
-    Trouble("a bad push", lambda shop: shop.world.control_plane.apply(put=[bad()]),
+    Trouble("a bad push", ("rejections",), lambda shop: shop.world.control_plane.apply(put=[bad()]),
             lambda shop: shop.world.control_plane.apply(put=[make.cluster("many-0", SOURCED)]),
-            {"page": r"2 clients reject cds many-0", "metrics": r'rejecting_clients\{type="cds"\} 2\n',
-             "clients": r'"state": ?"rejecting"', "changes": r'"rejected": ?2', "holds": "cds many-0 of .*: older content used by 2 clients",
-             "status": r"reject", "log": "a client rejected a response"},
-            lambda shop: all(envoy.stat("cluster_manager.cds.update_rejected") for envoy in shop.envoys.values())),
-    Trouble("half a state", lambda shop: shop.restart(["x"]), lambda shop: shop.fill(shop.world.control_plane),
-            {"page": r"Removed cds many-0, many-1, many-2 and 1 more still served: much was lost at once", "clients": r'"state": ?"current"',
-             "metrics": r'holds_in_trouble\{reason="mass",type="cds"\} 1\n', "holds": r"4 cds of .*: much was lost at once",
-             "status": "removed resources are still served", "log": "much was lost at once"},
-            never={"page": r"is away"}),
-    Trouble("an expired certificate", lambda shop: shop.certify("ended"), lambda shop: shop.certify(),
-            {"page": r"relay\.pem.*ended", "metrics": r"bad_certificates [1-9]", "status": r"relay\.pem.*ended", "log": "a certificate has ended",
-             "holds": "nothing is held"}),
-    Trouble("a full disk", Shop.fill_disk, lambda shop: (shop.disk / "filler").unlink(),
-            {"page": r"snapshot", "metrics": r'snapshots_total\{result="not_written"\} [1-9]', "status": r"snapshot", "log": "cannot write a snapshot",
-             "holds": "nothing is held"}),
-    Trouble("a bad reload", lambda shop: shop.reload(shop.text + "nonsense: 1\n"), lambda shop: shop.reload(shop.text),
-            {"page": r"configuration", "metrics": r"configuration_current 0\n", "status": r"configuration", "log": r"nonsense", "holds": "nothing is held"}),
-    Trouble("a dead source", lambda shop: shop.registry.stop(), Shop.source_back,
-            {"page": r"is away[\s\S]*unreachable since", "metrics": r'upstream_connected\{server="http://REGISTRY"\} 0\n', "status": r"REGISTRY.*unreachable",
-             "log": r"REGISTRY", "holds": "nothing is held"}),
-    Trouble("a take-over", Shop.take_over, lambda shop: (shop.newcomer.stop(), shop.restart()),
-            {"page": r"PRIMARY is away[\s\S]*answering\s+http://SECOND", "metrics": r'upstream_connected\{server="http://SECOND"\} 1\n',
-             "clients": "a-newcomer", "changes": "only-there", "status": r"PRIMARY.*unreachable", "log": r"control plane answers.*SECOND",
-             "holds": "nothing is held"},
-            lambda shop: shop.served("edge-1", "edge-2") and any("only-there" in line for line in shop.newcomer.lines)),
-    Trouble("a stop of 1.5 s", lambda shop: shop.stop_for(1.5), lambda shop: None,
-            {"page": r"did not run for 1\.[3-7] s in 1 pause", "metrics": r"process_stalled_seconds_total [1-9]", "log": r"stood|did not run",
-             "holds": "nothing is held"}, stays=("page", "metrics")),
-    Trouble("a hang", lambda shop: shop.pause("edge-2", signal.SIGSTOP), lambda shop: shop.pause("edge-2", signal.SIGCONT),
-            {"page": r"edge-2 hung, and was cut off \d+ s ago: it answered no ping", "metrics": r"hanging_clients [1-9]",
-             "status": r"1 hung and was cut off in the last 10 min: edge-2", "holds": "nothing is held",
-             "log": r"does not answer pings"},
-            lambda shop: shop.served("edge-1"), never={"clients": "edge-2"}, stays=("page", "metrics", "status")),
+            {"page": r"2 clients reject cds many-0", "metrics": r'rejecting_clients\{type="cds"\} 2\n', "changes": r'"rejected": ?2',
+             "holds": r"cds many-0 of .*: older content used by 2 clients", "status": r"clients reject 1 content;"},
+            clients=lambda shop: all(envoy.stat("cluster_manager.cds.update_rejected") for envoy in shop.envoys.values())),
+    Trouble("half a state", ("a loss",), lambda shop: shop.restart(["x"]), lambda shop: shop.fill(shop.world.control_plane),
+            {"page": r"Removed cds many-0, many-1, many-2 and 1 more still served: much was lost at once",
+             "metrics": r'hold_resources\{reason="mass"\} 4\n', "holds": r"4 cds of ", "status": r"4 removed resources are still served"},
+            passes=("the control plane",)),
+    Trouble("an expired certificate", ("a certificate",), lambda shop: shop.certify("ended"), lambda shop: shop.certify()),
+    Trouble("a full disk", ("a snapshot",), Shop.fill_disk, lambda shop: (shop.disk / "filler").unlink(),
+            {"page": r"the last one of it was written at \d", "metrics": r'snapshots_total\{result="not_written"\} [1-9]',
+             "status": r"the last one of it was written at \d"}),
+    Trouble("a bad reload", ("the configuration",), lambda shop: shop.reload(shop.text + "nonsense: 1\n"),
+            lambda shop: shop.reload(shop.text), {"page": r"nonsense", "status": r"nonsense"}),
+    Trouble("a dead source", ("the source",), lambda shop: shop.registry.stop(), Shop.source_back),
+    Trouble("a take-over", ("the control plane",), Shop.take_over, lambda shop: (shop.newcomer.stop(), shop.restart()),
+            {"page": r"answering\s+http://SECOND", "metrics": r'upstream_connected\{server="http://SECOND"\} 1\n', "clients": "a-newcomer",
+             "changes": "only-there", "log": r"control plane answers.*SECOND"},
+            clients=lambda shop: shop.served("edge-1", "edge-2") and any("only-there" in line for line in shop.newcomer.lines)),
+    Trouble("a stop of 1.5 s", ("a pause",), lambda shop: shop.stop_for(1.5), lambda shop: None),
+    Trouble("a hang", ("a hang",), lambda shop: shop.pause("edge-2", signal.SIGSTOP), lambda shop: shop.pause("edge-2", signal.SIGCONT),
+            never={"clients": "edge-2"}, clients=lambda shop: shop.served("edge-1")),
     # The relay stays, without clients: nothing follows.
-    Trouble("a drain", lambda shop: shop.post("/drain_listeners?graceful"), None,
-            {"page": r"(?i)draining", "status": r"(?i)draining", "clients": r'"clients":\[\s*\]', "metrics": r'streams\{dialect="delta"\} 0\n',
-             "log": r"not ready any more", "holds": "nothing is held"},
-            lambda shop: not any(envoy.stat("control_plane.connected_state") for envoy in shop.envoys.values())),
+    Trouble("a drain", ("a drain",), lambda shop: shop.post("/drain_listeners?graceful"), None,
+            {"metrics": r'streams\{dialect="delta"\} 0\n', "clients": r'"clients":\[\s*\]'},
+            clients=lambda shop: not any(envoy.stat("control_plane.connected_state") for envoy in shop.envoys.values())),
 ]
+
+
+def streams(seen):
+    """How many client streams each place says that there are."""
+    table = [line.split() for line in seen["status"].splitlines()[:2]]
+    shown = re.search(r"^Clients\s+([\d,]+)$", seen["page"], re.M)
+    return {"page": int(shown[1]) if shown else None, "clients": seen["clients"].count('"stream":'),
+            "status": int(table[1][table[0].index("CLIENTS")]) if len(table) == 2 and "CLIENTS" in table[0] else None,
+            "metrics": sum(int(number) for number in re.findall(r"_streams\{dialect=\S+ (\d+)$", seen["metrics"], re.M))}
 
 
 class Reader:
@@ -195,6 +222,7 @@ class Reader:
         self.shop, self.page = shop, page
         self.threads = concurrent.futures.ThreadPoolExecutor(len(PLACES))
         self.from_line = 0
+        self.past = []
 
     def begin(self):
         self.from_line = len(self.log())
@@ -214,31 +242,49 @@ class Reader:
                  "holds": lambda: relay.page("/holds"), "log": lambda: "\n".join(self.log()[self.from_line:])}
         return {place: future.result() for place, future in {place: self.threads.submit(ask) for place, ask in asked.items()}.items()}
 
-    def faults(self, told, never, clients):
-        """What is not said at this instant, or is false."""
-        words = {"PRIMARY": self.shop.world.control_plane.address, "SECOND": self.shop.second.address, "REGISTRY": self.shop.registry.address}
-        seen = self.read()
-        found = []
-        for place, pattern in told.items():
-            for word, address in words.items():
-                pattern = pattern.replace(word, re.escape(address))
-            if not re.search(pattern, seen[place]):
-                found.append(f"{place} does not say {pattern!r}: {seen[place][:1500] if place not in ('metrics', 'log') else seen[place][-600:]!r}")
-        found += [f"{place} says {pattern!r}" for place, pattern in never.items() if re.search(pattern, seen[place])]
-        if not found and not clients(self.shop):
+    def faults(self, trouble):
+        """What is not said at this instant, is false, or is said otherwise elsewhere."""
+        seen, found = self.read(), []
+        for thing, words in WRONG.items():
+            for place, pattern in words.items():
+                is_said = self.says(seen, place, pattern)
+                if thing in trouble.wrong and not is_said:
+                    found.append(self.lacks(seen, place, pattern))
+                passes = thing in trouble.passes or thing in trouble.wrong if place == "log" else thing in self.past and place in STAYS[thing]
+                if thing not in trouble.wrong and is_said and not passes:
+                    found.append(f"{place} speaks of {thing}: {pattern!r}")
+        found += [self.lacks(seen, place, pattern) for place, pattern in trouble.told.items() if not self.says(seen, place, pattern)]
+        found += [f"{place} says {pattern!r}" for place, pattern in trouble.never.items() if self.says(seen, place, pattern)]
+        if len(set((counts := streams(seen)).values())) > 1:
+            found.append(f"not all say the same number of client streams: {counts}")
+        if not found and not trouble.clients(self.shop):
             found.append("the clients say something else")
         return found
 
-    def until(self, what, told, never, clients):
+    def says(self, seen, place, pattern):
+        for word, plane in {"PRIMARY": self.shop.world.control_plane, "SECOND": self.shop.second, "REGISTRY": self.shop.registry}.items():
+            pattern = pattern.replace(word, re.escape(plane.address))
+        return re.search(pattern, seen[place])
+
+    @staticmethod
+    def lacks(seen, place, pattern):
+        text = seen[place]
+        return f"{place} does not say {pattern!r}: {text[:1500] if place not in ('metrics', 'log') else text[-600:]!r}"
+
+    def until(self, trouble):
         began, faults = time.monotonic(), None
         while time.monotonic() - began < TOLD:
-            if not (faults := self.faults(told, never, clients)):
+            if not (faults := self.faults(trouble)):
                 return time.monotonic() - began
             time.sleep(0.3)
-        raise Failed(f"{what}: " + "\n    ".join(faults))
+        raise Failed(f"{trouble.name}: " + "\n    ".join(faults))
 
 
-CALM = {"page": "Nothing is wrong", "status": "exit 0", "holds": "nothing is held", "clients": "edge-1"}
+def calm(name, past):
+    """When nothing is wrong, each place says so, but for what stays."""
+    told = {"page": "Nothing is wrong", "status": "exit 0", "holds": "nothing is held", "clients": "edge-1"}
+    stays = {place for thing in past if thing == "a hang" for place in STAYS[thing]}
+    return Trouble(name, (), None, None, {place: words for place, words in told.items() if place not in stays}, passes=tuple(WRONG))
 
 
 def main():
@@ -258,15 +304,14 @@ def main():
         page = Browser(options.chromium, options.logs).page()
         page.go(f"http://{shop.relay.admin}/")
         reader = Reader(shop, page)
-        print(f"ok: nothing is wrong ({reader.until('calm', CALM, {}, Trouble.clients):.1f} s)", flush=True)
+        print(f"ok: nothing is wrong ({reader.until(calm('calm', [])):.1f} s)", flush=True)
         for trouble in TROUBLES:
             if options.only and not any(part in trouble.name for part in options.only):
                 continue
-            calm = {place: pattern for place, pattern in CALM.items() if place not in trouble.stays}
             reader.begin()
             trouble.begin(shop)
             try:
-                told = reader.until(trouble.name, trouble.told, trouble.never, trouble.clients)
+                told = reader.until(trouble)
                 print(f"ok: {trouble.name} is told within {told:.1f} s", flush=True)
             except Failed as problem:
                 failed += 1
@@ -274,8 +319,9 @@ def main():
             if not trouble.end:
                 continue
             trouble.end(shop)
+            reader.past += [thing for thing in trouble.wrong if thing in STAYS]
             try:
-                ended = reader.until(f"after {trouble.name}", calm, {}, Trouble.clients)
+                ended = reader.until(calm(f"after {trouble.name}", reader.past))
                 print(f"ok: {ended:.1f} s after {trouble.name} nothing is wrong", flush=True)
             except Failed as problem:
                 failed += 1

@@ -108,6 +108,7 @@ def the_page(world):
     reject(world)
     page.sees("It waits for cds (1 rejected)")
     first_in_trouble(page)
+    most_first(page)
     go(page, "")
     page.sees("1 client rejects cds payments", ".troubles")
     page.sees("1 client rejects it", ".changes")
@@ -168,7 +169,8 @@ def the_page_of_a_relay_that_hangs(world):
     """A relay that has just begun has charts in which something can be seen. While it hangs, the page is grey, and says since when; when
     another process is there, the page begins anew."""
     shop(world)
-    page = Browser(world.programs.chromium, world.logs).page()
+    browser = Browser(world.programs.chromium, world.logs)
+    page = browser.page()
     page.go(f"http://{world.relay.admin}/")
     page.sees(["The last 5 minutes", "5 min ago", "The relay began"])
     eventually("a point that can be seen", lambda: any(width >= 4 for width in page.value(LINES)))
@@ -188,6 +190,17 @@ def the_page_of_a_relay_that_hangs(world):
     if page.value(GREY) != "old":
         raise Failed("what is old is not grey")
     world.relay.child.send_signal(signal.SIGCONT)
+    eventually("it is as of now", lambda: "as of" not in page.text("#pulse") and not page.value(GREY))
+
+    # A page behind another one sleeps, and hears nothing; once it wakes, it shows what has happened meanwhile.
+    browser.page()
+    eventually("the page sleeps", lambda: page.value("document.hidden"))
+    world.control_plane.apply(put=[make.cluster("while-asleep")])
+    time.sleep(OLD + 2)
+    if "while-asleep" in page.text(".changes"):
+        raise Failed("the page does not sleep")
+    page.call("Page.bringToFront")
+    page.sees("while-asleep", ".changes")
     eventually("it is as of now", lambda: "as of" not in page.text("#pulse") and not page.value(GREY))
 
     page.value("window.before = true")
@@ -298,6 +311,15 @@ def rows(page):
 def told(world):
     """The same, as the relay tells it."""
     return [change["some"][0] for change in json.loads(world.relay.page("/changes"))["changes"]]
+
+
+def most_first(page):
+    """The list has those first that have sent most, if that is chosen."""
+    go(page, "#clients////requests")
+    page.sees("edge-fra-1", "tbody")
+    sent = page.value("[...document.querySelectorAll('tbody tr')].map((one) => parseInt(one.cells[7].textContent.replaceAll(',', '')))")
+    if len(sent) != CLIENTS + 1 or sent != sorted(sent, reverse=True) or sent[0] == sent[-1]:
+        raise Failed(f"the clients have sent {sent}")
 
 
 def first_in_trouble(page):

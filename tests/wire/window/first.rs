@@ -3,7 +3,7 @@
 use distributary::xds::Dialect;
 use serde_json::json;
 
-use super::{Window, client, full, standings};
+use super::{Window, client, command, full, standings};
 use crate::rest::put;
 use crate::support::{CDS, EDS, Relay};
 
@@ -122,6 +122,32 @@ async fn those_in_trouble_come_first() {
     assert_eq!(order("&software=probe*").await.len(), 3);
     assert_eq!(order("&software=envoy*").await, [""; 0]);
     assert_eq!(order("&state=lagging").await, [""; 0]);
+    // Who has sent most is the first, whatever its state.
+    for name in ["b", "c", "d"] {
+        clients[2].subscribe(&[name]);
+    }
+    for sort in ["requests", "request_bytes"] {
+        let by = format!("&sort={sort}");
+        while order(&by).await[0] != "edge-2 current" {}
+        let sent: Vec<u64> = window
+            .listed(&by)
+            .await
+            .iter()
+            .map(|one| one[sort].as_u64().unwrap())
+            .collect();
+        assert!(
+            sent.is_sorted_by(|one, next| one >= next) && sent[0] > sent[2],
+            "{sent:?}"
+        );
+    }
+    assert_eq!(window.get("/clients?sort=age").await.0, 400);
+    let (code, table, error) = command(&["status", "--clients", "--sort", "requests"], &[&window]).await;
+    let nodes = table.lines().filter_map(|line| line.split_whitespace().next());
+    assert_eq!(nodes.take(2).collect::<Vec<_>>(), ["NODE", "edge-2"], "{table}");
+    assert!(
+        code == Some(1) && error.contains("1 client stream rejects something;"),
+        "{error}"
+    );
     let (_, text) = window.get("/clients").await;
     let lines: Vec<&str> = text.lines().collect();
     assert!(

@@ -1,6 +1,7 @@
 //! What operators see of clients on the admin address: who has what, what it waits for, and what it has rejected.
 
 mod brought;
+mod crowd;
 mod csds;
 mod dump;
 mod events;
@@ -27,6 +28,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::rest::put;
+use crate::support::client::Client;
 use crate::support::messages::Subscriber;
 use crate::support::{ADS, CDS, EDS, Relay};
 
@@ -110,11 +112,16 @@ async fn command(arguments: &[&str], windows: &[&Window]) -> (Option<i32>, Strin
 }
 
 async fn client(relay: &Relay, dialect: Dialect, type_url: &str, id: &str) -> Subscriber {
+    client_of(&relay.connect().await, dialect, type_url, id).await
+}
+
+/// One more stream of a connection.
+async fn client_of(connection: &Client, dialect: Dialect, type_url: &str, id: &str) -> Subscriber {
     let path = match dialect {
         Dialect::Sotw => format!("/{ADS}/StreamAggregatedResources"),
         Dialect::Delta => format!("/{ADS}/DeltaAggregatedResources"),
     };
-    let call = relay.connect().await.call(&path).await;
+    let call = connection.call(&path).await;
     let node = Node {
         id: id.to_owned(),
         cluster: "edge".to_owned(),
@@ -159,7 +166,7 @@ async fn a_client_from_nothing_to_a_rejection_and_back() {
         edge.nack("a: no\u{1b}[31m such lb_policy");
         window.until("edge-1", EDS, "ERROR").await;
         let rejected = seen().await;
-        let why = "a: no\\u{1b}[31m such lb_policy";
+        let why = "a: no\u{1b}[31m such lb_policy";
         assert_eq!(rejected["rejections"], json!([why]), "{rejected}");
         assert_eq!(rejected["resources"][0]["rejection"], why, "{rejected}");
         assert_eq!(standings(&rejected), ["a rejected", "b rejected", "c unknown"]);
