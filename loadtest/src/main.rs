@@ -8,16 +8,16 @@
 //! - [`origin`]: the resources, and the control plane that serves them
 //! - [`fleet`]: the clients, which ask for resources and check them, and their connections
 //! - [`subject`]: the relay under test as a child process, the floor, and the networks around them
-//! - [`recording`]: what a control plane said, written down and said again
+//! - [`dump`]: what one client is given, written down
 //! - [`report`]: the results, for people and for other programs
 //! - [`command`]: the command line and its help
 //! - [`story`]: what happens, and what must hold
 
 mod command;
+mod dump;
 mod fleet;
 mod measure;
 mod origin;
-mod recording;
 mod report;
 mod story;
 mod subject;
@@ -26,7 +26,6 @@ mod tests;
 mod wire;
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -83,12 +82,7 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
         Some(Command::List) => print(&story::listing()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),
         Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
-        Some(Command::Record(listen)) => {
-            let stopped = async { drop(tokio::signal::ctrl_c().await) };
-            print(&runtime()?.block_on(listen.run(&arguments.audience()?, stopped))?)
-        }
         Some(Command::Dump(dump)) => print(&runtime()?.block_on(dump.run(&arguments.audience()?))?),
-        Some(Command::Play { recording }) => serve(arguments, recording),
         Some(Command::Merge { records }) => arguments.outputs.merge(records),
         Some(Command::Completions(completions)) => {
             let mut script = Vec::new();
@@ -131,39 +125,11 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Serves a recording until Ctrl-C.
-fn serve(arguments: &Arguments, recording: &Path) -> anyhow::Result<bool> {
-    let progress = Progress::new(arguments.outputs.voice());
-    let player = arguments.player(recording, &mut |text| progress.say(text))?;
-    progress.say(&player.describe());
-    runtime()?.block_on(async {
-        tokio::select! {
-            played = player.run() => progress.say(&format!("{played} events were played; it serves on until Ctrl-C")),
-            interrupted = tokio::signal::ctrl_c() => return interrupted,
-        }
-        tokio::signal::ctrl_c().await
-    })?;
-    Ok(true)
-}
-
 /// Plays the scenario to its end or until Ctrl-C. In both cases everything that it started stops too.
 fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         let progress = Progress::new(arguments.outputs.voice());
         let mut say = |text: &str| progress.say(text);
-        let file = arguments.playback.file.as_deref();
-        let player = file.map(|file| arguments.player(file, &mut say)).transpose()?;
-        let mut arguments = arguments.clone();
-        if let Some(player) = &player {
-            say(&player.describe());
-            arguments.upstream = Some(player.place()?);
-        }
-        let played = async {
-            if let Some(player) = &player {
-                player.run().await;
-            }
-            std::future::pending().await
-        };
         let exposition = match arguments.prometheus {
             Some(address) => Some(Exposition::bind(address).await?),
             None => None,
@@ -181,9 +147,7 @@ fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> an
             progress.tell(live);
             exposition.iter().for_each(|exposition| exposition.tell(live));
         };
-        let arguments = &arguments;
         tokio::select! {
-            never = played => never,
             never = visited => never,
             outcome = story::play(arguments, overrides, recorder, &mut say) => outcome,
             broken = recorder.run(tell) => Err(broken),

@@ -40,7 +40,6 @@ fn help_shows_options_in_groups_with_examples() {
         "Which server",
         "Who the clients are",
         "Machines and threads",
-        "Recordings",
         "Reports and gates",
     ];
     let whole = help(&["--help"]);

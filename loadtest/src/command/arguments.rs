@@ -1,7 +1,7 @@
 //! The command line: what to simulate, and against which server. It only holds the arguments; nothing here acts on them.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,14 +9,11 @@ use clap::parser::ValueSource;
 use clap::{FromArgMatches as _, Parser, Subcommand};
 use distributary::cli::{Completions, Manual};
 
+use crate::dump::given::{Audience, Dump};
 use crate::fleet::identity::IdentityShape;
 use crate::measure::quantities::{bytes, seconds};
 use crate::measure::shard::MACHINES;
 use crate::measure::shard::Sharing;
-use crate::recording::Recording;
-use crate::recording::dumping::Dump;
-use crate::recording::listening::{Audience, Listen};
-use crate::recording::playing::{Playback, Player};
 use crate::report::Outputs;
 use crate::report::REPORT;
 use crate::wire::kind::{Dialect, Kind};
@@ -122,8 +119,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) sharing: Sharing,
     #[command(flatten)]
-    pub(crate) playback: Playback,
-    #[command(flatten)]
     pub(crate) outputs: Outputs,
     /// Show the figures of the run while it lasts at http://ADDR/metrics, for Prometheus.
     #[arg(long, global = true, value_name = "ADDR", conflicts_with = "compare", help_heading = REPORT)]
@@ -152,16 +147,9 @@ pub(crate) enum Command {
         #[arg(required = true, num_args = 2.., value_name = "FILE")]
         records: Vec<PathBuf>,
     },
-    /// Writes down what a control plane says to a few clients over time: `--server` is the control plane, `--nodes` the clients.
-    Record(Listen),
     /// Writes what a client is given as a bootstrap with which an Envoy starts, and as files for a relay: `--server` is the control
     /// plane, `--node-id` and its like the client.
     Dump(Dump),
-    /// Serves a recording, at --control-plane, until Ctrl-C; for a run with a recording see --play.
-    Play {
-        /// What `distributary-load record` has written
-        recording: PathBuf,
-    },
     Completions(Completions),
     Manual(Manual),
 }
@@ -220,21 +208,13 @@ impl Arguments {
         }
     }
 
-    /// Starts to serve a recording; `warn` is told what is wrong with it.
-    pub(crate) fn player(&self, recording: &Path, warn: &mut impl FnMut(&str)) -> anyhow::Result<Player> {
-        let recording = Recording::read(recording, warn)?;
-        let address = self.control_plane.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        self.playback.start(recording, address, self.control_plane_dialect)
-    }
-
-    /// Returns which control plane `record` or `dump` hears, and as which clients.
+    /// Returns which control plane `dump` asks, and as which client.
     pub(crate) fn audience(&self) -> anyhow::Result<Audience<'_>> {
         let place = self.server.as_ref();
         Ok(Audience {
-            place: place.context("--server is needed: the control plane that is heard")?,
+            place: place.context("--server is needed: the control plane that is asked")?,
             trust: &self.trust,
             identity: &self.identity,
-            clients: self.clients,
             dialect: self.dialect,
             patience: self.deadline,
         })

@@ -7,7 +7,6 @@ use distributary::cli::{Said, with_examples};
 use crate::command::arguments::{Arguments, FLEET};
 use crate::fleet::identity::IDENTITY;
 use crate::measure::shard::MACHINES;
-use crate::recording::playing::RECORDING;
 use crate::report::REPORT;
 use crate::wire::place::SERVER;
 
@@ -74,15 +73,6 @@ pub(crate) const ALL: &[Said] = &[
         files: &[],
     },
     Said {
-        command: "record",
-        examples: &[(
-            "distributary-load record --server cp:18000 -o incident.jsonl --for 10m",
-            "write down what a control plane says",
-        )],
-        exit: USUAL,
-        files: &[],
-    },
-    Said {
         command: "dump",
         examples: &[
             (
@@ -91,15 +81,6 @@ pub(crate) const ALL: &[Said] = &[
             ),
             ("envoy -c edge-1/bootstrap.json", "start an Envoy with it"),
         ],
-        exit: USUAL,
-        files: &[],
-    },
-    Said {
-        command: "play",
-        examples: &[(
-            "distributary-load play incident.jsonl --control-plane 127.0.0.1:18000",
-            "say it again",
-        )],
         exit: USUAL,
         files: &[],
     },
@@ -116,10 +97,9 @@ const EXAMPLES: &str = "Examples:
 /// The groups of options that a command has.
 fn groups(command: &str) -> &'static [&'static str] {
     match command {
-        "run" => &[FLEET, SERVER, IDENTITY, MACHINES, RECORDING, REPORT],
+        "run" => &[FLEET, SERVER, IDENTITY, MACHINES, REPORT],
         "merge" => &[REPORT],
-        "record" | "dump" => &[FLEET, SERVER, IDENTITY],
-        "play" => &[SERVER, RECORDING],
+        "dump" => &[FLEET, SERVER, IDENTITY],
         _ => &[],
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::origin::ledger::{Bell, Ear, Ledger, Spec};
+use crate::origin::ledger::{Bell, Ledger, Spec};
 use crate::wire::kind::Kind;
 
 /// The ledgers of all types that the control plane serves.
@@ -59,12 +59,12 @@ impl World {
         })
     }
 
-    /// Creates such a world, and passes on everything that it learns.
-    pub(crate) fn listening(ear: &Ear) -> Arc<Self> {
+    /// Creates such a world that keeps the newest content of each resource.
+    pub(crate) fn keeping() -> Arc<Self> {
         let bell = Arc::<Bell>::default();
-        let listening = |kind| Arc::new(Ledger::listening(kind, Arc::clone(&bell), ear.clone()));
+        let keeping = |kind| Arc::new(Ledger::keeping(kind, Arc::clone(&bell)));
         Arc::new(Self {
-            ledgers: Kind::ROUTING.map(listening).to_vec(),
+            ledgers: Kind::ROUTING.map(keeping).to_vec(),
             bell: Arc::clone(&bell),
         })
     }

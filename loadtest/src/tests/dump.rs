@@ -111,8 +111,8 @@ async fn a_secret_is_dumped_only_if_it_is_asked_for() {
 }
 
 /// A world with one listener, in which is a private key.
-pub(super) fn world_with_a_secret() -> Arc<World> {
-    let world = World::learning();
+fn world_with_a_secret() -> Arc<World> {
+    let world = World::keeping();
     let listener = Schemas::standard()
         .encode_text(
             "envoy.config.listener.v3.Listener",
@@ -136,7 +136,8 @@ pub(super) fn world_with_a_secret() -> Arc<World> {
         .unwrap();
     assert!(listener.windows(12).any(|part| part == b"very private"));
     let ledger = world.ledger(Kind::Lds).unwrap();
-    let index = ledger.tell(b"l", Some(listener), now()).unwrap();
+    let index = ledger.index(b"l").unwrap();
+    ledger.learn(index, None, Some(&listener), now()).unwrap();
     ledger.announce(&[index]);
     world
 }

@@ -129,8 +129,6 @@ fn arguments_of_commands_have_names_of_their_own() {
         "run churn",
         "explain p99_below",
         "merge a.json b.json",
-        "record --server 127.0.0.1:1 -o x --for 3m --force",
-        "play x --pace 2",
         "completions zsh",
         "manual x",
     ] {

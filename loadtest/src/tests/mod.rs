@@ -12,8 +12,6 @@ mod outside;
 mod places;
 mod polls;
 mod presence;
-mod record;
-mod recording;
 mod returning;
 mod scenarios;
 mod sharing;

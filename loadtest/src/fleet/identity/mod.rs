@@ -186,11 +186,6 @@ impl ClientIdentity {
         node
     }
 
-    /// Returns how many nodes there are; 0 if a client is called by its number.
-    pub(crate) const fn count(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// Returns the node of a client as JSON, as polls need it.
     pub(crate) fn json(&self, number: u32) -> serde_json::Value {
         let encoded = self.node(number).encode_to_vec();

@@ -3,7 +3,6 @@
 
 mod bell;
 mod learning;
-mod telling;
 pub(crate) mod trials;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,7 +17,6 @@ use crate::origin::world;
 use crate::wire::kind::Kind;
 pub(crate) use bell::Bell;
 use learning::Learned;
-pub(crate) use telling::{Ear, Heard};
 
 /// All resources, with their history.
 #[derive(Debug)]
