@@ -66,7 +66,7 @@ pub(crate) const ALL: &[Said] = &[
     Said {
         command: "merge",
         examples: &[(
-            "distributary-load merge 1.json 2.json --html run.html",
+            "distributary-load merge 1.json 2.json --json run.json",
             "one report of two shares",
         )],
         exit: RUNS,
@@ -91,7 +91,7 @@ const EXAMPLES: &str = "Examples:
   $ distributary-load                                   # a control plane, a relay, 300 clients, and changes
   $ distributary-load list                              # the scenarios
   $ distributary-load --server cp:15010 --idle 5m       # watch your own control plane with 300 clients
-  $ distributary-load run steady --html target/run.html # a report with plots
+  $ distributary-load run steady --json target/run.json # all that was measured
   $ distributary-load --compare a.json b.json --fail-above 1.2";
 
 /// The groups of options that a command has.

@@ -1,14 +1,11 @@
-//! Two runs side by side: their figures phase by phase, with the second as a multiple of the first, and their plots with the same
-//! axes. It does not judge: the reader decides which difference matters, or a gate.
+//! Two runs side by side: their figures phase by phase, with the second as a multiple of the first. It does not judge: the reader decides which difference matters, or a gate.
 
 use std::fmt::Write as _;
 
-use super::charts::{self, Measure};
 use super::columns::Column;
 use super::grid::Grid;
-use super::plot::Plot;
 use super::table;
-use crate::measure::record::{Distribution, Phase, Quantity, Record, Unit};
+use crate::measure::record::{Phase, Quantity, Record, Unit};
 
 /// Two records and which of their phases belong together.
 pub(crate) struct Comparison<'a> {
@@ -56,7 +53,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns the figures: a table for each phase, and one for the counters.
-    pub(super) fn grids(&self) -> Vec<(String, Grid)> {
+    fn grids(&self) -> Vec<(String, Grid)> {
         let phases = self.phases.iter().map(|pair| {
             let name = pair.iter().flatten().next().map_or("", |phase| phase.name.as_str());
             (format!("phase: {name}"), figures(pair))
@@ -84,58 +81,9 @@ impl<'a> Comparison<'a> {
         }
         grid
     }
-
-    /// Returns the distribution of times of each phase that has any: one plot with a line for each run.
-    pub(super) fn spreads(&self) -> Vec<Plot> {
-        let mut plots = Vec::new();
-        for (at, pair) in self.phases.iter().enumerate() {
-            for (what, measure, of) in SPREADS {
-                let named = ["A", "B"].into_iter().zip(pair);
-                let lines: Vec<(String, &Distribution)> = named
-                    .filter_map(|(name, phase)| Some((name.to_owned(), of(phase.as_ref()?))))
-                    .filter(|(_, distribution)| charts::is_spread(distribution))
-                    .collect();
-                let Some(phase) = pair.iter().flatten().next().filter(|_| !lines.is_empty()) else {
-                    continue;
-                };
-                let title = format!("{}: {what}", phase.name);
-                let id = format!("both-{what}-{at}");
-                plots.push(charts::of_distributions(&id, &title, &measure, &lines));
-            }
-        }
-        plots
-    }
-
-    /// Returns the plots of one record over time, with axes that also fit the values of the other.
-    pub(super) fn plots(&self, which: usize) -> Vec<Plot> {
-        let [mut a, mut b] = self.records.map(charts::over_time);
-        for plot in &mut a {
-            plot.id.insert_str(0, "a-");
-        }
-        for plot in &mut b {
-            plot.id.insert_str(0, "b-");
-        }
-        for (a, b) in a.iter_mut().zip(&mut b) {
-            a.y.widen(&b.y);
-            a.x.widen(&b.x);
-            b.y.widen(&a.y);
-            b.x.widen(&a.x);
-        }
-        let mut plots = if which == 0 { a } else { b };
-        plots.retain(|plot| !plot.is_empty());
-        plots
-    }
 }
 
 const HEADINGS: [&str; 4] = ["figure", "A", "B", "B / A"];
-
-type Spread = (&'static str, Measure, fn(&Phase) -> &Distribution);
-
-const SPREADS: [Spread; 3] = [
-    ("changes", charts::TIMES, |phase| &phase.propagation),
-    ("joins", charts::TIMES, |phase| &phase.join),
-    ("waits", charts::ROUNDS, |phase| &phase.waits),
-];
 
 fn figures(pair: &[Option<&Phase>; 2]) -> Grid {
     let mut grid = Grid::new(HEADINGS);

@@ -1,22 +1,14 @@
-//! The reports: a record as a table, JSON, CSV, a page or a picture; live progress; and two runs side by side.
+//! The reports: a record as a table or JSON; live progress; and two runs side by side.
 //!
 //! Owns how figures are shown. Refuses to know how they were measured.
 
-mod charts;
 mod columns;
 mod compare;
-mod csv;
 pub(crate) mod exposition;
 mod gate;
 pub(crate) mod grid;
-mod growth;
 mod limit;
 mod live;
-mod page;
-mod picture;
-mod plot;
-mod scale;
-mod summary;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
@@ -45,21 +37,12 @@ pub(crate) struct Outputs {
     /// goes to the standard output, and everything else to the standard error.
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a CSV file with a row for each phase and each second.
-    #[arg(long, global = true, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write an HTML page with plots to this file; the page needs no other file and no network.
-    #[arg(long, global = true, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Write an SVG picture to this file, with the plots of a fleet that grows.
-    #[arg(long, global = true, value_name = "FILE")]
-    svg: Option<PathBuf>,
     /// Fail with exit code 1 if a figure of a phase is above or below a value: a heading of the tables, > or <, and a value with its
     /// unit; repeat for more.
     #[arg(long, global = true, value_name = "FIGURE>VALUE", conflicts_with = "compare")]
     fail_if: Vec<Limit>,
-    /// Run nothing, but show the records of two runs side by side; with `--html` also as a page.
-    #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv", "svg"])]
+    /// Run nothing, but show the records of two runs side by side.
+    #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with = "json")]
     pub(crate) compare: Vec<PathBuf>,
     /// With --compare: the exit code is 1 if a figure of a phase of B is more than this multiple of A's, such as 1.2.
     #[arg(long, global = true, value_name = "TIMES", requires = "compare", value_parser = multiple, allow_negative_numbers = true)]
@@ -119,22 +102,16 @@ impl Outputs {
         }
     }
 
-    /// Judges the record by the limits of the command line, and writes the report to all places that were asked for. If one of them
-    /// fails, the others are still written.
+    /// Judges the record by the limits of the command line, and writes the report.
     pub(crate) fn tell(&self, record: &mut Record) -> anyhow::Result<()> {
         let failed: Vec<String> = self.fail_if.iter().flat_map(|limit| limit.judge(record)).collect();
         let record = &*record;
-        let written = [
-            self.json
-                .as_deref()
-                .map(|file| write(file, &(serde_json::to_string_pretty(record)? + "\n"))),
-            self.csv.as_deref().map(|file| write(file, &csv::csv(record))),
-            self.html.as_deref().map(|file| write(file, &page::page(record))),
-            self.svg.as_deref().map(|file| write(file, &picture::picture(record)?)),
-            // Last, so that the files are written even if the terminal is closed.
-            Some(self.say(record, &failed).context("cannot write the table")),
-        ];
-        written.into_iter().flatten().collect()
+        let written = self.json.as_deref().map_or(Ok(()), |file| {
+            write(file, &(serde_json::to_string_pretty(record)? + "\n"))
+        });
+        // Last, so that the file is written even if the terminal is closed.
+        self.say(record, &failed).context("cannot write the table")?;
+        written
     }
 
     /// Prints the table; if nothing is to be printed, what did not hold all the same. Then what `--fail-if` says.
@@ -149,26 +126,18 @@ impl Outputs {
             .try_for_each(|line| Voice::Error.say(&format!("{line}\n")))
     }
 
-    /// Checks, before the run, that there is a folder for every file that will be written.
+    /// Checks, before the run, that there is a folder for the file that will be written.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        for (flag, file) in [
-            ("json", &self.json),
-            ("csv", &self.csv),
-            ("html", &self.html),
-            ("svg", &self.svg),
-        ] {
-            let Some(file) = file else { continue };
-            if flag == "json" && file == Path::new(STDOUT) {
-                continue;
-            }
-            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let there = folder.is_none_or(Path::is_dir) && !file.is_dir() && file.file_name().is_some();
-            anyhow::ensure!(
-                there,
-                "--{flag} {}: the folder does not exist, or this is itself a folder; name a file in a folder that exists",
-                file.display()
-            );
-        }
+        let Some(file) = self.json.as_deref().filter(|file| *file != Path::new(STDOUT)) else {
+            return Ok(());
+        };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let there = folder.is_none_or(Path::is_dir) && !file.is_dir() && file.file_name().is_some();
+        anyhow::ensure!(
+            there,
+            "--json {}: the folder does not exist, or this is itself a folder; name a file in a folder that exists",
+            file.display()
+        );
         Ok(())
     }
 
@@ -198,9 +167,6 @@ impl Outputs {
             .map(|above| Gate::new(&self.metric, above))
             .transpose()?;
         let judged = gate.map(|gate| gate.judge(&comparison)).transpose()?;
-        if let Some(file) = &self.html {
-            write(file, &page::compared(&comparison))?;
-        }
         let mut text = comparison.table();
         if let Some(judged) = &judged {
             text.push_str(&format!("\ngate\n{}", table::indented(&judged.grid.to_string())));
@@ -229,19 +195,17 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
 /// Reads a record that `--json` wrote.
 fn read(file: &Path) -> anyhow::Result<Record> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let mut record: Record = serde_json::from_str(&text).with_context(|| {
+    let record: Record = serde_json::from_str(&text).with_context(|| {
         format!(
             "{} is not the record of a run; such a file is written with --json",
             file.display()
         )
     })?;
     anyhow::ensure!(
-        (FORM - 1..=FORM).contains(&record.form),
-        "{} has format {}, but this program reads formats {} and {FORM}: record both runs with the same version of this program",
+        record.form == FORM,
+        "{} has format {}, but this program reads format {FORM}: record both runs with the same version of this program",
         file.display(),
-        record.form,
-        FORM - 1
+        record.form
     );
-    record.form = FORM;
     Ok(record)
 }

@@ -52,8 +52,7 @@ pub(crate) struct Record {
     pub(crate) share: Option<Share>,
 }
 
-/// The version of the file format that this program writes. It also reads the one before, in which the figures of the server were
-/// called those of a relay.
+/// The version of the file format.
 pub(crate) const FORM: u32 = 4;
 
 /// The server's memory with the first few clients. It is subtracted from the memory with more clients.
@@ -88,7 +87,6 @@ pub(crate) struct Phase {
     pub(crate) waits: Distribution,
     pub(crate) series: Vec<Second>,
     pub(crate) counters: BTreeMap<String, f64>,
-    #[serde(alias = "relay")]
     pub(crate) server: Option<ServerCost>,
     pub(crate) tool: ToolCost,
     pub(crate) figures: Figures,
@@ -138,7 +136,6 @@ pub(crate) struct Second {
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
     /// In percent of one processor.
-    #[serde(alias = "relay_cpu_percent")]
     pub(crate) server_cpu_percent: Option<f64>,
     pub(crate) tool_cpu_percent: f64,
     pub(crate) resident_bytes: Option<u64>,
@@ -244,25 +241,7 @@ impl Record {
     pub(crate) fn held(&self) -> bool {
         self.breached == 0 && self.breaches.is_empty() && self.assertions.iter().all(Assertion::held)
     }
-
-    /// Whether it shows growth with the fleet: its phases have fleets of several sizes that all get changes.
-    pub(crate) fn grows(&self) -> bool {
-        let mut sizes: Vec<_> = self.growth().map(|phase| phase.clients).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes.len() >= GROWTH_SIZES_MIN
-    }
-
-    /// Returns the phases in which changes reached clients.
-    pub(crate) fn growth(&self) -> impl Iterator<Item = &Phase> {
-        self.phases
-            .iter()
-            .filter(|phase| phase.clients > 0 && phase.propagation.count() > 0)
-    }
 }
-
-/// The least number of sizes that shows growth.
-const GROWTH_SIZES_MIN: usize = 3;
 
 impl Phase {
     /// Creates an empty phase.
