@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
@@ -21,25 +21,28 @@ use crate::fleet::crew::Crew;
 use crate::fleet::identity::{ClientIdentity, IdentityShape};
 use crate::fleet::progress::Progress;
 use crate::fleet::{Fleet, Plan};
-use crate::measure::shard::Shard;
+use crate::measure::now;
+use crate::measure::quantities::seconds;
 use crate::origin::world::World;
 use crate::wire::kind::{Dialect, Kind};
 use crate::wire::place::{Place, Trust};
 
-/// Which control plane is asked, and as which client.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Audience<'a> {
-    pub(crate) place: &'a Place,
-    pub(crate) trust: &'a Trust,
-    pub(crate) identity: &'a IdentityShape,
-    pub(crate) dialect: Dialect,
-    /// How long the control plane may say nothing from the start.
-    pub(crate) patience: Duration,
-}
-
 /// The arguments of `dump`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Dump {
+    /// The control plane, `host:port` or `https://host:port`.
+    #[arg(long, value_name = "PLACE")]
+    server: Place,
+    #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
+    identity: IdentityShape,
+    /// The form of the protocol that the client speaks: delta or sotw (state of the world).
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Dialect::Delta)]
+    dialect: Dialect,
+    /// How long the control plane may take.
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = seconds)]
+    deadline: Duration,
     /// The folder to write: `bootstrap.json` for Envoy; `relay.yaml` and `resources` for a relay.
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
@@ -71,31 +74,31 @@ upstream:
 ";
 
 impl Dump {
-    /// Dumps what the first client of an audience is given. Returns what was written, in sentences.
-    pub(crate) async fn run(&self, audience: &Audience<'_>) -> anyhow::Result<String> {
-        audience.trust.check(Some(audience.place))?;
-        let identity = Arc::new(audience.identity.resolve()?);
+    /// Dumps what the client is given. Returns what was written, in sentences.
+    pub(crate) async fn run(&self) -> anyhow::Result<String> {
+        self.trust.check(Some(&self.server))?;
+        let identity = Arc::new(self.identity.resolve()?);
         let world = World::keeping();
         let plan = Plan {
-            target: audience.place.target(audience.trust, true).await?,
+            target: self.server.target(&self.trust, true).await?,
             clients: 1,
             per_connection: 1,
             world: Arc::clone(&world),
-            crew: Crew::of(everything(audience.dialect, &identity)),
-            shard: Shard::WHOLE,
+            crew: Crew::of(everything(self.dialect, &identity)),
+            above: None,
         };
         plan.check_files()?;
-        let fleet = Fleet::start(&plan, 1)?;
+        let fleet = Fleet::start(&plan)?;
         fleet.admit(1);
-        let whole = everything_is_there(&fleet.progress, audience.patience).await;
+        let whole = everything_is_there(&fleet.progress, self.deadline).await;
         fleet.stop()?;
-        let whole = whole.with_context(|| audience.place.uri())?;
+        let whole = whole.with_context(|| self.server.uri())?;
         let last = last(&world);
         ensure!(
             whole || !last.is_empty(),
             "{}: the server gave nothing within {:?} (--deadline): is it there, and is this node known to it? See --node-id",
-            audience.place.uri(),
-            audience.patience
+            self.server.uri(),
+            self.deadline
         );
         let text = self.write(&identity.json(0), &last)?;
         let waits = "the client still waits for something that it asked for and was not given\n";
@@ -144,8 +147,7 @@ impl Dump {
             text.push_str(&format!(" {} {},", own.len(), kind.word()));
         }
         let mut text = text.trim_end_matches([',', ':']).to_owned() + "\n";
-        let told = left_out.iter().chain(&bootstrap.left_out);
-        for sentence in told.chain(&bootstrap.refused) {
+        for sentence in left_out.iter().chain(&bootstrap.left_out) {
             text.push_str(&format!("{sentence}\n"));
         }
         Ok(text)
@@ -215,13 +217,8 @@ fn everything(dialect: Dialect, identity: &Arc<ClientIdentity>) -> Profile {
     Profile {
         dialect,
         aggregated: true,
-        apart: None,
-        interests: vec![
-            (Kind::Cds, Interest::All),
-            (Kind::Eds, Interest::Follow),
-            (Kind::Lds, Interest::All),
-            (Kind::Rds, Interest::Follow),
-        ],
+        above: false,
+        interests: Interest::ROUTING.to_vec(),
         polls: None,
         identity: Arc::clone(identity),
         behaviour: Behaviour {
@@ -239,9 +236,4 @@ fn is_redacted(body: &[u8]) -> bool {
 
 fn pretty(value: &Value) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
-}
-
-#[expect(clippy::disallowed_methods, reason = "a server has some time to answer")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -4,4 +4,3 @@
 
 mod bootstrap;
 pub(crate) mod given;
-mod refused;

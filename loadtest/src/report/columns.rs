@@ -1,6 +1,4 @@
-//! The figures of a phase, each defined once: its name, its unit, and where it comes from. Tables, limits and comparisons use these.
-
-use distributary::xds::meant;
+//! The figures of a phase, each defined once: its name, its unit, and where it comes from. The tables show them.
 
 use crate::measure::record::{Distribution, Phase, Quantity, Unit, counter, float};
 
@@ -72,28 +70,6 @@ pub(super) const COSTS: [Column; 7] = [
         Some(phase.figures.tool_share? * 100.0)
     }),
 ];
-
-/// All of them.
-pub(super) fn all() -> impl Iterator<Item = &'static Column> {
-    EXTENT.iter().chain(&TIMES).chain(&COSTS)
-}
-
-/// Returns the figure with this name, which is its heading in tables.
-pub(super) fn named(text: &str) -> Result<&'static Column, String> {
-    let found = all().find(|column| name(column) == text);
-    found.ok_or_else(|| {
-        let names: Vec<_> = all().map(name).collect();
-        match meant(text, names.iter().map(String::as_str)) {
-            Some(meant) => format!("there is no figure `{text}`; did you mean `{meant}`?"),
-            None => format!("there is no figure `{text}`; use one of {}", names.join(", ")),
-        }
-    })
-}
-
-/// Returns the name of a figure in flags: `join p99` is `join-p99`.
-pub(super) fn name(column: &Column) -> String {
-    column.title.replace('\'', "").replace(' ', "-").to_lowercase()
-}
 
 /// Returns a quantile; none if nothing was recorded.
 fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {

@@ -1,8 +1,7 @@
 //! The record of a run: what was run, on which machine, the figures of each phase, and which assertions held. It is data, written
-//! as JSON and read back for comparisons. Knows neither how figures are measured nor how they are shown.
+//! as JSON. Knows neither how figures are measured nor how they are shown.
 
 mod distribution;
-mod merged;
 mod quantity;
 mod recorder;
 mod schedule;
@@ -11,9 +10,7 @@ mod surroundings;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::measure::shard::Share;
+use serde::Serialize;
 
 pub(crate) use distribution::Distribution;
 pub(crate) use quantity::{Quantity, Unit};
@@ -22,7 +19,7 @@ pub(crate) use schedule::Schedule;
 pub(crate) use surroundings::Machine;
 
 /// One run. Times are in milliseconds, sizes in bytes, unless the name says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Record {
     /// The version of the file format.
     pub(crate) form: u32,
@@ -47,23 +44,20 @@ pub(crate) struct Record {
     pub(crate) breaches: Vec<Breach>,
     /// How many clients saw breaches; not all breaches are kept in full.
     pub(crate) breached: u64,
-    /// Set if other machines ran the other clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) share: Option<Share>,
 }
 
 /// The version of the file format.
-pub(crate) const FORM: u32 = 4;
+pub(crate) const FORM: u32 = 5;
 
 /// The server's memory with the first few clients. It is subtracted from the memory with more clients.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Base {
     pub(crate) clients: u64,
     pub(crate) resident_bytes: u64,
 }
 
 /// A part of a run with figures of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Phase {
     pub(crate) name: String,
     /// Since the run began.
@@ -72,10 +66,8 @@ pub(crate) struct Phase {
     /// How many clients had joined when the phase ended.
     pub(crate) clients: u64,
     /// How many clients had a stream then; none if none uses streams.
-    #[serde(default)]
     pub(crate) with_stream: Option<u64>,
     /// The longest time that a client was without a stream that it had; none if none uses streams.
-    #[serde(default)]
     pub(crate) longest_without_stream_ms: Option<f64>,
     /// From when a change was due to its last byte at a client, for each client and change. A change that was published late
     /// counts from when it was due, so a stall of the tool or of the server is never left out.
@@ -94,7 +86,7 @@ pub(crate) struct Phase {
 }
 
 /// Figures that are computed from others of a phase, if these are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Figures {
     /// How much each client beyond the first few adds to the server's memory, at the end of the phase.
     pub(crate) bytes_per_client: Option<f64>,
@@ -105,7 +97,7 @@ pub(crate) struct Figures {
 }
 
 /// What the server spent in a phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ServerCost {
     pub(crate) cpu_ms: f64,
     /// The time that it would have spent idle in the same period, if it was watched idle before.
@@ -117,7 +109,7 @@ pub(crate) struct ServerCost {
 }
 
 /// What this tool spent in a phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ToolCost {
     pub(crate) cpu_ms: f64,
     pub(crate) clients_ms: f64,
@@ -125,7 +117,7 @@ pub(crate) struct ToolCost {
 }
 
 /// One second of a phase; the last one of a phase may be shorter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Second {
     /// Its end, since the run began.
     pub(crate) at_ms: f64,
@@ -141,7 +133,6 @@ pub(crate) struct Second {
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) clients: u64,
     /// How many clients had a stream at its end; none if none uses streams.
-    #[serde(default)]
     pub(crate) with_stream: Option<u64>,
     /// Deliveries still to come at its end: of each change to each client that lacked it. Not known of a control plane that is not
     /// this program's.
@@ -149,7 +140,7 @@ pub(crate) struct Second {
 }
 
 /// Percentiles and the maximum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: u64,
     pub(crate) p90: u64,
@@ -158,14 +149,14 @@ pub(crate) struct Percentiles {
 }
 
 /// A figure as a multiple of the floor's, once for each round in which both were taken.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) what: String,
     pub(crate) rounds: Vec<f64>,
 }
 
 /// A fact for the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Note {
     pub(crate) phase: Option<String>,
     pub(crate) what: String,
@@ -173,7 +164,7 @@ pub(crate) struct Note {
 }
 
 /// Something that must hold, and whether it did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Assertion {
     pub(crate) phase: Option<String>,
     pub(crate) text: String,
@@ -187,7 +178,7 @@ pub(crate) struct Assertion {
 }
 
 /// The relation that the measured value must have to the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Relation {
     AtMost,
@@ -196,7 +187,7 @@ pub(crate) enum Relation {
 }
 
 /// The result of an assertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Held,
@@ -206,7 +197,7 @@ pub(crate) enum Verdict {
 }
 
 /// What a server did wrong towards one client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Breach {
     pub(crate) phase: Option<String>,
     pub(crate) client: u64,

@@ -1,11 +1,9 @@
 //! Tests that the tables agree with the record.
 
-mod gate;
 mod sample;
 
-use super::compare::Comparison;
-use super::{live, table};
-use crate::measure::record::{Live, Record, Second, Verdict};
+use super::{Outputs, Voice, live, table};
+use crate::measure::record::{Live, Second, Verdict};
 use sample::small;
 
 /// A difference is either a fault or an intended change of the report; then copy the new text into the file.
@@ -19,17 +17,6 @@ fn same(answer: &str, golden: &str, file: &str) {
 #[test]
 fn a_small_record_as_a_table() {
     same(&table::table(&small()), include_str!("small.txt"), "small.txt");
-}
-
-#[test]
-fn two_records_side_by_side() {
-    let (a, mut b) = (small(), small());
-    let changes = &mut b.phases[2];
-    changes.counters.insert("bytes".to_owned(), 2_048_000.0);
-    changes.figures.cpu_micros_per_delivery = Some(31.5);
-    b.phases[1].name = "storm".to_owned();
-    let comparison = Comparison::of(&a, &b);
-    same(&comparison.table(), include_str!("two.txt"), "two.txt");
 }
 
 #[test]
@@ -89,16 +76,22 @@ fn a_second_is_one_line() {
 }
 
 #[test]
-fn dates_are_those_of_the_calendar() {
-    assert_eq!(table::date(0), "1970-01-01 00:00:00 UTC");
-    assert_eq!(table::date(951_827_696), "2000-02-29 12:34:56 UTC");
-    assert_eq!(table::date(1_795_189_616), "2026-11-20 15:46:56 UTC");
-}
-
-#[test]
-fn a_record_survives_its_file() {
-    let record = small();
-    let text = serde_json::to_string_pretty(&record).unwrap();
-    let back: Record = serde_json::from_str(&text).unwrap();
-    assert_eq!(table::table(&back), table::table(&record));
+fn a_record_on_the_output_has_it_for_itself() {
+    let voice = |json: Option<&str>, quiet| {
+        let json = json.map(std::path::PathBuf::from);
+        let outputs = Outputs { json, quiet };
+        outputs.check().unwrap();
+        outputs.voice()
+    };
+    assert_eq!(voice(None, false), Voice::Output);
+    assert_eq!(voice(Some("record.json"), false), Voice::Output);
+    assert_eq!(voice(Some("-"), false), Voice::Error);
+    assert_eq!(voice(Some("-"), true), Voice::Silent);
+    let failures = table::failures(&small());
+    assert!(failures.contains("FAILED") && failures.contains("VOID") && failures.contains("client 17"));
+    assert!(!failures.contains("all joined within"), "{failures}");
+    assert!(
+        failures.ends_with("2 of 4 assertions did not hold; breaches of the protocol: 3\n"),
+        "{failures}"
+    );
 }

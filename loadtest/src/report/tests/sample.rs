@@ -93,7 +93,6 @@ pub(super) fn small() -> Record {
                 .to_vec(),
         }],
         breached: 3,
-        share: None,
     }
 }
 
