@@ -8,16 +8,16 @@
 //! - [`origin`]: the resources, and the control plane that serves them
 //! - [`fleet`]: the clients, which ask for resources and check them, and their connections
 //! - [`subject`]: the relay under test as a child process, the floor, and the networks around them
-//! - [`recording`]: what a control plane said, written down and said again
+//! - [`dump`]: what one client is given, written down
 //! - [`report`]: the results, for people and for other programs
 //! - [`command`]: the command line and its help
 //! - [`story`]: what happens, and what must hold
 
 mod command;
+mod dump;
 mod fleet;
 mod measure;
 mod origin;
-mod recording;
 mod report;
 mod story;
 mod subject;
@@ -26,19 +26,18 @@ mod tests;
 mod wire;
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
 
-use command::arguments::{Arguments, Command, Overrides};
+use clap::{FromArgMatches as _, Parser as _};
+use command::arguments::{Arguments, Command, Program};
 use command::pages;
 use measure::counted;
+use measure::now;
 use measure::record::{Live, Record, Recorder};
 use report::Progress;
 use report::exposition::Exposition;
 use story::keys;
 use subject::{floor, relay};
-use wire::kind::Kind;
 
 /// The relay's allocator, because this program can run as the relay.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
@@ -57,8 +56,9 @@ fn main() -> ExitCode {
     if first.is_some_and(|word| word == floor::server::ENTRY) {
         return floor::server::run(words);
     }
-    let (arguments, overrides) = Arguments::given();
-    match act(&arguments, &overrides) {
+    let matches = pages::command().get_matches();
+    let program = Program::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match act(program.command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(NOT_HELD),
         Err(error) => {
@@ -75,31 +75,20 @@ const NOT_HELD: u8 = 1;
 const NOT_RUN: u8 = 2;
 
 /// Does what is asked. Returns whether everything held.
-fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
-    if let Some(own) = &arguments.own_type {
-        Kind::name_own(own.clone());
-    }
-    match &arguments.command {
+fn act(command: Option<Command>) -> anyhow::Result<bool> {
+    match command {
+        Some(Command::Run(arguments)) => measure(&arguments).map(|record| record.held()),
+        None => measure(&Arguments::parse_from([""])).map(|record| record.held()),
         Some(Command::List) => print(&story::listing()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),
-        Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
-        Some(Command::Record(listen)) => {
-            let stopped = async { drop(tokio::signal::ctrl_c().await) };
-            print(&runtime()?.block_on(listen.run(&arguments.audience()?, stopped))?)
-        }
-        Some(Command::Dump(dump)) => print(&runtime()?.block_on(dump.run(&arguments.audience()?))?),
-        Some(Command::Play { recording }) => serve(arguments, recording),
-        Some(Command::Merge { records }) => arguments.outputs.merge(records),
+        Some(Command::Explain { key: Some(key) }) => print(&keys::explain(&key)?),
+        Some(Command::Dump(dump)) => print(&runtime()?.block_on(dump.run())?),
         Some(Command::Completions(completions)) => {
             let mut script = Vec::new();
             completions.run(pages::command(), &mut script)?;
             print(&String::from_utf8(script)?)
         }
         Some(Command::Manual(manual)) => manual.run(pages::command(), pages::ALL).map(|()| true),
-        Some(Command::Run { .. }) | None if !arguments.outputs.compare.is_empty() => arguments
-            .outputs
-            .compare(&mut std::io::stdout(), &mut std::io::stderr()),
-        Some(Command::Run { .. }) | None => measure(arguments, overrides).map(|record| record.held()),
     }
 }
 
@@ -112,17 +101,17 @@ fn print(text: &str) -> anyhow::Result<bool> {
 }
 
 /// Runs the scenario and writes the report.
-fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Record> {
+fn measure(arguments: &Arguments) -> anyhow::Result<Record> {
     arguments.outputs.check()?;
     let recorder = Recorder::new(arguments.scenario(), now())?;
-    let played = play(arguments, overrides, &recorder);
+    let played = play(arguments, &recorder);
     if let Err(error) = &played {
         recorder.fail("the run completes", Some(format!("{error:#}")));
     }
-    let mut record = recorder.finish(now())?;
+    let record = recorder.finish(now())?;
     // What was measured before a failure is reported all the same.
     if played.is_ok() || !record.setup.is_empty() {
-        arguments.outputs.tell(&mut record)?;
+        arguments.outputs.tell(&record)?;
     }
     played.map(|()| record)
 }
@@ -131,39 +120,11 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Serves a recording until Ctrl-C.
-fn serve(arguments: &Arguments, recording: &Path) -> anyhow::Result<bool> {
-    let progress = Progress::new(arguments.outputs.voice());
-    let player = arguments.player(recording, &mut |text| progress.say(text))?;
-    progress.say(&player.describe());
-    runtime()?.block_on(async {
-        tokio::select! {
-            played = player.run() => progress.say(&format!("{played} events were played; it serves on until Ctrl-C")),
-            interrupted = tokio::signal::ctrl_c() => return interrupted,
-        }
-        tokio::signal::ctrl_c().await
-    })?;
-    Ok(true)
-}
-
 /// Plays the scenario to its end or until Ctrl-C. In both cases everything that it started stops too.
-fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<()> {
+fn play(arguments: &Arguments, recorder: &Recorder) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         let progress = Progress::new(arguments.outputs.voice());
         let mut say = |text: &str| progress.say(text);
-        let file = arguments.playback.file.as_deref();
-        let player = file.map(|file| arguments.player(file, &mut say)).transpose()?;
-        let mut arguments = arguments.clone();
-        if let Some(player) = &player {
-            say(&player.describe());
-            arguments.upstream = Some(player.place()?);
-        }
-        let played = async {
-            if let Some(player) = &player {
-                player.run().await;
-            }
-            std::future::pending().await
-        };
         let exposition = match arguments.prometheus {
             Some(address) => Some(Exposition::bind(address).await?),
             None => None,
@@ -181,11 +142,9 @@ fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> an
             progress.tell(live);
             exposition.iter().for_each(|exposition| exposition.tell(live));
         };
-        let arguments = &arguments;
         tokio::select! {
-            never = played => never,
             never = visited => never,
-            outcome = story::play(arguments, overrides, recorder, &mut say) => outcome,
+            outcome = story::play(arguments, recorder, &mut say) => outcome,
             broken = recorder.run(tell) => Err(broken),
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
@@ -193,9 +152,4 @@ fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> an
             }
         }
     })
-}
-
-#[expect(clippy::disallowed_methods, reason = "a load test measures real time")]
-fn now() -> Instant {
-    Instant::now()
 }

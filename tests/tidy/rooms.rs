@@ -7,15 +7,7 @@ const SOURCES: &str = "loadtest/src/";
 
 /// The rooms; each may name those before it.
 const ROOMS: [&str; 9] = [
-    "measure",
-    "wire",
-    "origin",
-    "fleet",
-    "subject",
-    "recording",
-    "report",
-    "command",
-    "story",
+    "measure", "wire", "origin", "fleet", "subject", "dump", "report", "command", "story",
 ];
 
 /// What lies beside the rooms and may name all of them.

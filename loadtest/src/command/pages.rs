@@ -1,21 +1,16 @@
-//! What the commands say of themselves besides their options: examples, exit codes, and which groups of options belong to each. Owns
-//! the texts. Knows nothing of what the commands do.
+//! What the commands say of themselves besides their options: examples and exit codes. Owns the texts. Knows nothing of what the
+//! commands do.
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Command, CommandFactory as _};
 use distributary::cli::{Said, with_examples};
 
-use crate::command::arguments::{Arguments, FLEET};
-use crate::fleet::identity::IDENTITY;
-use crate::measure::shard::MACHINES;
-use crate::recording::playing::RECORDING;
-use crate::report::REPORT;
-use crate::wire::place::SERVER;
+use crate::command::arguments::Program;
 
 const RUNS: &[(&str, &str)] = &[
     ("0", "everything held"),
     (
         "1",
-        "an assertion did not hold, a client saw a breach of the protocol, or --fail-if or --fail-above failed",
+        "an assertion did not hold, or a client saw a breach of the protocol",
     ),
     (
         "2",
@@ -27,119 +22,71 @@ const USUAL: &[(&str, &str)] = &[
     ("2", "it cannot be done; standard error says why"),
 ];
 
+/// What is said of a command without files.
+const fn said(
+    command: &'static str,
+    exit: &'static [(&'static str, &'static str)],
+    examples: &'static [(&'static str, &'static str)],
+) -> Said {
+    Said {
+        command,
+        examples,
+        exit,
+        files: &[],
+    }
+}
+
 /// What is said of the commands of `distributary-load`.
 pub(crate) const ALL: &[Said] = &[
-    Said {
-        command: "run",
-        examples: &[
+    said(
+        "run",
+        RUNS,
+        &[
             (
-                "distributary-load run steady --clients 500",
+                "distributary-load run",
+                "a control plane, a relay, 300 clients, and changes",
+            ),
+            (
+                "distributary-load run steady --set clients.count=500",
                 "a built-in scenario, with fewer clients",
             ),
             (
                 "distributary-load run mine.yaml --server cp:15010",
                 "one of your own, at your control plane",
             ),
-            ("distributary-load run churn --fail-if 'p99>100ms'", "a gate for CI"),
+            (
+                "distributary-load run --set 'phases[].expect.p99_below=100ms'",
+                "a gate for CI",
+            ),
             (
                 "distributary-load run waves --prometheus 127.0.0.1:9090",
                 "watch a long run",
             ),
         ],
-        exit: RUNS,
-        files: &[],
-    },
-    Said {
-        command: "list",
-        examples: &[("distributary-load list", "what can be run")],
-        exit: USUAL,
-        files: &[],
-    },
-    Said {
-        command: "explain",
-        examples: &[
+    ),
+    said("list", USUAL, &[("distributary-load list", "what can be run")]),
+    said(
+        "explain",
+        USUAL,
+        &[
             ("distributary-load explain p99_below", "say what a key means"),
             ("distributary-load explain | less", "all keys"),
         ],
-        exit: USUAL,
-        files: &[],
-    },
-    Said {
-        command: "merge",
-        examples: &[(
-            "distributary-load merge 1.json 2.json --html run.html",
-            "one report of two shares",
-        )],
-        exit: RUNS,
-        files: &[],
-    },
-    Said {
-        command: "record",
-        examples: &[(
-            "distributary-load record --server cp:18000 -o incident.jsonl --for 10m",
-            "write down what a control plane says",
-        )],
-        exit: USUAL,
-        files: &[],
-    },
-    Said {
-        command: "dump",
-        examples: &[
+    ),
+    said(
+        "dump",
+        USUAL,
+        &[
             (
                 "distributary-load dump --server cp:18000 --node-id edge-1 -o edge-1",
                 "write down what a client is given",
             ),
             ("envoy -c edge-1/bootstrap.json", "start an Envoy with it"),
         ],
-        exit: USUAL,
-        files: &[],
-    },
-    Said {
-        command: "play",
-        examples: &[(
-            "distributary-load play incident.jsonl --control-plane 127.0.0.1:18000",
-            "say it again",
-        )],
-        exit: USUAL,
-        files: &[],
-    },
+    ),
 ];
 
-/// The examples of the program itself.
-const EXAMPLES: &str = "Examples:
-  $ distributary-load                                   # a control plane, a relay, 300 clients, and changes
-  $ distributary-load list                              # the scenarios
-  $ distributary-load --server cp:15010 --idle 5m       # watch your own control plane with 300 clients
-  $ distributary-load run steady --html target/run.html # a report with plots
-  $ distributary-load --compare a.json b.json --fail-above 1.2";
-
-/// The groups of options that a command has.
-fn groups(command: &str) -> &'static [&'static str] {
-    match command {
-        "run" => &[FLEET, SERVER, IDENTITY, MACHINES, RECORDING, REPORT],
-        "merge" => &[REPORT],
-        "record" | "dump" => &[FLEET, SERVER, IDENTITY],
-        "play" => &[SERVER, RECORDING],
-        _ => &[],
-    }
-}
-
-/// Returns the command line, in which the help of each command shows only its own options and some examples.
+/// Returns the command line, in which the help of each command has some examples.
 pub(crate) fn command() -> Command {
-    let mut command = with_examples(Arguments::command(), ALL).after_help(EXAMPLES);
-    // All commands take all options; those of others are not shown.
-    command.build();
-    let names: Vec<String> = command
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned())
-        .collect();
-    names.iter().fold(command, |command, name| {
-        let own = groups(name);
-        let hidden = |argument: Arg| {
-            let is_foreign =
-                argument.is_global_set() && argument.get_help_heading().is_some_and(|it| !own.contains(&it));
-            argument.hide(is_foreign)
-        };
-        command.mut_subcommand(name, |command| command.mut_args(hidden))
-    })
+    with_examples(Program::command(), ALL)
 }

@@ -2,17 +2,16 @@
 //! of the thread, so an idle connection has none. The clients check what arrives.
 
 use std::cell::RefCell;
-use std::future::{Future as _, poll_fn};
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::Sleep;
 use tokio_rustls::client::TlsStream;
 
 use crate::fleet::client::profile::Profile;
@@ -20,6 +19,7 @@ use crate::fleet::client::{Client, Outcome, Output};
 use crate::fleet::presence::Presence;
 use crate::fleet::violation::Violation;
 use crate::measure::loss::Failure;
+use crate::measure::now;
 use crate::measure::tally::{Feed, Tally};
 use crate::wire::http2::{Call, Event, Http2};
 use crate::wire::place::Target;
@@ -32,8 +32,6 @@ pub(crate) struct Connection {
     /// The client and the lane of each stream, in the order in which they were opened.
     streams: Vec<(usize, usize)>,
     written: usize,
-    /// Until when a slow reader does not read.
-    pause: Option<Pin<Box<Sleep>>>,
     shared: Rc<Shared>,
     presence: Rc<Presence>,
 }
@@ -83,7 +81,7 @@ impl Connection {
     ) -> Result<Self, Violation> {
         let headers = profile.identity.headers(client);
         let headers = headers.map_err(|error| Violation::Connection(Failure::Other, format!("{error:#}")))?;
-        let stops = profile.behaviour.stops();
+        let stops = profile.behaviour.stalls;
         let socket = connect(target.server, number, stops.then_some(RECEIVED_BYTES_MIN)).await?;
         socket.set_nodelay(true)?;
         let io = match &target.tls {
@@ -100,7 +98,6 @@ impl Connection {
             },
             streams: Vec::new(),
             written: 0,
-            pause: None,
             shared,
             presence,
         })
@@ -141,10 +138,6 @@ impl Connection {
             }
             if clients.iter().all(|client| is_stalled(&client.borrow())) {
                 return Poll::Pending;
-            }
-            if let Some(pause) = &mut self.pause {
-                ready!(pause.as_mut().poll(context));
-                self.pause = None;
             }
             if room == 0 {
                 // Real clients have a machine each. Here, the others must not wait for as long as there is something for this one.
@@ -211,17 +204,11 @@ impl Connection {
             http2,
             streams,
             shared,
-            pause,
             presence,
             ..
         } = self;
         let mut scratch = shared.scratch.borrow_mut();
-        let slow = slowest(clients);
-        let room = slow.map_or(usize::MAX, |rate| {
-            usize::try_from(rate / PAUSES_PER_SECOND).unwrap_or(usize::MAX)
-        });
-        let room = room.clamp(1, scratch.len());
-        let mut buffer = ReadBuf::new(scratch.get_mut(..room).unwrap_or_default());
+        let mut buffer = ReadBuf::new(scratch.as_mut_slice());
         ready!(io.poll_read(context, &mut buffer)).map_err(|error| (0, error.into()))?;
         let now = now();
         if buffer.filled().is_empty() {
@@ -229,11 +216,6 @@ impl Connection {
                 0,
                 Violation::Connection(Failure::Closed, "the server closed the connection".to_owned()),
             )));
-        }
-        if let Some(rate) = slow {
-            let bytes = u32::try_from(buffer.filled().len()).unwrap_or(u32::MAX);
-            let length = Duration::from_secs(u64::from(bytes)) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
-            *pause = Some(Box::pin(tokio::time::sleep(length)));
         }
         let mut tally = shared.feed.tally();
         tally.bytes += u64::try_from(buffer.filled().len()).unwrap_or_default();
@@ -277,21 +259,10 @@ impl Connection {
 }
 
 const OUT_BYTES_KEPT: usize = 512;
-/// How often in a second a slow reader reads.
-const PAUSES_PER_SECOND: u64 = 20;
 
 /// Whether the client does not read any more.
 fn is_stalled(client: &Client) -> bool {
     client.complete && client.profile.behaviour.stalls
-}
-
-/// Returns how many bytes a second are read, if a client on the connection reads slowly.
-fn slowest(clients: &[Rc<RefCell<Client>>]) -> Option<u64> {
-    let rates = clients.iter().filter_map(|client| {
-        let client = client.borrow();
-        client.profile.behaviour.reads.filter(|_| client.complete)
-    });
-    rates.min()
 }
 
 pub(crate) fn deadline(clients: &[Rc<RefCell<Client>>]) -> Option<Instant> {
@@ -335,9 +306,4 @@ impl Io {
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the time of bytes is taken where they arrive")]
-fn now() -> Instant {
-    Instant::now()
 }

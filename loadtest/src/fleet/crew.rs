@@ -47,14 +47,6 @@ impl Crew {
                 .all(|(_, it)| shared(it))
     }
 
-    /// Makes all clients come back when their stream ends.
-    pub(crate) fn returning(mut self) -> Self {
-        for (_, profile) in &mut self.0 {
-            Arc::make_mut(profile).behaviour.returns = true;
-        }
-        self
-    }
-
     /// Takes the clients' tokens away.
     pub(crate) fn without_tokens(mut self) -> Self {
         for (_, profile) in &mut self.0 {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{sleep, sleep_until};
@@ -15,6 +15,7 @@ use crate::fleet::connection::{Connection, Fault, Shared, deadline};
 use crate::fleet::presence::Presence;
 use crate::fleet::progress::{Progress, Refusal};
 use crate::fleet::{Order, Plan};
+use crate::measure::now;
 use crate::measure::tally::Tally;
 
 /// One connection with all its reconnects.
@@ -118,8 +119,10 @@ impl Life {
             let Some((client, profile)) = first else {
                 return End::Left(RETURN_AFTER);
             };
+            let above = self.plan.above.as_ref().filter(|_| profile.above);
+            let target = above.unwrap_or(&self.plan.target);
             let (shared, presence) = (Rc::clone(&self.shared), Rc::clone(&self.presence));
-            match Connection::open(&self.plan.target, self.number, client, &profile, shared, presence).await {
+            match Connection::open(target, self.number, client, &profile, shared, presence).await {
                 Ok(connection) => connection,
                 Err(violation) => return End::Fault((0, violation)),
             }
@@ -133,8 +136,7 @@ impl Life {
                 .come_back(u64::try_from(self.clients.len()).unwrap_or_default());
         }
         let stay = self.stay(turns).map(|stay| begun + stay);
-        let here = self.plan.clients.div_ceil(self.plan.shard.of());
-        let (progress, all) = (&self.progress, u64::from(here.max(1)));
+        let (progress, all) = (&self.progress, u64::from(self.plan.clients.max(1)));
         let mut answered = |client: &mut Client, outcome: Outcome, tally: &mut Tally| {
             if outcome.completed {
                 tally.join.record(begun.elapsed());
@@ -201,9 +203,4 @@ impl Life {
         }
         pause
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a join is timed from its real start")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -1,4 +1,4 @@
-//! The fleet: a few threads, each with its share of the connections. It admits clients and collects violations.
+//! The fleet: all clients, in a thread of their own. It admits them and collects violations.
 //!
 //! Owns the clients, who they say they are, what they ask for and check, and their connections. Refuses to know which server they ask,
 //! and what a scenario does with them.
@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -31,24 +31,23 @@ use crate::fleet::connection::Shared;
 use crate::fleet::life::{Desk, Life};
 use crate::fleet::presence::{ANSWERED_WITHIN, Presence, Standing};
 use crate::fleet::progress::Progress;
-use crate::measure::tally::{Feed, Tally};
+use crate::measure::now;
+use crate::measure::tally::Feed;
 
-/// The running fleet. Dropping it ends its threads.
+/// The running fleet. Dropping it ends its thread.
 pub(crate) struct Fleet {
     /// Clients with a smaller number may connect.
     admitted: watch::Sender<u32>,
     orders: watch::Sender<Vec<Order>>,
-    /// One for each thread.
-    questions: Vec<mpsc::Sender<Question>>,
-    threads: Vec<JoinHandle<anyhow::Result<()>>>,
-    /// One for each thread.
-    pub(crate) feeds: Vec<Feed>,
+    questions: mpsc::Sender<Question>,
+    thread: JoinHandle<anyhow::Result<()>>,
+    pub(crate) feed: Feed,
     pub(crate) progress: Arc<Progress>,
 }
 
-/// A question to a thread.
+/// A question to its thread.
 enum Question {
-    /// How many of its clients do not hold what the control plane says?
+    /// How many clients do not hold what the control plane says?
     Behind(oneshot::Sender<usize>),
     /// How many of them were given nothing of all that they ask for?
     Empty(oneshot::Sender<usize>),
@@ -68,42 +67,30 @@ const CONNECTING_MAX: usize = 256;
 const ADMITTED_AT_ONCE: u32 = 32;
 
 impl Fleet {
-    pub(crate) fn start(plan: &Plan, threads: u32) -> anyhow::Result<Self> {
+    pub(crate) fn start(plan: &Plan) -> anyhow::Result<Self> {
         let progress = Arc::<Progress>::default();
         let admitted = watch::Sender::new(0);
         let orders = watch::Sender::new(Vec::new());
-        let feeds = (0..threads).map(|_| Feed::new()).collect::<anyhow::Result<Vec<_>>>()?;
-        let mut questions = Vec::new();
-        let threads = (0..threads)
-            .zip(&feeds)
-            .map(|(thread, feed)| {
-                let (ask, asked) = mpsc::channel(1);
-                questions.push(ask);
-                let share = Share {
-                    plan: plan.clone(),
-                    connections: plan
-                        .connections()
-                        .skip(usize::try_from(thread)?)
-                        .step_by(usize::try_from(threads)?)
-                        .collect(),
-                    progress: Arc::clone(&progress),
-                    feed: feed.clone(),
-                    admitted: admitted.subscribe(),
-                    orders: orders.subscribe(),
-                    questions: asked,
-                };
-                std::thread::Builder::new()
-                    .name(format!("clients-{thread}"))
-                    .spawn(move || share.run())
-                    .context("cannot start a thread for the clients")
-            })
-            .collect::<anyhow::Result<_>>()?;
+        let feed = Feed::new()?;
+        let (questions, asked) = mpsc::channel(1);
+        let share = Members {
+            plan: plan.clone(),
+            progress: Arc::clone(&progress),
+            feed: feed.clone(),
+            admitted: admitted.subscribe(),
+            orders: orders.subscribe(),
+            questions: asked,
+        };
+        let thread = std::thread::Builder::new()
+            .name("clients".to_owned())
+            .spawn(move || share.run())
+            .context("cannot start a thread for the clients")?;
         Ok(Self {
             admitted,
             orders,
             questions,
-            threads,
-            feeds,
+            thread,
+            feed,
             progress,
         })
     }
@@ -125,12 +112,12 @@ impl Fleet {
 
     /// Returns how many clients do not hold what the control plane says now.
     pub(crate) async fn behind(&self) -> anyhow::Result<usize> {
-        Ok(self.ask(Question::Behind).await?.into_iter().sum())
+        self.ask(Question::Behind).await
     }
 
     /// Returns how many clients were given nothing of all that they ask for.
     pub(crate) async fn empty(&self) -> anyhow::Result<usize> {
-        Ok(self.ask(Question::Empty).await?.into_iter().sum())
+        self.ask(Question::Empty).await
     }
 
     /// Returns how the clients stand with their streams. Servers that have been silent are asked whether they are there.
@@ -138,49 +125,33 @@ impl Fleet {
         let begin = now();
         let mut anew = true;
         loop {
-            let mut sum = Standing::default();
-            let asked = self.ask(|reply| Question::Standing { anew, reply }).await?;
-            asked.iter().for_each(|standing| sum.add(standing));
-            if sum.is_final() || begin.elapsed() >= KNOWN_WITHIN {
-                return Ok(sum);
+            let standing = self.ask(|reply| Question::Standing { anew, reply }).await?;
+            if standing.is_final() || begin.elapsed() >= KNOWN_WITHIN {
+                return Ok(standing);
             }
             anew = false;
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// Asks all threads the same.
-    async fn ask<T>(&self, question: impl Fn(oneshot::Sender<T>) -> Question) -> anyhow::Result<Vec<T>> {
-        let mut replies = Vec::new();
-        for thread in &self.questions {
-            let (reply, replied) = oneshot::channel();
-            let asked = thread.send(question(reply)).await;
-            asked.ok().context("a thread of clients has ended")?;
-            replies.push(replied.await?);
-        }
-        Ok(replies)
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> anyhow::Result<T> {
+        let (reply, replied) = oneshot::channel();
+        let asked = self.questions.send(question(reply)).await;
+        asked.ok().context("the thread of clients has ended")?;
+        Ok(replied.await?)
     }
 
     /// Disconnects all clients after a last check of what each one holds.
-    pub(crate) fn stop(self) -> anyhow::Result<Tally> {
+    pub(crate) fn stop(self) -> anyhow::Result<()> {
         drop(self.admitted);
-        let mut sum = Tally::new()?;
-        for thread in self.threads {
-            thread
-                .join()
-                .map_err(|_| anyhow::anyhow!("a thread of clients panicked"))??;
-        }
-        for feed in &self.feeds {
-            feed.total(&mut sum)?;
-        }
-        Ok(sum)
+        let ended = self.thread.join();
+        ended.map_err(|_| anyhow::anyhow!("the thread of clients panicked"))?
     }
 }
 
-/// The clients of one thread.
-struct Share {
+/// The clients in their thread.
+struct Members {
     plan: Plan,
-    connections: Vec<u32>,
     progress: Arc<Progress>,
     feed: Feed,
     admitted: watch::Receiver<u32>,
@@ -189,7 +160,7 @@ struct Share {
 }
 
 /// Answers a question. Without a receiver nobody waits for the answer any more.
-fn answer(question: Question, clients: &Members, desks: &[(Rc<Desk>, Rc<Presence>)]) {
+fn answer(question: Question, clients: &Clients, desks: &[(Rc<Desk>, Rc<Presence>)]) {
     match question {
         Question::Behind(reply) => {
             let is_behind = |it: &Client| it.lacks_a_change() || it.check_final().is_err();
@@ -213,12 +184,12 @@ fn answer(question: Question, clients: &Members, desks: &[(Rc<Desk>, Rc<Presence
     }
 }
 
-type Members = RefCell<Vec<Rc<RefCell<Client>>>>;
+type Clients = RefCell<Vec<Rc<RefCell<Client>>>>;
 
-impl Share {
+impl Members {
     fn run(mut self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let clients = Members::default();
+        let clients = Clients::default();
         let local = LocalSet::new();
         runtime.block_on(local.run_until(self.serve(&clients)));
         // The tasks end here, and with them the connections.
@@ -239,12 +210,12 @@ impl Share {
     }
 
     /// Starts clients as they are admitted, passes orders on to them, and returns when the fleet stops.
-    async fn serve(&mut self, clients: &Members) {
+    async fn serve(&mut self, clients: &Clients) {
         let (mut admitted, mut orders) = (self.admitted.clone(), self.orders.clone());
         let connecting = Rc::new(Semaphore::new(CONNECTING_MAX));
         let shared = Shared::new(self.feed.clone());
         let mut desks: Vec<(Rc<Desk>, Rc<Presence>)> = Vec::new();
-        let (mut waiting, mut obeyed) = (self.connections.iter().copied().peekable(), 0);
+        let (mut waiting, mut obeyed) = (self.plan.connections().peekable(), 0);
         loop {
             let limit = *admitted.borrow_and_update();
             let first = |number: u32| number.saturating_mul(self.plan.per_connection);
@@ -299,12 +270,4 @@ impl Share {
             desk: Rc::default(),
         }
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "transcripts show how long ago something happened"
-)]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
 use crate::fleet::client::profile::{self, Profile};
 use crate::fleet::crew::Crew;
-use crate::measure::shard::Shard;
-use crate::origin::ledger::Ledger;
 use crate::origin::world::World;
 use crate::wire::kind::Kind;
 use crate::wire::place::Target;
@@ -22,8 +20,8 @@ pub(crate) struct Plan {
     pub(crate) per_connection: u32,
     pub(crate) world: Arc<World>,
     pub(crate) crew: Crew,
-    /// The share of the clients that is here; the others are on other machines.
-    pub(crate) shard: Shard,
+    /// Where clients of the relay above connect.
+    pub(crate) above: Option<Target>,
 }
 
 /// What clients are told to do during the run.
@@ -52,21 +50,10 @@ impl Plan {
         self.crew.profile(number / self.per_connection.max(1))
     }
 
-    /// Returns the ledger of the only type, or of the first.
-    pub(crate) fn ledger(&self) -> anyhow::Result<&Arc<Ledger>> {
-        self.world.ledgers().first().context("there are no resources")
-    }
-
-    /// Returns how many clients want this resource of the only type.
-    pub(crate) fn wanting(&self, index: u32) -> u32 {
-        self.wanting_among(index, 1)
-    }
-
-    /// Returns how many of the clients whose number is a multiple of `every` want this resource.
-    pub(crate) fn wanting_among(&self, index: u32, every: u32) -> u32 {
-        let every = usize::try_from(every.max(1)).unwrap_or(1);
-        let kind = self.world.ledgers().first().map(|ledger| ledger.kind());
-        let demand = kind.map_or_else(Vec::new, |kind| self.demand(kind, every));
+    /// Returns how many want this resource of one client in so many; of all of them if none.
+    pub(crate) fn wanting_among(&self, kind: Kind, index: u32, every: Option<u32>) -> u32 {
+        let every = usize::try_from(every.unwrap_or(1).max(1)).unwrap_or(1);
+        let demand = self.demand(kind, every);
         let wanting = usize::try_from(index).ok().and_then(|index| demand.get(index));
         wanting.copied().unwrap_or_default()
     }
@@ -85,17 +72,22 @@ impl Plan {
         u32::try_from(numbers.filter(|it| it.behaviour.flaps.is_none()).count()).unwrap_or(u32::MAX)
     }
 
+    /// The same of those at the relay above, or at the one under test.
+    pub(crate) fn complete_at(&self, clients: u32, above: bool) -> u32 {
+        let numbers = self.members(clients, 1).filter_map(|number| self.profile(number));
+        let there = numbers.filter(|it| it.behaviour.flaps.is_none() && it.above == above);
+        u32::try_from(there.count()).unwrap_or(u32::MAX)
+    }
+
     /// Returns how many clients are not steady.
     pub(crate) fn unsteady(&self) -> u32 {
         let profiles = self.members(self.clients, 1).filter_map(|number| self.profile(number));
         u32::try_from(profiles.filter(|it| !it.behaviour.is_steady()).count()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the numbers of the clients that are here, of the first `clients`, and of these the multiples of `every`.
+    /// Returns the numbers of the first `clients` clients, of which only the multiples of `every`.
     pub(crate) fn members(&self, clients: u32, every: usize) -> impl Iterator<Item = u32> {
-        let (shard, shared) = (self.shard, self.per_connection.max(1));
-        let numbers = (0..clients.min(self.clients)).step_by(every);
-        numbers.filter(move |number| shard.has(number / shared))
+        (0..clients.min(self.clients)).step_by(every)
     }
 
     /// Returns how many of the first `clients` clients leave if the multiples of `every` do: all of a connection leave together.
@@ -131,10 +123,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the connections that are here.
     pub(super) fn connections(&self) -> impl Iterator<Item = u32> {
-        let shard = self.shard;
-        let all = self.clients.div_ceil(self.per_connection.max(1));
-        (0..all).filter(move |connection| shard.has(*connection))
+        0..self.clients.div_ceil(self.per_connection.max(1))
     }
 }

@@ -112,7 +112,7 @@ impl Presence {
         {
             None => Demands::Nothing,
             Some(behaviour) if behaviour.flaps.is_some() => Demands::NoStream,
-            Some(behaviour) if behaviour.stops() => Demands::Stream,
+            Some(behaviour) if behaviour.stalls => Demands::Stream,
             Some(_) => Demands::Answers,
         };
         if demands != Demands::Nothing {
@@ -297,16 +297,6 @@ impl Standing {
     fn add_reason(&mut self, loss: Option<Loss>, clients: u32, text: &str) {
         let (count, _) = self.reasons.entry(loss).or_insert_with(|| (0, text.to_owned()));
         *count += clients;
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.demanded += other.demanded;
-        self.without += other.without;
-        self.gap = self.gap.max(other.gap);
-        self.pending += other.pending;
-        for (loss, (clients, text)) in &other.reasons {
-            self.add_reason(*loss, *clients, text);
-        }
     }
 
     /// Whether it cannot change soon.

@@ -85,9 +85,9 @@ impl Violation {
             Self::Http2(Broken::Greeting(_)) => "xDS is gRPC over HTTP/2: give the server's port for gRPC",
             Self::Http2(_) | Self::Malformed(_) | Self::Unreadable(_) | Self::Status(_) => "is it an xDS server?",
             Self::Ended(Status::UNIMPLEMENTED, _) => {
-                "is it an xDS server, and does it know this form of the protocol? See --dialect"
+                "is it an xDS server, and does it know this form of the protocol? See `dialect`"
             }
-            Self::Ended(..) => "does it accept this client? See --node-id, --header and --token-file",
+            Self::Ended(..) => "does it accept this client? See `node_id`, `headers` and `token_file`",
             Self::WrongType(_)
             | Self::Nonce(_)
             | Self::NoVersion

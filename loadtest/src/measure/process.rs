@@ -25,13 +25,9 @@ impl Process {
         Self::of(std::process::id())
     }
 
-    /// Returns the processor time, summed over the threads whose names begin with `prefix`.
-    pub(crate) fn cpu(&self, prefix: &str) -> anyhow::Result<Duration> {
-        let threads = self.threads()?.into_values();
-        Ok(threads
-            .filter(|thread| thread.name.starts_with(prefix))
-            .map(|thread| thread.cpu)
-            .sum())
+    /// Returns the processor time of all threads.
+    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+        Ok(self.threads()?.into_values().map(|thread| thread.cpu).sum())
     }
 
     /// Returns the threads by number.

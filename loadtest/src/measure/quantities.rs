@@ -80,13 +80,6 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// Reads a flag for the size of one resource.
-pub(crate) fn bytes(text: &str) -> Result<usize, String> {
-    let Size(bytes) = text.parse()?;
-    let bytes = usize::try_from(bytes).ok().filter(|_| bytes <= BYTES_MAX);
-    bytes.ok_or_else(|| format!("`{text}` is more than {BYTES_MAX} (64 MiB): use less"))
-}
-
 fn amount(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))

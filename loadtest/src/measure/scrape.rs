@@ -38,15 +38,6 @@ impl Metrics {
         Self(samples.collect())
     }
 
-    /// Returns the value of the one series with this name and this text in its labels; 0 if there is none.
-    pub(crate) fn of(&self, name: &str, label: &str) -> f64 {
-        let found = self
-            .0
-            .iter()
-            .find(|(series, _)| series.split('{').next() == Some(name) && series.contains(label));
-        found.map_or(0.0, |(_, value)| *value)
-    }
-
     /// Returns the sum over all series of this name; none if there is no such counter.
     pub(crate) fn sum(&self, name: &str) -> Option<f64> {
         let mut values = self

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::origin::ledger::{Bell, Ear, Ledger, Spec};
+use crate::origin::ledger::{Bell, Ledger, Spec};
 use crate::wire::kind::Kind;
 
 /// The ledgers of all types that the control plane serves.
@@ -15,12 +15,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a world with one type.
-    pub(crate) fn of(ledger: Arc<Ledger>) -> Arc<Self> {
-        Arc::new(Self {
-            bell: Arc::clone(ledger.bell()),
-            ledgers: vec![ledger],
-        })
+    pub(crate) fn with(ledgers: Vec<Arc<Ledger>>, bell: Arc<Bell>) -> Arc<Self> {
+        Arc::new(Self { ledgers, bell })
     }
 
     /// Creates a world whose resources refer to each other: a listener to the route with its number, a cluster to its endpoints,
@@ -40,7 +36,7 @@ impl World {
             .map(|spec| Arc::new(Ledger::of(spec, counts, Arc::clone(&bell), now)))
             .collect();
         ledgers.sort_by_key(|ledger| ledger.kind());
-        Arc::new(Self { ledgers, bell })
+        Self::with(ledgers, bell)
     }
 
     /// Creates the world of a foreign control plane, whose resources are learned as they come.
@@ -53,20 +49,14 @@ impl World {
         let bell = Arc::<Bell>::default();
         let learning = |kind| Arc::new(Ledger::learning(kind, Arc::clone(&bell)));
         let kinds: BTreeSet<_> = Kind::ROUTING.into_iter().chain(more).collect();
-        Arc::new(Self {
-            ledgers: kinds.into_iter().map(learning).collect(),
-            bell: Arc::clone(&bell),
-        })
+        Self::with(kinds.into_iter().map(learning).collect(), Arc::clone(&bell))
     }
 
-    /// Creates such a world, and passes on everything that it learns.
-    pub(crate) fn listening(ear: &Ear) -> Arc<Self> {
+    /// Creates such a world that keeps the newest content of each resource.
+    pub(crate) fn keeping() -> Arc<Self> {
         let bell = Arc::<Bell>::default();
-        let listening = |kind| Arc::new(Ledger::listening(kind, Arc::clone(&bell), ear.clone()));
-        Arc::new(Self {
-            ledgers: Kind::ROUTING.map(listening).to_vec(),
-            bell: Arc::clone(&bell),
-        })
+        let keeping = |kind| Arc::new(Ledger::keeping(kind, Arc::clone(&bell)));
+        Self::with(Kind::ROUTING.map(keeping).to_vec(), Arc::clone(&bell))
     }
 
     /// Whether the resources are those of a control plane that is not part of this program.

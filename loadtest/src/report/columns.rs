@@ -1,16 +1,11 @@
-//! The figures of a phase, each defined once: its name, its unit, and where it comes from. Tables, CSV, comparisons and plots of
-//! growth all use these.
-
-use distributary::xds::meant;
+//! The figures of a phase, each defined once: its name, its unit, and where it comes from. The tables show them.
 
 use crate::measure::record::{Distribution, Phase, Quantity, Unit, counter, float};
 
 /// One figure that a phase may have.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// The heading in CSV; it names the unit.
-    pub(super) key: &'static str,
-    /// The heading in readable tables.
+    /// The heading in tables.
     pub(super) title: &'static str,
     pub(super) unit: Unit,
     pub(super) of: fn(&Phase) -> Option<f64>,
@@ -27,105 +22,54 @@ impl Column {
             .map(|quantity| quantity.to_string())
             .unwrap_or_default()
     }
-
-    /// Returns the bare number, for programs.
-    pub(super) fn number(&self, phase: &Phase) -> String {
-        (self.of)(phase).map(number).unwrap_or_default()
-    }
 }
 
-/// Writes at most three digits behind the point, without trailing zeros.
-pub(super) fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-const fn column(key: &'static str, title: &'static str, unit: Unit, of: fn(&Phase) -> Option<f64>) -> Column {
-    Column { key, title, unit, of }
+const fn column(title: &'static str, unit: Unit, of: fn(&Phase) -> Option<f64>) -> Column {
+    Column { title, unit, of }
 }
 
 /// What happened in a phase.
 pub(super) const EXTENT: [Column; 6] = [
-    column("length_ms", "length", Unit::Millis, |phase| Some(phase.length_ms)),
-    column("clients", "clients", Unit::Count, |phase| Some(float(phase.clients))),
-    column("with_stream", "with a stream", Unit::Count, |phase| {
-        phase.with_stream.map(float)
-    }),
-    column("longest_without_stream_ms", "longest without", Unit::Millis, |phase| {
-        phase.longest_without_stream_ms
-    }),
-    column("bytes", "bytes", Unit::Bytes, |phase| said(phase, counter::BYTES)),
-    column("messages", "messages", Unit::Count, |phase| {
-        said(phase, counter::RESPONSES)
-    }),
+    column("length", Unit::Millis, |phase| Some(phase.length_ms)),
+    column("clients", Unit::Count, |phase| Some(float(phase.clients))),
+    column("with a stream", Unit::Count, |phase| phase.with_stream.map(float)),
+    column("longest without", Unit::Millis, |phase| phase.longest_without_stream_ms),
+    column("bytes", Unit::Bytes, |phase| said(phase, counter::BYTES)),
+    column("messages", Unit::Count, |phase| said(phase, counter::RESPONSES)),
 ];
 
 /// The times of a phase.
 pub(super) const TIMES: [Column; 8] = [
-    column("deliveries", "deliveries", Unit::Count, |phase| {
-        some(phase.propagation.count())
-    }),
-    column("propagation_p50_us", "p50", Unit::Micros, |phase| {
-        at(&phase.propagation, 0.5)
-    }),
-    column("propagation_p90_us", "p90", Unit::Micros, |phase| {
-        at(&phase.propagation, 0.9)
-    }),
-    column("propagation_p99_us", "p99", Unit::Micros, |phase| {
-        at(&phase.propagation, 0.99)
-    }),
-    column("propagation_max_us", "max", Unit::Micros, |phase| {
-        at(&phase.propagation, 1.0)
-    }),
-    column("joins", "joins", Unit::Count, |phase| some(phase.join.count())),
-    column("join_p50_us", "join p50", Unit::Micros, |phase| at(&phase.join, 0.5)),
-    column("join_p99_us", "join p99", Unit::Micros, |phase| at(&phase.join, 0.99)),
+    column("deliveries", Unit::Count, |phase| some(phase.propagation.count())),
+    column("p50", Unit::Micros, |phase| at(&phase.propagation, 0.5)),
+    column("p90", Unit::Micros, |phase| at(&phase.propagation, 0.9)),
+    column("p99", Unit::Micros, |phase| at(&phase.propagation, 0.99)),
+    column("max", Unit::Micros, |phase| at(&phase.propagation, 1.0)),
+    column("joins", Unit::Count, |phase| some(phase.join.count())),
+    column("join p50", Unit::Micros, |phase| at(&phase.join, 0.5)),
+    column("join p99", Unit::Micros, |phase| at(&phase.join, 0.99)),
 ];
 
 /// The costs of a phase.
 pub(super) const COSTS: [Column; 7] = [
-    column("server_cpu_percent", "server CPU", Unit::Percent, |phase| {
+    column("server CPU", Unit::Percent, |phase| {
         Some(phase.percent(phase.server?.cpu_ms))
     }),
-    column("server_net_cpu_ms", "less idle", Unit::Millis, Phase::net_cpu_ms),
-    column("cpu_us_per_delivery", "per change", Unit::Micros, |phase| {
+    column("less idle", Unit::Millis, Phase::net_cpu_ms),
+    column("per change", Unit::Micros, |phase| {
         phase.figures.cpu_micros_per_delivery
     }),
-    column("resident_bytes", "resident", Unit::Bytes, |phase| {
+    column("resident", Unit::Bytes, |phase| {
         Some(float(phase.server?.resident_bytes))
     }),
-    column("bytes_per_client", "per client", Unit::Bytes, |phase| {
-        phase.figures.bytes_per_client
-    }),
-    column("tool_cpu_percent", "tool CPU", Unit::Percent, |phase| {
+    column("per client", Unit::Bytes, |phase| phase.figures.bytes_per_client),
+    column("tool CPU", Unit::Percent, |phase| {
         Some(phase.percent(phase.tool.cpu_ms))
     }),
-    column("tool_share_percent", "tool's share", Unit::Percent, |phase| {
+    column("tool's share", Unit::Percent, |phase| {
         Some(phase.figures.tool_share? * 100.0)
     }),
 ];
-
-/// All of them.
-pub(super) fn all() -> impl Iterator<Item = &'static Column> {
-    EXTENT.iter().chain(&TIMES).chain(&COSTS)
-}
-
-/// Returns the figure with this name, which is its heading in tables or in CSV.
-pub(super) fn named(text: &str) -> Result<&'static Column, String> {
-    let found = all().find(|column| column.key == text || name(column) == text);
-    found.ok_or_else(|| {
-        let names: Vec<_> = all().map(name).collect();
-        match meant(text, names.iter().map(String::as_str)) {
-            Some(meant) => format!("there is no figure `{text}`; did you mean `{meant}`?"),
-            None => format!("there is no figure `{text}`; use one of {}", names.join(", ")),
-        }
-    })
-}
-
-/// Returns the name of a figure in flags: `join p99` is `join-p99`.
-pub(super) fn name(column: &Column) -> String {
-    column.title.replace('\'', "").replace(' ', "-").to_lowercase()
-}
 
 /// Returns a quantile; none if nothing was recorded.
 fn at(distribution: &Distribution, quantile: f64) -> Option<f64> {

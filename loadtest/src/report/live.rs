@@ -1,70 +1,38 @@
-//! Progress during the run: one line that is updated on a terminal, elsewhere a plain line every ten seconds.
+//! Progress during the run: a line every ten seconds.
 
 use std::cell::Cell;
-use std::io::IsTerminal as _;
-
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Voice;
 use crate::measure::record::{Live, Quantity, Second, Unit, float};
 
 /// Shows the progress of the run.
 pub(crate) struct Progress {
-    /// The line on a terminal.
-    line: Option<ProgressBar>,
-    /// Elsewhere: when the last line was written, in milliseconds since the run began.
+    /// When the last line was written, in milliseconds since the run began.
     told_ms: Cell<f64>,
     voice: Voice,
 }
 
-/// How often a plain line is written.
-const PLAIN_EVERY_MS: f64 = 10_000.0;
+/// How often a line is written.
+const EVERY_MS: f64 = 10_000.0;
 
 impl Progress {
-    pub(crate) fn new(voice: Voice) -> Self {
-        let shown = voice != Voice::Silent && std::io::stderr().is_terminal();
-        let line = shown.then(|| {
-            let line = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-                line.set_style(style);
-            }
-            line
-        });
+    pub(crate) const fn new(voice: Voice) -> Self {
         Self {
-            line,
             told_ms: Cell::new(0.0),
             voice,
         }
     }
 
-    /// Shows the current step.
+    /// Shows the current step. Who does not read it is not told.
     pub(crate) fn say(&self, text: &str) {
-        match &self.line {
-            Some(line) => line.println(text),
-            None => drop(self.voice.say(&format!("{text}\n"))),
-        }
+        drop(self.voice.say(&format!("{text}\n")));
     }
 
-    /// Shows the figures of a second.
+    /// Shows the figures of a second, if it is time for that.
     pub(crate) fn tell(&self, live: &Live) {
-        match &self.line {
-            Some(line) => {
-                line.set_message(sentence(live));
-                line.tick();
-            }
-            None if live.second.at_ms - self.told_ms.get() >= PLAIN_EVERY_MS => {
-                self.told_ms.set(live.second.at_ms);
-                drop(self.voice.say(&format!("  {}\n", sentence(live))));
-            }
-            None => {}
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(line) = &self.line {
-            line.finish_and_clear();
+        if live.second.at_ms - self.told_ms.get() >= EVERY_MS {
+            self.told_ms.set(live.second.at_ms);
+            self.say(&format!("  {}", sentence(live)));
         }
     }
 }

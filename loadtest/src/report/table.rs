@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use distributary::clock::date_and_time;
+
 use super::columns::{self, Column};
 use super::grid::Grid;
 use crate::measure::record::{Assertion, Quantity, Ratio, Record, Unit, float};
@@ -83,29 +85,7 @@ pub(super) fn surroundings(record: &Record) -> String {
         machine.cores,
         machine.processor,
         machine.kernel,
-        date(record.start_unix)
-    )
-}
-
-/// Returns a point in time as a date in UTC.
-pub(super) fn date(unix: u64) -> String {
-    let (days, seconds) = (unix / 86_400, unix % 86_400);
-    // Years begin in March here, so that the leap day is the last of one.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let in_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * in_year + 2) / 153;
-    let (day, month) = (
-        in_year - (153 * month + 2) / 5 + 1,
-        if month < 10 { month + 3 } else { month - 9 },
-    );
-    let year = 400 * era + year + u64::from(month <= 2);
-    format!(
-        "{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
+        date_and_time(record.start_unix)
     )
 }
 

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::contender::{Contender, Manner, Networks, Origin, Server, Upstream, world};
-use super::extent::connections;
-use super::file::Scenario;
+use super::contender::{AUTHORITY, Above, Contender, Networks, Origin, Server, Upstream, world};
+use super::file::{RelayShape, Scenario};
+use super::manner::Manner;
 use super::profiles::{behaviour, profile};
 use super::scout::{scout, settle};
 use super::{FILES_BESIDES, local};
@@ -16,12 +17,12 @@ use crate::fleet::Plan;
 use crate::fleet::client::profile::Profile;
 use crate::fleet::crew::Crew;
 use crate::measure::process::{self, Process};
-use crate::measure::shard::Shard;
 use crate::origin::control_plane::ControlPlane;
 use crate::origin::world::World;
 use crate::subject::floor::Floor;
 use crate::subject::network::Network;
 use crate::subject::relay::free_address;
+use crate::wire::folder::Folder;
 use crate::wire::place::Target;
 use crate::wire::tls::{Papers, Secure};
 
@@ -34,6 +35,9 @@ pub(super) struct Cast {
     /// Certificate files that the others read.
     _papers: Option<Papers>,
 }
+
+/// How long a server has to serve the first client, unless the first phase has a limit.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the parts are built from.
 struct Stage<'a> {
@@ -72,20 +76,24 @@ impl Cast {
             let interests = everybody.profiles().flat_map(|profile| &profile.interests);
             World::learning_also(interests.map(|(kind, _)| *kind))
         } else {
-            world(&scenario.world)
+            world(scenario)
         };
         main_world.bell.trials.set_marks(&scenario.changed_at);
-        if foreign && arguments.floor {
-            bail!("--floor needs the built-in control plane, but this run uses another one: leave out --floor");
-        }
-        let setup = setup(scenario, &main_world, arguments, &everybody);
+        let patience = scenario.phases.first().and_then(|phase| phase.limit);
+        let patience = patience.map_or(PATIENCE, |limit| limit.0);
+        let setup = setup(scenario, &main_world, arguments);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
-        match main.control_plane.as_ref().filter(|_| arguments.server.is_some()) {
-            _ if foreign => scout(&main.plan, &arguments.name, arguments.deadline).await?,
+        match main
+            .origin
+            .control_plane
+            .as_ref()
+            .filter(|_| arguments.server.is_some())
+        {
+            _ if foreign => scout(&main.plan, &arguments.name, patience).await?,
             _ if !arguments.name.is_empty() => {
                 bail!("--name needs --server or --upstream: the built-in control plane chooses its own names");
             }
-            Some(control_plane) => settle(&main.plan, control_plane, arguments.deadline).await?,
+            Some(control_plane) => settle(&main.plan, control_plane, patience).await?,
             None => {}
         }
         let floor = match scenario.floor && !foreign {
@@ -95,7 +103,7 @@ impl Cast {
         let calm = match scenario.calm && !foreign {
             true => {
                 let steady = stage.crew(|profile| profile.behaviour.is_steady())?;
-                Some(stage.relay(world(&scenario.world), steady, false).await?)
+                Some(stage.relay(world(scenario), steady, false).await?)
             }
             false => None,
         };
@@ -114,7 +122,7 @@ impl Stage<'_> {
     fn crew(&self, keep: fn(&Profile) -> bool) -> anyhow::Result<Crew> {
         let mut groups = Vec::new();
         for (at, group) in self.scenario.clients.groups.iter().enumerate() {
-            let identity = self.arguments.identity.over(&group.identity());
+            let identity = group.identity();
             let identity = identity
                 .resolve()
                 .with_context(|| format!("the clients of group {at}"))?;
@@ -122,7 +130,7 @@ impl Stage<'_> {
         }
         groups.retain(|(_, profile)| keep(profile));
         if groups.is_empty() {
-            bail!("`calm: true` needs a group without `stalls`, `reads`, `flaps`, `acks: never` or rejections");
+            bail!("`calm: true` needs a group without `stalls`, `flaps`, `acks: never` or rejections");
         }
         Ok(Crew::new(groups))
     }
@@ -132,20 +140,26 @@ impl Stage<'_> {
         let (scenario, arguments) = (self.scenario, self.arguments);
         let listen = arguments.control_plane.filter(|_| main).unwrap_or_else(local);
         let foreign = world.is_foreign();
-        let control_plane = match foreign {
-            true => None,
-            false => Some(ControlPlane::start(
-                listen,
-                Arc::clone(&world),
-                scenario.control_plane.dialect,
-            )?),
-        };
+        let start = |at| ControlPlane::start(at, Arc::clone(&world), scenario.control_plane.dialect);
+        let control_plane = (!foreign).then(|| start(listen)).transpose()?;
         let own = control_plane.as_ref().map(|control_plane| control_plane.address);
+        let second = scenario.control_plane.fallback && main && !foreign;
+        let fallback = second.then(|| start(local())).transpose()?;
         let address = free_address()?;
         let networks = own.filter(|_| scenario.makes_trouble() && arguments.server.is_none() && !arguments.direct);
         let networks = networks.map(|own| networks_around(address, own)).transpose()?;
         let above = networks.as_ref().map(|it| it.control_plane.address).or(own);
-        let upstream = self.upstream(above, &crew, main);
+        let mut upstream = self.upstream(above, &crew, main);
+        if let (Some(upstream), Some(fallback)) = (&mut upstream, &fallback) {
+            upstream.servers = Some(self.both(&upstream.uri, fallback.address));
+        }
+        let above = match upstream.clone().filter(|_| scenario.relay.above && main) {
+            Some(upstream) => Some(self.above(upstream).await?),
+            None => None,
+        };
+        if let (Some(upstream), Some(above)) = (&mut upstream, &above) {
+            upstream.uri = format!("http://{}", above.manner.address);
+        }
         if self.is_through(main) {
             self.check_relayed(&crew)?;
             // The token is for the control plane, and the relay sends it.
@@ -161,12 +175,7 @@ impl Stage<'_> {
         } else if let Some(own) = own.filter(|_| arguments.direct) {
             (Target::local(own, None), Server::Other(None))
         } else {
-            let mut manner = Manner {
-                address,
-                config: scenario.relay.config.clone(),
-                quiet: scenario.relay.quiet,
-                listens: false,
-            };
+            let mut manner = manner(address, &scenario.relay)?;
             if let Some(papers) = self.papers {
                 manner.config.push_str(&papers.listener(address));
                 manner.listens = true;
@@ -179,17 +188,22 @@ impl Stage<'_> {
         };
         check_tokens(&crew, &target)?;
         let mut plan = self.plan(target, world, crew);
+        plan.above = above.as_ref().map(|above| Target::local(above.manner.address, None));
         plan.check_files()?;
         if !main {
             plan.clients = self.steady();
         }
         let origin = Origin {
             control_plane,
+            address: own,
+            fallback,
+            above,
             dialect: scenario.control_plane.dialect,
             upstream,
             networks,
+            ..Origin::default()
         };
-        Contender::new(plan, arguments.threads, server, origin)
+        Contender::new(plan, server, origin)
     }
 
     /// Fails if a relay would need files that are not there: what is signed here is for clients that ask the server themselves.
@@ -197,7 +211,7 @@ impl Stage<'_> {
         let signs = |profile: &Profile| profile.identity.has_token() && profile.identity.token_file(0).is_none();
         if self.arguments.trust.signs() || crew.profiles().any(|profile| signs(profile)) {
             bail!(
-                "--client-ca and --token-key sign for clients that ask the server themselves: with --upstream, the relay needs --cert, --key and --token-file"
+                "--client-ca and `token_key` sign for clients that ask the server themselves: with --upstream, the relay needs --cert, --key and `token_file`"
             );
         }
         Ok(())
@@ -216,13 +230,39 @@ impl Stage<'_> {
                 uri: place.uri(),
                 credentials: self.arguments.trust.credentials(token.as_deref()),
                 node: crew.profiles().next().and_then(|profile| profile.identity.of_relay()),
+                servers: None,
             });
         }
         let own = own?;
         Some(Upstream {
             uri: format!("http://{own}"),
-            credentials: None,
-            node: None,
+            ..Upstream::default()
+        })
+    }
+
+    /// Returns the servers of a relay with two control planes.
+    fn both(&self, first: &str, second: SocketAddr) -> String {
+        let servers = format!("  xds_servers: [{{ server_uri: '{first}' }}, {{ server_uri: 'http://{second}' }}]\n");
+        match self.scenario.control_plane.xdstp {
+            false => servers,
+            true => format!(
+                "{servers}  authorities:\n    {AUTHORITY}:\n    {servers}      fallback_on_reachability_only: true\n"
+            ),
+        }
+    }
+
+    /// Starts the relay above the one under test.
+    async fn above(&self, upstream: Upstream) -> anyhow::Result<Above> {
+        let shape = RelayShape {
+            quiet: self.scenario.relay.quiet,
+            ..RelayShape::default()
+        };
+        let manner = manner(free_address()?, &shape)?;
+        let relay = Some(manner.start(self.arguments, &upstream).await?);
+        Ok(Above {
+            relay,
+            manner,
+            upstream,
         })
     }
 
@@ -232,12 +272,12 @@ impl Stage<'_> {
                 "the floor writes the same bytes to all clients, so all must ask for the same: change the groups, or leave out the floor"
             );
         }
-        let world = world(&self.scenario.world);
+        let world = world(self.scenario);
         let profile = crew.profiles().next().cloned().context("there are no clients")?;
         let script = crew.first_requests(&world);
         let floor = Floor::start(&world, &profile, script, self.papers).await?;
         let plan = self.plan(Target::local(floor.address, self.secure.clone()), world, crew);
-        Contender::new(plan, self.arguments.threads, Server::Floor(floor), Origin::default())
+        Contender::new(plan, Server::Floor(floor), Origin::default())
     }
 
     fn plan(&self, target: Target, world: Arc<World>, crew: Crew) -> Plan {
@@ -247,7 +287,7 @@ impl Stage<'_> {
             per_connection: self.scenario.clients.per_connection.max(1),
             world,
             crew,
-            shard: self.arguments.sharing.shard.unwrap_or(Shard::WHOLE),
+            above: None,
         }
     }
 
@@ -263,12 +303,29 @@ impl Stage<'_> {
     }
 }
 
+/// Returns how a relay of this shape is started.
+fn manner(address: SocketAddr, shape: &RelayShape) -> anyhow::Result<Manner> {
+    let named = shape.config.contains(FOLDER);
+    let folder = named.then(Folder::new).transpose()?.map(Arc::new);
+    let path = folder
+        .as_ref()
+        .map_or(String::new(), |folder| folder.0.display().to_string());
+    Ok(Manner {
+        address,
+        config: shape.config.replace(FOLDER, &path),
+        quiet: shape.quiet,
+        listens: false,
+        folder,
+    })
+}
+
+/// What stands for a folder in a configuration.
+const FOLDER: &str = "{folder}";
+
 /// Fails if a token would be sent without TLS.
 fn check_tokens(crew: &Crew, target: &Target) -> anyhow::Result<()> {
     if target.tls.is_none() && crew.profiles().any(|profile| profile.identity.has_token()) {
-        bail!(
-            "a token (--token-file, --token-key, `token_file`, `token_key`) is sent only with TLS: write https:// in --server, or `tls: {{}}`"
-        );
+        bail!("a token (`token_file`, `token_key`) is sent only with TLS: write https:// in --server, or `tls: {{}}`");
     }
     Ok(())
 }
@@ -281,7 +338,7 @@ fn networks_around(relay: SocketAddr, control_plane: SocketAddr) -> anyhow::Resu
     })
 }
 
-fn setup(scenario: &Scenario, world: &World, arguments: &Arguments, crew: &Crew) -> String {
+fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
     let (resources, bytes) = world.size();
     let through = match (&arguments.server, arguments.direct) {
         (Some(server), _) => format!("at {}", server.uri()),
@@ -295,9 +352,8 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments, crew: &Crew)
     let (clients, shared) = (scenario.clients.count, scenario.clients.per_connection.max(1));
     let connections = clients.div_ceil(shared);
     format!(
-        "{} {clients} clients{} over {connections} connections {through}: {resources}",
-        scenario.description,
-        as_nodes(crew)
+        "{} {clients} clients over {connections} connections {through}: {resources}",
+        scenario.description
     )
 }
 
@@ -305,17 +361,16 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments, crew: &Crew)
 fn watched(arguments: &Arguments) -> anyhow::Result<Option<Process>> {
     let process = arguments.pid.map(Process::of);
     if let (Some(process), Some(pid)) = (&process, arguments.pid) {
-        let spent = process.cpu("").and_then(|_| process.resident_bytes());
+        let spent = process.cpu().and_then(|_| process.resident_bytes());
         spent.with_context(|| format!("--pid {pid}: its processor time and memory cannot be read"))?;
     }
     Ok(process)
 }
 
-/// Says which nodes of files the clients are.
-fn as_nodes(crew: &Crew) -> String {
-    let fleets: Vec<_> = crew.profiles().filter_map(|profile| profile.identity.fleet()).collect();
-    if fleets.is_empty() {
-        return String::new();
-    }
-    format!(" as {}", fleets.join(" and "))
+/// How many open files a scenario takes.
+fn connections(scenario: &Scenario) -> u64 {
+    let connections = u64::from(scenario.clients.count.div_ceil(scenario.clients.per_connection.max(1)));
+    // A network has two ends of each connection.
+    let ends = if scenario.makes_trouble() { 3 } else { 1 };
+    connections * (ends + u64::from(scenario.floor) + u64::from(scenario.calm))
 }

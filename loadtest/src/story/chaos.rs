@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use tokio::time::{sleep, sleep_until};
+use anyhow::{Context as _, bail, ensure};
+use tokio::time::sleep_until;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::contender::Contender;
@@ -59,8 +59,6 @@ const TROUBLE_ONE_IN: u64 = 15;
 const TROUBLE_TICKS_MAX: u64 = 80;
 /// How many of the last events are told if something does not hold.
 const TOLD_MAX: usize = 20;
-/// How often it is checked whether all clients hold everything.
-const CHECK: Duration = Duration::from_millis(500);
 
 impl Dice {
     fn draw(&mut self, below: u64) -> u64 {
@@ -85,8 +83,8 @@ impl Dice {
 impl Play<'_> {
     /// Makes trouble for as long as the scenario says, then ends it, and waits until every client holds everything.
     pub(super) async fn chaos(&mut self, chaos: Chaos, limit: Duration) -> anyhow::Result<()> {
-        let seed = self.arguments.seed.unwrap_or_else(random);
-        self.recorder.note("seed (--seed)", seed);
+        let seed = chaos.seed.unwrap_or_else(random);
+        self.recorder.note("seed", seed);
         let mut troubles = Troubles::new(seed);
         let outcome = self.make_trouble(&mut troubles, chaos, limit).await;
         for (what, count) in &troubles.counts {
@@ -129,7 +127,7 @@ impl Play<'_> {
     /// Begins a trouble.
     fn begin(&mut self, troubles: &mut Troubles, tick: u64) -> anyhow::Result<()> {
         let main = &mut self.cast.main;
-        let networks = main.networks.as_ref().context(
+        let networks = main.origin.networks.as_ref().context(
             "chaos needs a relay and a control plane of this program: leave out --direct, --server and --upstream",
         )?;
         let dice = &mut troubles.dice;
@@ -189,9 +187,9 @@ impl Play<'_> {
     async fn end(&mut self, ending: Ending) -> anyhow::Result<()> {
         let main = &mut self.cast.main;
         match ending {
-            Ending::ControlPlane if main.control_plane.is_none() => main.start_control_plane()?,
+            Ending::ControlPlane if main.origin.control_plane.is_none() => main.start_control_plane()?,
             Ending::Relay if main.process().is_none() => {
-                main.restart_relay(self.arguments).await?;
+                main.start_relay(self.arguments).await?;
                 if let Some(process) = main.process() {
                     self.recorder.watch(&process)?;
                 }
@@ -199,7 +197,7 @@ impl Play<'_> {
             // Another trouble of this kind has ended in the meantime.
             Ending::ControlPlane | Ending::Relay => {}
             Ending::Wires { side, wires, cut } => {
-                let networks = main.networks.as_ref().context("there is no network")?;
+                let networks = main.origin.networks.as_ref().context("there is no network")?;
                 let network = match side {
                     Side::Clients => &networks.clients,
                     Side::ControlPlane => &networks.control_plane,
@@ -217,23 +215,13 @@ impl Play<'_> {
     /// Waits until all clients hold what the control plane says.
     async fn recover(&self, limit: Duration) -> anyhow::Result<()> {
         let begin = now();
-        loop {
-            self.sound()?;
-            let behind = self.cast.main.fleet.behind().await?;
-            if behind == 0 {
-                self.recorder
-                    .time("everybody holds everything again after", begin.elapsed());
-                let what = "clients that do not hold what the control plane says";
-                self.recorder.expect(what, u64::try_from(behind)?, 0);
-                return Ok(());
-            }
-            if begin.elapsed() > limit {
-                bail!(
-                    "{behind} clients do not hold what the control plane says {limit:?} after the end of all troubles"
-                );
-            }
-            sleep(CHECK).await;
-        }
+        let behind = self.cast.main.catch_up(limit).await?;
+        let what = "clients that do not hold what the control plane says";
+        ensure!(behind == 0, "{behind} {what} {limit:?} after the end of all troubles");
+        self.recorder
+            .time("everybody holds everything again after", begin.elapsed());
+        self.recorder.expect(what, 0, 0);
+        Ok(())
     }
 
     fn sound(&self) -> anyhow::Result<()> {

@@ -1,13 +1,17 @@
 //! Checks that a scenario makes sense: finds what is well-formed but cannot be played. It only reads; every error says where the
 //! fault is and what to write instead.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use distributary::xds::meant;
 
-use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
+use super::file::{AcksShape, ClientKind, Group, Resources, Scenario, Streams};
 use super::phase::{Act, Change, Expect, Part, Pattern, PhaseShape};
+use super::profiles::interests;
 use super::reading::Misfit;
+use crate::fleet::client::profile::Interest;
 use crate::measure::quantities::BYTES_MAX;
 use crate::wire::kind::{Dialect, Kind};
 
@@ -21,18 +25,9 @@ const RATES: RangeInclusive<f64> = 0.01..=1000.0;
 impl Scenario {
     /// Returns why the scenario cannot be played.
     pub(super) fn misfits(&self) -> Vec<Misfit> {
-        if self.story.is_some() {
-            let own = self.world.is_empty() && self.phases.is_empty() && self.clients.groups.is_empty();
-            let plain = !self.floor && !self.calm && !self.churn && self.tls.is_none();
-            let what = "a `story` takes its figures from flags: leave out all other keys but `description`";
-            return (!own || !plain)
-                .then(|| Misfit::new("story", what))
-                .into_iter()
-                .collect();
-        }
         // Without `world`, the server has the resources: that is known once the flags are.
         if self.phases.is_empty() || self.clients.groups.is_empty() {
-            let what = "a scenario needs `clients.groups` and `phases`, and `world` without --server, or a `story`";
+            let what = "a scenario needs `clients.groups` and `phases`, and `world` without --server";
             return vec![Misfit::new("", what)];
         }
         let mut found = self.misfits_of_world();
@@ -55,7 +50,7 @@ impl Scenario {
     pub(crate) fn missing(&self, foreign: bool) -> Vec<Misfit> {
         let mut found = Vec::new();
         for (at, group) in self.clients.groups.iter().enumerate() {
-            let (asked, word) = (group.kind.asks_first(), group.kind.word());
+            let (asked, word) = (asks_first(group, &self.world), group.kind.word());
             let words: Vec<_> = asked.iter().map(|kind| kind.word()).collect();
             if !foreign && !asked.iter().any(|kind| self.world.contains_key(kind)) {
                 let path = format!("clients.groups[{at}]");
@@ -70,12 +65,12 @@ impl Scenario {
             let expect = &phase.expect;
             let faults = [
                 (
-                    !foreign && matches!(phase.act, Act::Exec(_) | Act::Http(_)),
+                    !foreign && matches!(phase.act, Act::Exec(_)),
                     "changes a control plane that is not this program's: use `change`, or --server or --upstream",
                 ),
                 (
                     !self.floor && expect.needs_floor(),
-                    "is compared with the floor, but there is no floor: add `floor: true` or --floor",
+                    "is compared with the floor, but there is no floor: add `floor: true`",
                 ),
                 (
                     !self.calm && expect.p99_to_calm.is_some(),
@@ -181,26 +176,21 @@ impl Scenario {
         };
         match act {
             Act::Join(join) => let_in(join.clients.map_or(all, |clients| clients.min(all))),
-            Act::Grow(grow) if grow.from == 0 => Some("has `from: 0`: a fleet grows from 1 or more".to_owned()),
-            Act::Grow(grow) if grow.knee.is_nan() || grow.knee <= 1.0 => {
-                Some("has a `knee` that is not above 1: use 2 for twice as long".to_owned())
-            }
-            Act::Grow(grow) => {
-                let fault = let_in(grow.from.min(all)).or_else(|| self.fault_of_change(&grow.change));
-                *there = all;
-                fault
-            }
             Act::Change(change) => self.fault_of_change(change),
             Act::Exec(exec) => exec.fault(),
-            Act::Http(http) => http.fault(),
             Act::Remove(remove) => {
                 let count = self.world.get(&remove.kind).map_or(0, |resources| resources.count);
                 (remove.count == 0 || remove.count > count)
                     .then(|| format!("removes {} {} of {count}", remove.count, remove.kind.word()))
             }
-            Act::Stop(Part::Relay) | Act::Start(Part::Relay) => {
-                Some("stops or starts the relay, which is not possible: use `restart: relay`".to_owned())
+            Act::Stop(Part::Relay | Part::RelayAbove) | Act::Start(Part::Relay | Part::RelayAbove) => {
+                Some("stops or starts a relay, which is not possible: use `restart: relay`".to_owned())
             }
+            Act::Restart(Part::ControlPlane | Part::Fallback)
+            | Act::Kill(Part::RelayAbove | Part::ControlPlane | Part::Fallback)
+            | Act::Start(Part::Fallback) => Some("does what only another part can: see the keys of `do`".to_owned()),
+            Act::Want(want) if want.one_in == 0 => Some("has `one_in: 0`: use 1 for everybody".to_owned()),
+            Act::Restart(part) | Act::Kill(part) | Act::Stop(part) | Act::Start(part) => self.lacks(*part),
             Act::Reconnect(reconnect) if reconnect.one_in == 0 => {
                 Some("has `one_in: 0`: use 1 for everybody".to_owned())
             }
@@ -213,9 +203,18 @@ impl Scenario {
             {
                 Some("ends connections, so all groups need `returns: true`, and none can have `flaps`".to_owned())
             }
-            Act::Rest(_) | Act::Idle(_) | Act::Restart(_) | Act::Reconnect(_) | Act::Chaos(_) => None,
-            Act::Stop(Part::ControlPlane) | Act::Start(Part::ControlPlane) => None,
+            Act::Rest(_) | Act::Idle(_) | Act::Want(_) | Act::Reconnect(_) | Act::Chaos(_) => None,
         }
+    }
+
+    /// Says that a part is not there.
+    fn lacks(&self, part: Part) -> Option<String> {
+        let (there, key) = match part {
+            Part::Relay | Part::ControlPlane => return None,
+            Part::RelayAbove => (self.relay.above, "relay: { above: true }"),
+            Part::Fallback => (self.control_plane.fallback, "control_plane: { fallback: true }"),
+        };
+        (!there).then(|| format!("is about something that is not there: add `{key}`"))
     }
 
     fn fault_of_change(&self, change: &Change) -> Option<String> {
@@ -245,6 +244,13 @@ impl Scenario {
     }
 }
 
+/// Returns the types that a group asks for at first, before any response.
+fn asks_first(group: &Group, world: &BTreeMap<Kind, Resources>) -> Vec<Kind> {
+    let interests = interests(group, world, Duration::ZERO).into_iter();
+    let first = interests.filter(|(_, interest)| *interest != Interest::Follow);
+    first.map(|(kind, _)| kind).collect()
+}
+
 /// Returns a fault of a phase, which is the one with this number.
 fn misfit(phase: &PhaseShape, at: usize, fault: &str) -> Misfit {
     Misfit::new(format!("phases[{at}]"), format!("phase `{}` {fault}", phase.name))
@@ -270,9 +276,6 @@ fn fault_of(group: &Group) -> Option<String> {
             acks: AcksShape::RejectOneIn(0),
             ..
         } => "has `reject-one-in: 0`: use 1 to reject everything",
-        Group { reads: Some(size), .. } if size.0 == 0 => {
-            "has `reads: 0`: use `stalls: true` for clients that do not read"
-        }
         Group { flaps: Some(time), .. } if time.0.is_zero() => "has `flaps: 0s`: use a time such as 4s",
         _ => return None,
     };
@@ -295,40 +298,5 @@ impl Expect {
             || self.memory_grows_at_most.is_some()
             || self.each_stalled.is_some()
             || self.relay_cpu_percent_below.is_some()
-    }
-}
-
-impl ClientKind {
-    /// The types that it asks for at first, before any response.
-    const fn asks_first(self) -> &'static [Kind] {
-        match self {
-            Self::Envoy | Self::Poller => &[Kind::Cds, Kind::Lds],
-            Self::Names => &[Kind::Cds, Kind::Eds, Kind::Lds],
-            Self::Grpc => &[Kind::Lds],
-            Self::OnDemand | Self::Clusters => &[Kind::Cds],
-            Self::Hosts => &[Kind::Vhds],
-            Self::Endpoints => &[Kind::Eds],
-            Self::Ztunnel | Self::ZtunnelOnDemand => &[Kind::IstioAddress, Kind::IstioWorkload],
-            Self::EnvoyV2 => &[Kind::CdsV2, Kind::LdsV2],
-            Self::Own => &[Kind::Own],
-        }
-    }
-
-    /// The name of the kind in a scenario.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Envoy => "envoy",
-            Self::Poller => "poller",
-            Self::Names => "names",
-            Self::Grpc => "grpc",
-            Self::OnDemand => "on-demand",
-            Self::Clusters => "clusters",
-            Self::Hosts => "hosts",
-            Self::Endpoints => "endpoints",
-            Self::Ztunnel => "ztunnel",
-            Self::ZtunnelOnDemand => "ztunnel-on-demand",
-            Self::EnvoyV2 => "envoy-v2",
-            Self::Own => "own",
-        }
     }
 }

@@ -1,14 +1,12 @@
-//! Runs a command or sends a request, within bounds: time, output, and what it leaves behind. Knows nothing of changes.
+//! Runs a command, within bounds: time, output, and what it leaves behind. Knows nothing of changes.
 
 use std::cell::RefCell;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use http::Uri;
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -16,8 +14,6 @@ use tokio::time::timeout;
 const OUTPUT_BYTES: usize = 2048;
 /// How long the rest of an output is read after the command has ended: what it started may hold its end open.
 const AFTER: Duration = Duration::from_millis(100);
-/// The largest head of an answer.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A group of processes that ends when this is dropped.
 struct Group(Option<Pid>);
@@ -85,50 +81,4 @@ async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, said: &RefCell<Vec<u8>>)
         let surplus = said.len().saturating_sub(OUTPUT_BYTES);
         said.drain(..surplus);
     }
-}
-
-/// Returns the host, the port and the path of an address.
-pub(crate) fn address(url: &str) -> anyhow::Result<(String, u16, String)> {
-    let uri: Uri = url.parse().context("this is no URL")?;
-    ensure!(
-        uri.scheme_str() == Some("http"),
-        "only http:// is known here: for others use `exec` with a command such as curl"
-    );
-    let host = uri
-        .host()
-        .context("it has no host")?
-        .trim_matches(['[', ']'])
-        .to_owned();
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    Ok((host, uri.port_u16().unwrap_or(80), path.to_owned()))
-}
-
-/// Posts a body; fails unless the answer is a success.
-pub(crate) async fn post(url: &str, kind: &str, body: &str, within: Duration) -> anyhow::Result<()> {
-    let (host, port, path) = address(url)?;
-    let asked = async {
-        let mut socket = TcpStream::connect((host.as_str(), port)).await?;
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-            body.len()
-        );
-        socket.write_all(request.as_bytes()).await?;
-        let mut head = Vec::new();
-        while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
-            if socket.read_buf(&mut head).await? == 0 {
-                break;
-            }
-        }
-        Ok::<_, std::io::Error>(head)
-    };
-    let head = timeout(within, asked).await;
-    let head = head.with_context(|| format!("{url} did not answer within {within:?}"))?;
-    let head = head.with_context(|| format!("cannot post to {url}"))?;
-    let head = String::from_utf8_lossy(&head);
-    let status = head.lines().next().unwrap_or_default();
-    let success = status
-        .strip_prefix("HTTP/1.")
-        .is_some_and(|rest| rest.get(1..3) == Some(" 2"));
-    ensure!(success, "{url} answered: {}", status.escape_debug());
-    Ok(())
 }

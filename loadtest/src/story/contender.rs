@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use tokio::time::timeout;
 
+use super::file::Scenario;
+use super::manner::Manner;
 use super::{local, now, ramp};
 use crate::command::arguments::Arguments;
 use crate::fleet::{Fleet, Plan};
@@ -21,7 +23,7 @@ use crate::origin::ledger::{Content, Spec, What};
 use crate::origin::world::World;
 use crate::subject::floor::Floor;
 use crate::subject::network::Network;
-use crate::subject::relay::{Launch, Relay, Source};
+use crate::subject::relay::Relay;
 use crate::wire::kind::{Dialect, Kind};
 
 /// The running parts. They are dropped in the order of the fields: clients, server, control plane.
@@ -29,14 +31,27 @@ pub(super) struct Contender {
     pub(super) fleet: Fleet,
     pub(super) plan: Plan,
     pub(super) server: Server,
-    pub(super) control_plane: Option<ControlPlane>,
-    control_plane_address: Option<SocketAddr>,
-    /// The only dialect that it knows.
-    control_plane_dialect: Option<Dialect>,
-    upstream: Option<Upstream>,
-    pub(super) networks: Option<Networks>,
+    pub(super) origin: Origin,
     demand: BTreeMap<Kind, Vec<u32>>,
     total: Tally,
+}
+
+/// Where a contender's resources come from.
+#[derive(Default)]
+pub(super) struct Origin {
+    pub(super) control_plane: Option<ControlPlane>,
+    pub(super) address: Option<SocketAddr>,
+    /// The only dialect that it knows.
+    pub(super) dialect: Option<Dialect>,
+    /// The second control plane.
+    pub(super) fallback: Option<ControlPlane>,
+    pub(super) above: Option<Above>,
+    pub(super) upstream: Option<Upstream>,
+    pub(super) networks: Option<Networks>,
+    /// What clients will get only when a control plane comes back.
+    pub(super) unseen: Vec<Arc<Content>>,
+    /// How many extras are asked for.
+    pub(super) wishes: u32,
 }
 
 /// What clients connect to.
@@ -69,16 +84,6 @@ pub(super) struct Round {
     pub(super) propagation: Distribution,
 }
 
-/// Where a contender's resources come from.
-#[derive(Default)]
-pub(super) struct Origin {
-    pub(super) control_plane: Option<ControlPlane>,
-    /// The only dialect that it knows.
-    pub(super) dialect: Option<Dialect>,
-    pub(super) upstream: Option<Upstream>,
-    pub(super) networks: Option<Networks>,
-}
-
 /// The networks around a relay, if a scenario makes trouble in them.
 pub(super) struct Networks {
     /// Between clients and relay.
@@ -87,14 +92,23 @@ pub(super) struct Networks {
     pub(super) control_plane: Network,
 }
 
+/// A relay above the one under test.
+pub(super) struct Above {
+    pub(super) relay: Option<Relay>,
+    pub(super) manner: Manner,
+    pub(super) upstream: Upstream,
+}
+
 /// The control plane of a relay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Upstream {
     pub(super) uri: String,
     /// As text of the relay's configuration; also tokens.
     pub(super) credentials: Option<String>,
     /// The node that the relay presents, as JSON, if it is not the usual one.
     pub(super) node: Option<String>,
+    /// The servers in the place of `uri`, and what else belongs to `upstream`, if there are two.
+    pub(super) servers: Option<String>,
 }
 
 /// The processor times at the beginning of something.
@@ -108,17 +122,12 @@ struct Watch {
 const SETTLE: Duration = Duration::from_millis(50);
 
 impl Contender {
-    pub(super) fn new(plan: Plan, threads: u32, server: Server, origin: Origin) -> anyhow::Result<Self> {
-        let control_plane = origin.control_plane;
+    pub(super) fn new(plan: Plan, server: Server, origin: Origin) -> anyhow::Result<Self> {
         Ok(Self {
-            fleet: Fleet::start(&plan, threads)?,
+            fleet: Fleet::start(&plan)?,
             plan,
             server,
-            control_plane_address: control_plane.as_ref().map(|control_plane| control_plane.address),
-            control_plane,
-            control_plane_dialect: origin.dialect,
-            upstream: origin.upstream,
-            networks: origin.networks,
+            origin,
             demand: BTreeMap::new(),
             total: Tally::new()?,
         })
@@ -153,6 +162,29 @@ impl Contender {
         wanting.unwrap_or_default()
     }
 
+    /// Gives resources new content, which no control plane sends before it is announced or another one starts.
+    pub(super) fn write(
+        &self,
+        kind: Kind,
+        indexes: &[u32],
+        what: What,
+        measured: bool,
+        due: Instant,
+    ) -> anyhow::Result<Vec<Arc<Content>>> {
+        let ledger = self.world().ledger(kind).context("the world has no such resources")?;
+        let write = |index: &u32| ledger.write(*index, what, self.wanting(kind, *index), measured, due);
+        Ok(indexes.iter().filter_map(write).collect())
+    }
+
+    pub(super) fn announce(&self, kind: Kind, indexes: &[u32]) -> anyhow::Result<()> {
+        let ledger = self.world().ledger(kind).context("the world has no such resources")?;
+        match &self.server {
+            Server::Floor(floor) => floor.push(ledger, indexes)?,
+            Server::Relay { .. } | Server::Other(_) => ledger.announce(indexes),
+        }
+        Ok(())
+    }
+
     /// Gives resources new content and announces it.
     pub(super) fn change(
         &self,
@@ -162,19 +194,8 @@ impl Contender {
         measured: bool,
         due: Instant,
     ) -> anyhow::Result<Vec<Arc<Content>>> {
-        let ledger = self
-            .plan
-            .world
-            .ledger(kind)
-            .context("the world has no such resources")?;
-        let contents = indexes
-            .iter()
-            .filter_map(|index| ledger.write(*index, what, self.wanting(kind, *index), measured, due))
-            .collect();
-        match &self.server {
-            Server::Floor(floor) => floor.push(ledger, indexes)?,
-            Server::Relay { .. } | Server::Other(_) => ledger.announce(indexes),
-        }
+        let contents = self.write(kind, indexes, what, measured, due)?;
+        self.announce(kind, indexes)?;
         Ok(contents)
     }
 
@@ -244,20 +265,20 @@ impl Contender {
     fn watch(&self) -> anyhow::Result<Watch> {
         Ok(Watch {
             cpu: self.cpu()?,
-            tool: Process::own().cpu("")?,
+            tool: Process::own().cpu()?,
             begin: now(),
         })
     }
 
     fn cpu(&self) -> anyhow::Result<Duration> {
-        self.process().map_or(Ok(Duration::ZERO), |process| process.cpu(""))
+        self.process().map_or(Ok(Duration::ZERO), |process| process.cpu())
     }
 
     fn spent(&self, since: Watch, taken: Duration) -> anyhow::Result<Spent> {
         Ok(Spent {
             taken,
             cpu: self.cpu()?.saturating_sub(since.cpu),
-            tool: Process::own().cpu("")?.saturating_sub(since.tool),
+            tool: Process::own().cpu()?.saturating_sub(since.tool),
         })
     }
 
@@ -287,19 +308,27 @@ impl Contender {
 
     fn totals(&self) -> anyhow::Result<Tally> {
         let mut sum = self.total.clone();
-        self.fleet.feeds.iter().try_for_each(|feed| feed.total(&mut sum))?;
+        self.fleet.feed.total(&mut sum)?;
         Ok(sum)
     }
 
-    /// Stops the relay and starts it again at the same address.
-    pub(super) async fn restart_relay(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
-        let upstream = self.upstream.clone();
+    /// Starts the relay at the same address, if it runs after it has stopped.
+    pub(super) async fn start_relay(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
+        let upstream = self.origin.upstream.clone();
         let Server::Relay { relay, manner } = &mut self.server else {
             bail!("there is no relay to restart");
         };
         *relay = None;
         let upstream = upstream.context("there is no control plane")?;
         *relay = Some(manner.start(arguments, &upstream).await?);
+        Ok(())
+    }
+
+    /// The same for the relay above it.
+    pub(super) async fn restart_above(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
+        let above = self.origin.above.as_mut().context("there is no relay above")?;
+        above.relay = None;
+        above.relay = Some(above.manner.start(arguments, &above.upstream).await?);
         Ok(())
     }
 
@@ -313,22 +342,22 @@ impl Contender {
 
     /// Whether the server that the clients ask runs, as far as this program has a say in it.
     pub(super) fn is_served(&self, arguments: &Arguments) -> bool {
-        let own = arguments.direct && self.control_plane_address.is_some();
+        let own = arguments.direct && self.origin.address.is_some();
         match &self.server {
             Server::Relay { relay, .. } => relay.is_some(),
-            Server::Other(_) => !own || self.control_plane.is_some(),
+            Server::Other(_) => !own || self.origin.control_plane.is_some(),
             Server::Floor(_) => true,
         }
     }
 
     pub(super) fn stop_control_plane(&mut self) {
-        self.control_plane = None;
+        self.origin.control_plane = None;
     }
 
     pub(super) fn start_control_plane(&mut self) -> anyhow::Result<()> {
-        let address = self.control_plane_address.unwrap_or_else(local);
+        let address = self.origin.address.unwrap_or_else(local);
         let world = Arc::clone(&self.plan.world);
-        self.control_plane = Some(ControlPlane::start(address, world, self.control_plane_dialect)?);
+        self.origin.control_plane = Some(ControlPlane::start(address, world, self.origin.dialect)?);
         Ok(())
     }
 }
@@ -341,54 +370,18 @@ fn demand(plan: &Plan) -> BTreeMap<Kind, Vec<u32>> {
     kinds.map(|kind| (kind, plan.demand(kind, 1))).collect()
 }
 
-/// How a relay is started.
-#[derive(Clone, Debug)]
-pub(super) struct Manner {
-    pub(super) address: SocketAddr,
-    /// Added to its configuration.
-    pub(super) config: String,
-    pub(super) quiet: bool,
-    /// Whether the configuration says where it listens.
-    pub(super) listens: bool,
-}
-
-impl Manner {
-    /// Starts a relay with this control plane.
-    pub(super) async fn start(&self, arguments: &Arguments, upstream: &Upstream) -> anyhow::Result<Relay> {
-        let Upstream { uri, credentials, node } = upstream;
-        let source = if self.config.is_empty() && credentials.is_none() && node.is_none() {
-            Source::Upstream(uri.clone())
-        } else {
-            let credentials = credentials.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
-            let node = node
-                .as_ref()
-                .map(|node| format!("  node: {node}\n"))
-                .unwrap_or_default();
-            let upstream = format!("upstream:\n  xds_servers: [{{ server_uri: '{uri}'{credentials} }}]\n{node}");
-            Source::Config(format!("{upstream}{}\n", self.config))
-        };
-        Relay::start(&Launch {
-            program: arguments.relay_bin.as_deref(),
-            listen: Some(self.address),
-            listens: self.listens,
-            source,
-            quiet: self.quiet,
-        })
-        .await
-    }
-}
-
 /// Creates a world for one contender.
-pub(super) fn world(resources: &BTreeMap<Kind, super::file::Resources>) -> Arc<World> {
-    let specs: Vec<_> = resources
-        .iter()
-        .map(|(kind, resources)| Spec {
-            kind: *kind,
-            resources: resources.count,
-            extras: 0,
-            bytes: usize::try_from(resources.bytes.0).unwrap_or(usize::MAX),
-            authority: None,
-        })
-        .collect();
-    World::new(&specs, now())
+pub(super) fn world(scenario: &Scenario) -> Arc<World> {
+    let resources = scenario.world.iter();
+    let specs = resources.map(|(kind, resources)| Spec {
+        kind: *kind,
+        resources: resources.count,
+        extras: resources.extras,
+        bytes: usize::try_from(resources.bytes.0).unwrap_or(usize::MAX),
+        authority: scenario.control_plane.xdstp.then_some(AUTHORITY),
+    });
+    World::new(&specs.collect::<Vec<_>>(), now())
 }
+
+/// The authority of names, where they have one.
+pub(super) const AUTHORITY: &str = "fleet.example.com";

@@ -205,10 +205,15 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
     } else if expect.is_about_process() {
         left_out("processor time and memory: the process of the server is not known; see --pid");
     }
+    if let (Some(streams), Some(fallback)) = (expect.fallback_streams, &play.cast.main.origin.fallback) {
+        let measured = (float(fallback.counts.streams()), Unit::Count);
+        let text = "streams at the second control plane";
+        bar.claim(text, measured, Relation::Exactly, float(streams), false);
+    }
     let Some(streams) = expect.upstream_streams else {
         return Ok(());
     };
-    if play.cast.main.control_plane.is_none() || play.arguments.direct {
+    if play.cast.main.origin.control_plane.is_none() || play.arguments.direct {
         left_out("streams at the control plane: no relay has any at this program's");
         return Ok(());
     }

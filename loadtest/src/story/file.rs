@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use distributary::xds::meant;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::outside::{Exec, Http};
 use super::phase::{Act, PhaseShape};
 use super::reading::{Faults, Source};
-use crate::command::arguments::Overrides;
-use crate::fleet::client::profile::HOT;
+use crate::command::arguments::Setting;
+use crate::fleet::client::profile::Names;
 use crate::fleet::identity::IdentityShape;
 use crate::measure::quantities::{Size, Time};
 use crate::wire::kind::{Dialect, Kind};
@@ -23,8 +22,6 @@ use crate::wire::pattern::Pattern;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) description: String,
-    /// A built-in story, which takes its figures from the flags.
-    pub(crate) story: Option<Story>,
     /// How many resources there are of each type.
     #[serde(default)]
     pub(crate) world: BTreeMap<Kind, Resources>,
@@ -52,21 +49,15 @@ pub(crate) struct Scenario {
     pub(crate) phases: Vec<PhaseShape>,
 }
 
-/// A story written in code, because later steps depend on what happened before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Story {
-    Failover,
-    Chain,
-    WarmStart,
-}
-
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resources {
     pub(crate) count: u32,
     #[serde(default)]
     pub(crate) bytes: Size,
+    /// How many there are beyond those that clients ask for from the start.
+    #[serde(default)]
+    pub(crate) extras: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -74,12 +65,21 @@ pub(crate) struct Resources {
 pub(crate) struct ControlPlaneShape {
     /// The only dialect that it knows; none for both.
     pub(crate) dialect: Option<Dialect>,
+    /// Whether there is a second one, which the relay asks when the first one fails.
+    #[serde(default)]
+    pub(crate) fallback: bool,
+    /// Whether names are those of an authority, for which any failure makes the relay ask the second one (G-04).
+    #[serde(default)]
+    pub(crate) xdstp: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RelayShape {
-    /// Added to the relay's configuration.
+    /// Whether another relay stands between it and the control plane.
+    #[serde(default)]
+    pub(crate) above: bool,
+    /// Added to the relay's configuration; `{folder}` in it is a folder of its own.
     #[serde(default)]
     pub(crate) config: String,
     /// Whether it logs no warnings, because things fail on purpose.
@@ -126,19 +126,20 @@ pub(crate) struct Group {
     pub(crate) kind: ClientKind,
     #[serde(default = "one")]
     pub(crate) weight: u32,
+    /// Whether they ask the relay above.
+    #[serde(default)]
+    pub(crate) above: bool,
     #[serde(default)]
     pub(crate) dialect: Dialect,
     #[serde(default)]
     pub(crate) streams: Streams,
     #[serde(default)]
-    pub(crate) names: NamesShape,
+    pub(crate) names: Names,
     #[serde(default)]
     pub(crate) acks: AcksShape,
     /// Whether it stops reading once it has everything.
     #[serde(default)]
     pub(crate) stalls: bool,
-    /// How much it reads in a second, once it has everything.
-    pub(crate) reads: Option<Size>,
     pub(crate) flaps: Option<Time>,
     #[serde(default)]
     pub(crate) returns: bool,
@@ -146,7 +147,7 @@ pub(crate) struct Group {
     pub(crate) remembers: bool,
     /// On demand: the time from one name to the next. Pollers: the time from an answer to the next poll.
     pub(crate) every: Option<Time>,
-    /// Who its clients say they are; each key as the flag of the same name.
+    /// Who its clients say they are; each key as the flag of `dump` with this name.
     pub(crate) node_id: Option<String>,
     pub(crate) node_cluster: Option<String>,
     pub(crate) locality: Option<String>,
@@ -180,7 +181,7 @@ impl Group {
 }
 
 /// What a client asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ClientKind {
     /// All listeners and clusters, then the routes and endpoints that those name.
@@ -209,6 +210,16 @@ pub(crate) enum ClientKind {
     Names,
 }
 
+impl ClientKind {
+    /// Its name in a scenario.
+    pub(super) fn word(self) -> String {
+        let word = serde_json::to_value(self);
+        word.ok()
+            .and_then(|word| Some(word.as_str()?.to_owned()))
+            .unwrap_or_default()
+    }
+}
+
 /// How the subscriptions of a client are spread over streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -217,30 +228,6 @@ pub(crate) enum Streams {
     Ads,
     /// One for each type.
     PerType,
-    /// One for each type, and for each endpoint.
-    PerEndpoint,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NamesShape {
-    pub(crate) count: u32,
-    #[serde(default)]
-    pub(crate) random: bool,
-    pub(crate) sets: Option<u32>,
-    #[serde(default)]
-    pub(crate) hot: [u32; HOT],
-}
-
-impl Default for NamesShape {
-    fn default() -> Self {
-        Self {
-            count: 100,
-            random: false,
-            sets: None,
-            hot: [0; HOT],
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
@@ -281,6 +268,7 @@ built_in!(
     "relay-restart",
     "control-plane-restart",
     "failover",
+    "failover-by-name",
     "chain",
     "warm-start",
     "slow-clients",
@@ -297,12 +285,15 @@ built_in!(
 );
 
 impl Scenario {
-    /// Returns a built-in scenario, or reads one from a file.
-    pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
+    /// Returns a built-in scenario, or reads one from a file; of `FILE#NAME`, one of several in a file. Flags set some of its keys.
+    pub(crate) fn find(name: &str, set: &[Setting]) -> anyhow::Result<Self> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(it, _)| *it == name) {
-            return Ok(Self::parse(name, text)?);
+            return Ok(Self::read(name, text, None, set)?);
         }
-        if !Path::new(name).exists() {
+        let (file, row) = name
+            .split_once('#')
+            .map_or((name, None), |(file, row)| (file, Some(row)));
+        if !Path::new(file).exists() {
             match meant(name, BUILT_IN.iter().map(|(name, _)| *name)) {
                 Some(meant) => bail!("there is no file or built-in scenario `{name}`; did you mean `{meant}`?"),
                 None => bail!(
@@ -310,16 +301,17 @@ impl Scenario {
                 ),
             }
         }
-        let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
-        Ok(Self::parse(name, &text)?)
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+        Ok(Self::read(file, &text, row, set)?)
     }
 
-    /// Parses a text; `name` is its origin, for faults.
+    /// Parses a text, or a row of it; `name` is its origin, for faults.
     ///
     /// # Errors
     /// Returns all faults, each with its place.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, Faults> {
-        let source = Source::parse(name, text)?;
+    pub(crate) fn read(name: &str, text: &str, row: Option<&str>, set: &[Setting]) -> Result<Self, Faults> {
+        let mut source = Source::parse(name, text, row)?;
+        set.iter().try_for_each(|setting| source.set(setting))?;
         let scenario: Self = source.value()?;
         match scenario.misfits().as_slice() {
             [] => Ok(scenario),
@@ -330,42 +322,5 @@ impl Scenario {
     /// Whether a phase makes trouble in the network.
     pub(crate) fn makes_trouble(&self) -> bool {
         self.phases.iter().any(|phase| matches!(phase.act, Act::Chaos(_)))
-    }
-
-    /// Applies flags, which take precedence over the file.
-    pub(crate) fn override_with(&mut self, flags: &Overrides) {
-        if let Some(clients) = flags.clients {
-            self.clients.count = clients;
-        }
-        self.floor |= flags.floor;
-        self.control_plane.dialect = flags.control_plane_dialect.or(self.control_plane.dialect);
-        for resources in self.world.values_mut() {
-            resources.count = flags.resources.unwrap_or(resources.count);
-            if let Some(bytes) = flags.bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
-                resources.bytes = Size(bytes);
-            }
-        }
-        for group in &mut self.clients.groups {
-            group.dialect = flags.dialect.unwrap_or(group.dialect);
-            group.names.count = flags.names.unwrap_or(group.names.count);
-        }
-        self.write_out();
-        for phase in &mut self.phases {
-            phase.limit = flags.deadline.map(Time).or(phase.limit);
-            match &mut phase.act {
-                Act::Change(change) => {
-                    change.times = flags.changes.unwrap_or(change.times);
-                    change.rate = change.rate.map(|rate| flags.rate.unwrap_or(rate));
-                }
-                Act::Exec(Exec { repeat, .. }) | Act::Http(Http { repeat, .. }) => {
-                    repeat.times = flags.changes.unwrap_or(repeat.times);
-                    repeat.rate = repeat.rate.map(|rate| flags.rate.unwrap_or(rate));
-                }
-                Act::Idle(time) | Act::Rest(time) => time.0 = flags.idle.unwrap_or(time.0),
-                Act::Chaos(chaos) => chaos.time = flags.seconds.map_or(chaos.time, Time),
-                Act::Join(_) | Act::Grow(_) | Act::Remove(_) => {}
-                Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Reconnect(_) => {}
-            }
-        }
     }
 }

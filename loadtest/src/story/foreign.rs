@@ -30,7 +30,7 @@ impl Contender {
         }
         let refusal = self.fleet.progress.refusal();
         let refusal = refusal.map_or_else(String::new, |refusal| format!("; {refusal}"));
-        format!("{refusal}; is each node known to the server? See --node-id")
+        format!("{refusal}; is each node known to the server? See `node_id`")
     }
 
     /// How many clients that are there get everything in time.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::outside::{Exec, Http};
+use super::outside::Exec;
 use crate::measure::quantities::{Size, Time};
 use crate::wire::kind::Kind;
 
@@ -21,9 +21,6 @@ pub(crate) struct PhaseShape {
     pub(crate) limit: Option<Time>,
     #[serde(default)]
     pub(crate) expect: Expect,
-    /// Set for one size of a fleet that grows: the growth ends when p99 per client is this many times the least before.
-    #[serde(skip)]
-    pub(crate) knee: Option<f64>,
 }
 
 /// A question to the relay's admin address.
@@ -48,13 +45,13 @@ pub(crate) enum Act {
     Change(Change),
     /// Runs a command that changes something at a control plane that is not this program's.
     Exec(Exec),
-    /// Sends a request that does.
-    Http(Http),
-    /// Doubles the fleet, and changes something at each size.
-    Grow(Grow),
     /// Removes so many resources, waits until no client has them, and brings them back.
     Remove(Remove),
+    /// Some clients ask for one more resource, each time another.
+    Want(Want),
     Restart(Part),
+    /// Ends a relay without a word to its clients, and starts it again.
+    Kill(Part),
     Stop(Part),
     Start(Part),
     /// One client in so many leaves and comes back.
@@ -73,20 +70,20 @@ pub(crate) struct Join {
     pub(crate) over: Time,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Grow {
-    pub(crate) from: u32,
-    pub(crate) change: Change,
-    /// The growth ends when p99 per client is this many times the least before.
-    pub(crate) knee: f64,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Part {
     Relay,
+    RelayAbove,
     ControlPlane,
+    Fallback,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Want {
+    pub(crate) kind: Kind,
+    pub(crate) one_in: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -94,6 +91,9 @@ pub(crate) enum Part {
 pub(crate) struct Remove {
     pub(crate) kind: Kind,
     pub(crate) count: u32,
+    /// Whether only control planes know it that start later; then they do not come back.
+    #[serde(default)]
+    pub(crate) unseen: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -108,6 +108,8 @@ pub(crate) struct Reconnect {
 pub(crate) struct Chaos {
     /// For how long.
     pub(crate) time: Time,
+    /// What decides about it; the same seed makes the same troubles at the same times.
+    pub(crate) seed: Option<u64>,
 }
 
 /// Changes of resources.
@@ -122,6 +124,11 @@ pub(crate) struct Change {
     pub(crate) rate: Option<f64>,
     /// The new size of the resources.
     pub(crate) bytes: Option<Size>,
+    /// Whether only control planes know it that start later.
+    #[serde(default)]
+    pub(crate) unseen: bool,
+    /// Whether it reaches only one client in so many for now, because the others are at another control plane.
+    pub(crate) one_in: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -172,6 +179,8 @@ pub(crate) struct Expect {
     pub(crate) resources_at_most: Option<u64>,
     pub(crate) bytes_at_most: Option<Size>,
     pub(crate) upstream_streams: Option<u64>,
+    /// At the second control plane.
+    pub(crate) fallback_streams: Option<u64>,
     /// Every change reached every client that wants it, once; for steady clients only.
     #[serde(default)]
     pub(crate) delivered_once: bool,
@@ -245,15 +254,9 @@ impl Act {
     /// Whether this needs a control plane of this program.
     pub(crate) const fn needs_control_plane(&self) -> bool {
         match self {
-            Self::Change(_)
-            | Self::Grow(_)
-            | Self::Remove(_)
-            | Self::Stop(_)
-            | Self::Start(_)
-            | Self::Chaos(_)
-            | Self::Restart(Part::ControlPlane) => true,
-            Self::Join(_) | Self::Rest(_) | Self::Idle(_) | Self::Restart(Part::Relay) | Self::Reconnect(_) => false,
-            Self::Exec(_) | Self::Http(_) => false,
+            Self::Change(_) | Self::Remove(_) | Self::Want(_) | Self::Stop(_) | Self::Start(_) | Self::Chaos(_) => true,
+            Self::Restart(_) | Self::Kill(_) => false,
+            Self::Join(_) | Self::Rest(_) | Self::Idle(_) | Self::Reconnect(_) | Self::Exec(_) => false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Plays a scenario written in YAML: phase by phase, each within its limit, and checks after each phase what must hold.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use tokio::time::{sleep, sleep_until};
@@ -10,15 +11,14 @@ use super::asking::Asking;
 use super::cast::Cast;
 use super::contender::{Contender, Server, Spent};
 use super::file::Scenario;
-use super::growth::Knee;
 use super::past::{Past, Rounds};
 use super::phase::{Act, Change, Join, Part, Pattern, PhaseShape};
-use super::{expect, now, steps};
+use super::{expect, now, telling};
 use crate::command::arguments::Arguments;
 use crate::fleet::progress::Refusal;
 use crate::measure::record::{Claim, Quantity, Recorder, Relation, Schedule, Unit, counter, float};
 use crate::measure::scrape::Metrics;
-use crate::origin::ledger::What;
+use crate::origin::ledger::{Content, What};
 
 /// A scenario that is being played.
 pub(super) struct Play<'a> {
@@ -38,7 +38,6 @@ pub(super) struct Play<'a> {
     pub(super) keeps_streams: bool,
     /// The relay's counters when the phase began.
     metrics: Metrics,
-    knee: Knee,
 }
 
 /// The step from one changed resource to the next, which spreads the changes over all.
@@ -56,14 +55,10 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     let cast = Cast::assemble(scenario, arguments).await?;
     say(&cast.setup);
-    sleep(arguments.sharing.wait(wall_clock())?).await;
     recorder.describe(&cast.setup);
-    steps::attach(recorder, &cast.main.fleet, Some(cast.main.world()));
+    telling::attach(recorder, &cast.main.fleet, cast.main.world());
     if let Some(process) = cast.main.process() {
         recorder.watch(&process)?;
-    }
-    if let Some(shard) = arguments.sharing.shard {
-        recorder.share(shard, wall_clock());
     }
     let mut play = Play {
         arguments,
@@ -76,12 +71,8 @@ pub(crate) async fn run(
         based: false,
         keeps_streams: scenario.keeps_streams(),
         metrics: Metrics::default(),
-        knee: Knee::default(),
     };
     for phase in &scenario.phases {
-        if phase.knee.is_some() && play.knee.is_passed() {
-            continue;
-        }
         say(&phase.name);
         recorder.begin(&phase.name, now())?;
         let before = play.streams();
@@ -95,18 +86,7 @@ pub(crate) async fn run(
             break;
         }
     }
-    if scenario.phases.iter().any(|phase| phase.knee.is_some()) {
-        recorder.note(
-            "knee: p99 for each client is a multiple of the least before",
-            play.knee.text(),
-        );
-    }
     play.finish()
-}
-
-#[expect(clippy::disallowed_methods, reason = "several machines begin at one time of the day")]
-fn wall_clock() -> SystemTime {
-    SystemTime::now()
 }
 
 impl Play<'_> {
@@ -116,6 +96,7 @@ impl Play<'_> {
         let sent = self
             .cast
             .main
+            .origin
             .control_plane
             .as_ref()
             .map(|it| (it.counts.streams(), it.counts.bytes()));
@@ -138,18 +119,17 @@ impl Play<'_> {
                 self.recorder.idle(now())?;
             }
             Act::Change(change) => rounds = self.change(*change, limit).await?,
-            Act::Exec(exec) => self.change_outside(&exec.cause(), exec.repeat, limit).await?,
-            Act::Http(http) => self.change_outside(&http.cause(), http.repeat, limit).await?,
-            Act::Grow(_) => bail!("`grow` must be expanded into phases of its own before it is played"),
+            Act::Exec(exec) => self.change_outside(exec, limit).await?,
             Act::Remove(remove) => self.remove(*remove, limit).await?,
-            Act::Restart(Part::Relay) => self.restart(limit).await?,
-            Act::Restart(Part::ControlPlane) => {
-                self.cast.main.stop_control_plane();
-                self.cast.main.start_control_plane()?;
+            Act::Want(want) => self.want(*want, limit).await?,
+            Act::Restart(part) => self.restart(*part, limit).await?,
+            Act::Kill(part) => {
+                self.cast.main.kill_relay()?;
+                self.restart(*part, limit).await?;
             }
-            Act::Stop(Part::ControlPlane) => self.cast.main.stop_control_plane(),
-            Act::Start(Part::ControlPlane) => self.cast.main.start_control_plane()?,
-            Act::Stop(Part::Relay) | Act::Start(Part::Relay) => bail!("a relay cannot stop or start: use `restart`"),
+            Act::Stop(Part::Fallback) => self.cast.main.origin.fallback = None,
+            Act::Stop(_) => self.cast.main.stop_control_plane(),
+            Act::Start(_) => self.start_control_plane(limit).await?,
             Act::Reconnect(reconnect) => rounds.away = self.reconnect(*reconnect, limit).await?,
             Act::Chaos(chaos) => self.chaos(*chaos, limit).await?,
         }
@@ -188,7 +168,7 @@ impl Play<'_> {
     }
 
     fn close(&mut self, shape: &PhaseShape, rounds: Rounds, (changes, wanted): (u32, u64)) -> anyhow::Result<()> {
-        let counts = self.cast.main.control_plane.as_ref().map(|it| &it.counts);
+        let counts = self.cast.main.origin.control_plane.as_ref().map(|it| &it.counts);
         let (streams, bytes) = counts.map_or((0, 0), |it| (it.streams(), it.bytes()));
         let (before, upstream_bytes) = (self.upstream, bytes.saturating_sub(self.upstream.1));
         if counts.is_some() {
@@ -211,9 +191,6 @@ impl Play<'_> {
                 .as_ref()
                 .and_then(|calm| calm.process()?.resident_bytes().ok()),
         };
-        if let Some(times) = shape.knee {
-            self.knee.look(&past, times);
-        }
         let held = expect::check(&shape.expect, &past, self);
         self.past.push(past);
         held
@@ -250,7 +227,7 @@ impl Play<'_> {
                 bound: 0.0,
                 timed: false,
                 effort: None,
-                why: Some("does the server have these types, and is each node known to it? See --node-id".to_owned()),
+                why: Some("does the server have these types, and is each node known to it? See `node_id`".to_owned()),
             });
         }
         if let Some(floor) = &mut self.cast.floor {
@@ -302,6 +279,10 @@ impl Play<'_> {
     }
 
     async fn change(&mut self, change: Change, limit: Duration) -> anyhow::Result<Rounds> {
+        if change.unseen || change.one_in.is_some() {
+            self.change_for_some(change, limit).await?;
+            return Ok(Rounds::default());
+        }
         match change.rate {
             Some(rate) => self
                 .change_at_rate(change, rate, limit)
@@ -309,6 +290,29 @@ impl Play<'_> {
                 .map(|()| Rounds::default()),
             None => self.change_in_turns(change, limit).await,
         }
+    }
+
+    /// Makes changes that reach only some clients, or none, before a control plane comes back.
+    async fn change_for_some(&mut self, change: Change, limit: Duration) -> anyhow::Result<()> {
+        for _ in 0..change.times {
+            let (indexes, what) = self.indexes(change)?;
+            let main = &self.cast.main;
+            let contents = main.write(change.kind, &indexes, what, true, now())?;
+            let reached = |index: &u32| main.plan.wanting_among(change.kind, *index, change.one_in);
+            let reached: u64 = indexes.iter().map(|index| u64::from(reached(index))).sum();
+            let awaited = |content: &Arc<Content>| u64::from(content.awaited.load(Ordering::Acquire));
+            let left = || contents.iter().map(awaited).sum::<u64>();
+            let later = left() - if change.unseen { 0 } else { reached };
+            if !change.unseen {
+                main.announce(change.kind, &indexes)?;
+            }
+            self.wanted -= later;
+            main.wait(limit, || left() <= later)
+                .await
+                .context("a change for some")?;
+            self.cast.main.origin.unseen.extend(contents);
+        }
+        Ok(())
     }
 
     /// Publishes each change when it is due, whether or not the one before has arrived, and waits for all of them at the end.
@@ -362,14 +366,12 @@ impl Play<'_> {
         recorder.end(now())?;
         let contenders = [Some(cast.main), cast.floor, cast.calm];
         for contender in contenders.into_iter().flatten() {
-            let Contender {
-                fleet, control_plane, ..
-            } = contender;
+            let Contender { fleet, origin, .. } = contender;
             let progress = Arc::clone(&fleet.progress);
             fleet.stop()?;
-            steps::breaches(recorder, &progress);
-            if let Some(control_plane) = &control_plane {
-                steps::rejections(control_plane, recorder);
+            telling::breaches(recorder, &progress);
+            for control_plane in origin.control_plane.iter().chain(&origin.fallback) {
+                telling::rejections(control_plane, recorder);
             }
         }
         Ok(())

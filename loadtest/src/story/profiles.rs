@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::file::{AcksShape, ClientKind, Group, Resources, Streams};
-use crate::fleet::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
+use crate::fleet::client::profile::{Acks, Behaviour, Delay, Interest, Profile};
 use crate::fleet::identity::ClientIdentity;
 use crate::wire::kind::{Dialect, Kind};
 
@@ -18,7 +18,7 @@ pub(super) fn profile(group: &Group, world: &BTreeMap<Kind, Resources>, identity
         dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
         aggregated: group.streams == Streams::Ads && polls.is_none(),
         polls,
-        apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
+        above: group.above,
         interests: interests(group, world, every),
         behaviour: behaviour(group),
         identity,
@@ -26,24 +26,13 @@ pub(super) fn profile(group: &Group, world: &BTreeMap<Kind, Resources>, identity
 }
 
 /// Returns what a client of a group asks for, and how often, if it asks anew.
-fn interests(group: &Group, world: &BTreeMap<Kind, Resources>, every: Duration) -> Vec<(Kind, Interest)> {
-    let names = Names {
-        count: group.names.count,
-        random: group.names.random,
-        sets: group.names.sets,
-        hot: group.names.hot,
-    };
+pub(super) fn interests(group: &Group, world: &BTreeMap<Kind, Resources>, every: Duration) -> Vec<(Kind, Interest)> {
+    let names = group.names;
     let there = |kind: &Kind| world.contains_key(kind);
     match group.kind {
         ClientKind::Envoy => {
             let by_name = [Kind::Sds, Kind::Rtds, Kind::Ecds].into_iter().filter(there);
-            let followed = [
-                (Kind::Cds, Interest::All),
-                (Kind::Eds, Interest::Follow),
-                (Kind::Lds, Interest::All),
-                (Kind::Rds, Interest::Follow),
-            ];
-            followed
+            Interest::ROUTING
                 .into_iter()
                 .chain(by_name.map(|kind| (kind, Interest::Names(names))))
                 .collect()
@@ -55,26 +44,14 @@ fn interests(group: &Group, world: &BTreeMap<Kind, Resources>, every: Duration) 
             (Kind::RdsV2, Interest::Follow),
         ],
         ClientKind::Ztunnel | ClientKind::ZtunnelOnDemand => {
-            // Istio called them by another name before.
-            let former = !there(&Kind::IstioAddress) && there(&Kind::IstioWorkload);
-            let addresses = if former {
-                Kind::IstioWorkload
-            } else {
-                Kind::IstioAddress
-            };
             let asked = match group.kind == ClientKind::Ztunnel {
                 true => Interest::All,
                 false => Interest::Demand(names, every),
             };
-            vec![(addresses, asked), (Kind::IstioAuthorization, Interest::All)]
+            vec![(Kind::IstioAddress, asked), (Kind::IstioAuthorization, Interest::All)]
         }
         ClientKind::Own => vec![(Kind::Own, Interest::Names(names))],
-        ClientKind::Poller => vec![
-            (Kind::Cds, Interest::All),
-            (Kind::Eds, Interest::Follow),
-            (Kind::Lds, Interest::All),
-            (Kind::Rds, Interest::Follow),
-        ],
+        ClientKind::Poller => Interest::ROUTING.to_vec(),
         ClientKind::Grpc => vec![
             (Kind::Cds, Interest::Follow),
             (Kind::Eds, Interest::Follow),
@@ -104,7 +81,6 @@ pub(super) fn behaviour(group: &Group) -> Behaviour {
             AcksShape::RejectOneIn(every) => Acks::Rejects(every),
         },
         stalls: group.stalls,
-        reads: group.reads.map(|reads| reads.0),
         flaps: group.flaps.map(|flaps| flaps.0),
         returns: group.returns || group.flaps.is_some(),
         remembers: group.remembers,

@@ -1,6 +1,7 @@
 //! What goes and comes back: resources, the relay, and clients.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -9,9 +10,9 @@ use tokio::time::sleep;
 use super::contender::Server;
 use super::now;
 use super::past::Usage;
-use super::phase::{Reconnect, Remove};
+use super::phase::{Part, Reconnect, Remove, Want};
 use super::play::Play;
-use crate::fleet::Order;
+use crate::fleet::{Order, Wish};
 use crate::measure::record::float;
 use crate::origin::ledger::What;
 
@@ -23,6 +24,14 @@ const AWAY: f64 = 0.9;
 impl Play<'_> {
     pub(super) async fn remove(&mut self, remove: Remove, limit: Duration) -> anyhow::Result<()> {
         let indexes: Vec<u32> = (0..remove.count).collect();
+        if remove.unseen {
+            let gone = self
+                .cast
+                .main
+                .write(remove.kind, &indexes, What::Nothing, false, now())?;
+            self.cast.main.origin.unseen.extend(gone);
+            return Ok(());
+        }
         for what in [What::Nothing, What::New] {
             let contents = self.cast.main.change(remove.kind, &indexes, what, false, now())?;
             self.cast
@@ -34,19 +43,70 @@ impl Play<'_> {
         Ok(())
     }
 
-    pub(super) async fn restart(&mut self, limit: Duration) -> anyhow::Result<()> {
+    /// Starts a control plane again, and waits until it is asked, and until clients have what differs there.
+    pub(super) async fn start_control_plane(&mut self, limit: Duration) -> anyhow::Result<()> {
         let main = &mut self.cast.main;
-        let returned = main.fleet.progress.returned() + u64::from(main.plan.complete_of(u32::MAX));
-        main.restart_relay(self.arguments).await?;
-        if let Some(process) = main.process() {
-            self.recorder.watch(&process)?;
+        main.start_control_plane()?;
+        let differs = std::mem::take(&mut main.origin.unseen);
+        let measured = differs.iter().filter(|content| content.measured);
+        let awaited = measured.map(|content| u64::from(content.awaited.load(Ordering::Acquire)));
+        self.wanted += awaited.sum::<u64>();
+        if let (Server::Relay { .. }, Some(control_plane)) = (&main.server, &main.origin.control_plane) {
+            let counts = Arc::clone(&control_plane.counts);
+            let asked = main.wait(limit, || counts.streams() > 0).await;
+            asked.context("the control plane that has come back is asked")?;
+            main.delivered(limit, &differs).await.context("what differs there")?;
+            self.quiet(limit).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops a relay and starts it again at the same address, and waits for its clients.
+    pub(super) async fn restart(&mut self, part: Part, limit: Duration) -> anyhow::Result<()> {
+        let main = &mut self.cast.main;
+        let above = part == Part::RelayAbove;
+        let own = main.plan.complete_at(main.fleet.admitted(), above);
+        let returned = main.fleet.progress.returned() + u64::from(own);
+        if above {
+            main.restart_above(self.arguments).await?;
+        } else {
+            main.start_relay(self.arguments).await?;
+            if let Some(process) = main.process() {
+                self.recorder.watch(&process)?;
+            }
         }
         let progress = Arc::clone(&main.fleet.progress);
-        let all = main.plan.complete_of(u32::MAX);
+        let all = main.plan.complete_of(main.fleet.admitted());
         main.wait(limit, || progress.returned() >= returned && progress.complete() >= all)
             .await
             .context("all clients come back")?;
         self.quiet(limit).await
+    }
+
+    /// Some clients ask for one more resource, and nobody else is sent anything.
+    pub(super) async fn want(&mut self, want: Want, limit: Duration) -> anyhow::Result<()> {
+        let main = &mut self.cast.main;
+        let ledger = main.world().ledger(want.kind);
+        let ledger = Arc::clone(ledger.context("the world has no such resources")?);
+        let index = ledger.len() + main.origin.wishes;
+        anyhow::ensure!(index < ledger.all(), "there are no more `extras` of this type");
+        main.origin.wishes += 1;
+        let every = usize::try_from(want.one_in)?;
+        let asking = u64::try_from(main.plan.members(main.fleet.admitted(), every).count())?;
+        let progress = Arc::clone(&main.fleet.progress);
+        let (messages, named) = (progress.messages(), progress.named());
+        main.fleet.order(Order::Wish(Wish {
+            every: want.one_in,
+            kind: want.kind,
+            index,
+        }));
+        let served = main.wait(limit, || progress.named() - named >= asking).await;
+        served.context("clients that ask for one more")?;
+        self.quiet(limit).await?;
+        let sent = |what, before, now: u64| self.recorder.expect(what, now - before, asking);
+        sent("messages to clients that ask for more", messages, progress.messages());
+        sent("resources in these messages", named, progress.named());
+        Ok(())
     }
 
     /// Returns what the relay took while everybody was away, if everybody was.
@@ -97,16 +157,22 @@ impl Play<'_> {
 
     /// Waits until no client was sent anything for a while.
     async fn quiet(&self, limit: Duration) -> anyhow::Result<()> {
+        match self.is_quiet(QUIET, limit).await {
+            true => Ok(()),
+            false => bail!("clients still get messages after {limit:?}"),
+        }
+    }
+
+    /// The same for as long as `pause`; gives up after the limit.
+    pub(super) async fn is_quiet(&self, pause: Duration, limit: Duration) -> bool {
         let (begin, progress) = (now(), &self.cast.main.fleet.progress);
-        loop {
+        while begin.elapsed() < limit {
             let before = progress.messages();
-            sleep(QUIET).await;
+            sleep(pause).await;
             if progress.messages() == before {
-                return Ok(());
-            }
-            if begin.elapsed() > limit {
-                bail!("clients still get messages after {limit:?}");
+                return true;
             }
         }
+        false
     }
 }

@@ -11,11 +11,9 @@ use super::now;
 use crate::fleet::client::profile::{Behaviour, Interest, Profile};
 use crate::fleet::crew::Crew;
 use crate::fleet::{Fleet, Plan};
-use crate::measure::shard::Shard;
 use crate::origin::control_plane::ControlPlane;
 use crate::origin::ledger::Content;
 use crate::origin::world::World;
-use crate::wire::kind::Kind;
 
 /// How long the first answer and the search for names may take.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
@@ -34,14 +32,8 @@ pub(super) async fn scout(plan: &Plan, given: &[String], patience: Duration) -> 
     }
     let like = plan.profile(0).context("there are no clients")?;
     let searches = !ledgers.is_empty() && given.is_empty();
-    let everything = vec![
-        (Kind::Cds, Interest::All),
-        (Kind::Eds, Interest::Follow),
-        (Kind::Lds, Interest::All),
-        (Kind::Rds, Interest::Follow),
-    ];
+    let everything = Interest::ROUTING.to_vec();
     let profile = Profile {
-        apart: like.apart.filter(|_| !searches),
         interests: if searches { everything } else { like.interests.clone() },
         behaviour: Behaviour::default(),
         ..Profile::clone(like)
@@ -50,7 +42,7 @@ pub(super) async fn scout(plan: &Plan, given: &[String], patience: Duration) -> 
     match ledgers.iter().find(|ledger| ledger.len() == 0) {
         Some(ledger) => bail!(
             "no {} came for a client that asks for everything, and others must ask for them by name; is this node known to the \
-             server? See --node-id, or use --name",
+             server? See `node_id`, or use --name",
             ledger.kind().word()
         ),
         None => Ok(()),
@@ -64,11 +56,10 @@ async fn ask(plan: &Plan, profile: Profile, searches: bool, patience: Duration) 
         clients: 1,
         per_connection: 1,
         crew: Crew::of(profile),
-        shard: Shard::WHOLE,
         ..plan.clone()
     };
     let server = &plan.target.authority;
-    let fleet = Fleet::start(&plan, 1)?;
+    let fleet = Fleet::start(&plan)?;
     let progress = Arc::clone(&fleet.progress);
     fleet.admit(1);
     let answered = async {
@@ -95,7 +86,7 @@ async fn ask(plan: &Plan, profile: Profile, searches: bool, patience: Duration) 
         // What came until then must do.
         Err(_) if progress.messages() > 0 => Ok(()),
         Err(_) => bail!(
-            "{server} sent nothing within {patience:?} to a client that calls itself `{node}`; is this node known to it? See --node-id, \
+            "{server} sent nothing within {patience:?} to a client that calls itself `{node}`; is this node known to it? See `node_id`, \
              or give names with --name"
         ),
     }
@@ -107,7 +98,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// it stays subscribed for a while, and must find the new control plane.
 pub(super) async fn settle(plan: &Plan, control_plane: &ControlPlane, patience: Duration) -> anyhow::Result<()> {
     let learned = World::learning();
-    let fleet = Fleet::start(&learner(plan, &learned)?, 1)?;
+    let fleet = Fleet::start(&learner(plan, &learned)?)?;
     let progress = Arc::clone(&fleet.progress);
     fleet.admit(1);
     let settled = async {

@@ -21,7 +21,12 @@ pub(super) struct Before {
 impl Scenario {
     /// Whether its clients must keep their streams: unless it stops a server, or says that streams end.
     pub(super) fn keeps_streams(&self) -> bool {
-        let stops = |act: &Act| matches!(act, Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Chaos(_));
+        let stops = |act: &Act| {
+            matches!(
+                act,
+                Act::Restart(_) | Act::Kill(_) | Act::Stop(_) | Act::Start(_) | Act::Chaos(_)
+            )
+        };
         !self.churn && !self.phases.iter().any(|phase| stops(&phase.act))
     }
 }

@@ -1,27 +1,21 @@
 //! A network between clients and a server: a TCP proxy on this machine, in a thread of its own. What passes can be held back, in
-//! one direction or in both, all of it can come later by some time, and connections can be cut. It knows nothing of what passes.
+//! one direction or in both, and connections can be cut. It knows nothing of what passes.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep_until};
 
 /// A running network. Dropping it cuts all connections and ends its thread.
 pub(crate) struct Network {
     /// Where the server is reached through it.
     pub(crate) address: SocketAddr,
     wires: watch::Sender<[Wire; WIRES]>,
-    /// How many bytes have passed from the server.
-    passed: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -59,8 +53,6 @@ enum Direction {
 /// How many parts the connections are divided into.
 pub(crate) const WIRES: usize = 16;
 const BUFFER_BYTES: usize = 16 * 1024;
-/// How many buffers may be under way at a time, if that takes time.
-const UNDER_WAY: usize = 1024;
 
 impl Wires {
     pub(crate) const ALL: Self = Self(u16::MAX);
@@ -84,28 +76,17 @@ impl Stopped {
 impl Network {
     /// Starts a network in front of a server, which may come later.
     pub(crate) fn start(server: SocketAddr) -> anyhow::Result<Self> {
-        Self::long(server, Duration::ZERO)
-    }
-
-    /// Starts one in which everything takes so long, one way.
-    pub(crate) fn long(server: SocketAddr, delay: Duration) -> anyhow::Result<Self> {
         let socket = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         let wires = watch::Sender::new([Wire::default(); WIRES]);
         let (stop, stopped) = oneshot::channel();
         let watched = wires.subscribe();
-        let passed = Arc::<AtomicU64>::default();
-        let way = Way {
-            server,
-            delay,
-            passed: passed.clone(),
-        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("network".to_owned()).spawn(move || {
             runtime.block_on(LocalSet::new().run_until(async move {
                 tokio::select! {
-                    () = accept(socket, way, watched) => {}
+                    () = accept(socket, server, watched) => {}
                     _ = stopped => {}
                 }
             }));
@@ -113,15 +94,9 @@ impl Network {
         Ok(Self {
             address,
             wires,
-            passed,
             stop: Some(stop),
             thread: Some(thread),
         })
-    }
-
-    /// Returns how many bytes have passed from the server.
-    pub(crate) fn passed(&self) -> u64 {
-        self.passed.load(Ordering::Relaxed)
     }
 
     /// Holds back what passes over these wires, until they are told otherwise.
@@ -152,22 +127,14 @@ impl Drop for Network {
     }
 }
 
-/// The way to a server.
-#[derive(Clone)]
-struct Way {
-    server: SocketAddr,
-    delay: Duration,
-    passed: Arc<AtomicU64>,
-}
-
-async fn accept(socket: std::net::TcpListener, way: Way, wires: watch::Receiver<[Wire; WIRES]>) {
+async fn accept(socket: std::net::TcpListener, server: SocketAddr, wires: watch::Receiver<[Wire; WIRES]>) {
     let Ok(listener) = TcpListener::from_std(socket) else {
         return;
     };
     for wire in (0..WIRES).cycle() {
         // The client reports a refused connection, or a missing file descriptor.
         match listener.accept().await {
-            Ok((client, _)) => _ = tokio::task::spawn_local(connect(client, way.clone(), wire, wires.clone())),
+            Ok((client, _)) => _ = tokio::task::spawn_local(connect(client, server, wire, wires.clone())),
             Err(_) => tokio::task::yield_now().await,
         }
     }
@@ -176,24 +143,23 @@ async fn accept(socket: std::net::TcpListener, way: Way, wires: watch::Receiver<
 /// Passes on what one client and the server send, until both have ended or the wire is cut.
 async fn connect(
     mut client: TcpStream,
-    way: Way,
+    server: SocketAddr,
     wire: usize,
     mut wires: watch::Receiver<[Wire; WIRES]>,
 ) -> Option<()> {
     let of = move |wires: &[Wire; WIRES]| wires.get(wire).copied().unwrap_or_default();
     let before = of(&wires.borrow()).cuts;
-    let mut server = TcpStream::connect(way.server).await.ok()?;
+    let mut server = TcpStream::connect(server).await.ok()?;
     for socket in [&client, &server] {
         socket.set_nodelay(true).ok()?;
     }
     let (mut forth, mut back) = (wires.clone(), wires.clone());
     {
         let ((from_client, to_client), (from_server, to_server)) = (client.split(), server.split());
-        let (asked, passed) = (AtomicU64::default(), &way.passed);
-        let to_server = pass(from_client, to_server, (way.delay, &asked), async || {
+        let to_server = pass(from_client, to_server, async || {
             _ = forth.wait_for(|all| !of(all).stopped.stops(Direction::ToServer)).await;
         });
-        let to_client = pass(from_server, to_client, (way.delay, passed), async || {
+        let to_client = pass(from_server, to_client, async || {
             _ = back.wait_for(|all| !of(all).stopped.stops(Direction::ToClient)).await;
         });
         tokio::select! {
@@ -208,61 +174,31 @@ async fn connect(
     Some(())
 }
 
-/// Passes on one direction. What was read, the end included, takes as long as it must, waits until it may pass, and is counted.
-async fn pass(
-    mut from: ReadHalf<'_>,
-    mut to: WriteHalf<'_>,
-    (delay, passed): (Duration, &AtomicU64),
-    mut free: impl AsyncFnMut(),
-) -> std::io::Result<()> {
-    let (send, mut under_way) = mpsc::channel(if delay.is_zero() { 1 } else { UNDER_WAY });
-    let read = async move {
-        loop {
-            let mut buffer = vec![0; BUFFER_BYTES];
-            let length = from.read(&mut buffer).await?;
-            buffer.truncate(length);
-            if send.send((now() + delay, buffer)).await.is_err() || length == 0 {
-                return Ok(());
-            }
+/// Passes on one direction. What was read, the end included, waits until it may pass.
+async fn pass(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut free: impl AsyncFnMut()) -> std::io::Result<()> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let length = from.read(&mut buffer).await?;
+        free().await;
+        match buffer.get(..length) {
+            Some(bytes @ [_, ..]) => to.write_all(bytes).await?,
+            Some([]) | None => return to.shutdown().await,
         }
-    };
-    let write = async {
-        while let Some((due, bytes)) = under_way.recv().await {
-            if !delay.is_zero() {
-                sleep_until(due).await;
-            }
-            free().await;
-            if bytes.is_empty() {
-                return to.shutdown().await;
-            }
-            to.write_all(&bytes).await?;
-            passed.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        }
-        Ok(())
-    };
-    tokio::try_join!(read, write).map(drop)
-}
-
-#[expect(clippy::disallowed_methods, reason = "what is under way comes later by the clock")]
-fn now() -> Instant {
-    Instant::now()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{ErrorKind, Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
 
     use super::*;
 
     /// A client and its server with a network between them.
     fn pair() -> (Network, TcpStream, TcpStream) {
-        pair_with(Duration::ZERO)
-    }
-
-    fn pair_with(delay: Duration) -> (Network, TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let network = Network::long(listener.local_addr().unwrap(), delay).unwrap();
+        let network = Network::start(listener.local_addr().unwrap()).unwrap();
         let client = TcpStream::connect(network.address).unwrap();
         let (server, _) = listener.accept().unwrap();
         for socket in [&client, &server] {
@@ -306,23 +242,6 @@ mod tests {
         for socket in [&mut client, &mut server] {
             assert!(!matches!(socket.read(&mut [0]), Ok(1..)));
         }
-    }
-
-    /// What is sent in a row arrives in a row, each part as late as the first one, and is counted.
-    #[test]
-    fn everything_takes_its_time() {
-        let delay = Duration::from_millis(200);
-        let (network, mut client, mut server) = pair_with(delay);
-        #[expect(clippy::disallowed_methods, reason = "a real network takes real time")]
-        let begun = std::time::Instant::now();
-        for _ in 0..50 {
-            server.write_all(&[7; 1000]).unwrap();
-        }
-        client.read_exact(&mut [0; 50_000]).unwrap();
-        let taken = begun.elapsed();
-        assert!(taken >= delay && taken < delay * 20, "{taken:?}");
-        drop(server);
-        assert_eq!((client.read(&mut [0]).unwrap(), network.passed()), (0, 50_000));
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub(crate) struct Relay {
 pub(crate) struct Launch<'a> {
     /// A program to run in the place of this one.
     pub(crate) program: Option<&'a Path>,
-    /// The address to listen on; any free port if none.
-    pub(crate) listen: Option<SocketAddr>,
+    /// The address to listen on.
+    pub(crate) listen: SocketAddr,
     /// Whether the configuration has the listener already.
     pub(crate) listens: bool,
     pub(crate) source: Source,
@@ -69,7 +69,7 @@ const AGAIN: u128 = 20;
 impl Relay {
     /// Starts a relay and waits until it is live.
     pub(crate) async fn start(launch: &Launch<'_>) -> anyhow::Result<Self> {
-        let address = launch.listen.map_or_else(free_address, Ok)?;
+        let address = launch.listen;
         let mut admin = free_address()?;
         while admin == address {
             admin = free_address()?;

@@ -1,12 +1,8 @@
 //! Tests that faults of a scenario are reported before it is played, and that a claim needs a measurement.
 
-use std::time::Duration;
-
-use super::scenarios::record_of;
-use crate::command::arguments::Overrides;
+use super::scenarios::{read, record_of};
 use crate::measure::record::{Assertion, Verdict};
 use crate::story::file::Scenario;
-use crate::wire::kind::Dialect;
 
 /// The scenario in the manual can be played: its clients ask for the same, because there is a floor.
 #[test]
@@ -14,16 +10,14 @@ fn the_scenario_of_the_manual_can_be_played() {
     let manual = include_str!("../../README.md");
     let (_, text) = manual.split_once("```yaml\ndescription: One change").unwrap();
     let (text, _) = text.split_once("```").unwrap();
-    let mut scenario = Scenario::parse("loadtest/README.md", &format!("description: One change{text}")).unwrap();
+    let set = [
+        "clients.count=4",
+        "phases[].do.change.times=2",
+        "phases[].do.idle=0s",
+        "clients.groups[].dialect=sotw",
+    ];
+    let mut scenario = read(&format!("description: One change{text}"), &set);
     assert_eq!(scenario.missing(false), []);
-    let flags = Overrides {
-        clients: Some(4),
-        changes: Some(2),
-        idle: Some(Duration::ZERO),
-        dialect: Some(Dialect::Sotw),
-        ..Overrides::default()
-    };
-    scenario.override_with(&flags);
     assert!(scenario.floor);
     (scenario.floor, scenario.phases) = (false, scenario.phases.drain(..2).collect());
     assert!(record_of(&scenario, "").held());
@@ -31,7 +25,7 @@ fn the_scenario_of_the_manual_can_be_played() {
 
 #[test]
 fn a_fault_is_told_with_its_place() {
-    let fault = |text: &str| format!("{:#}", Scenario::parse("x.yaml", text).unwrap_err());
+    let fault = |text: &str| format!("{:#}", Scenario::read("x.yaml", text, None, &[]).unwrap_err());
     let unknown = fault("description: a\nworld:\n  cds: { count: 1, color: red }\n");
     assert!(unknown.starts_with("x.yaml:3:"), "{unknown}");
     assert!(unknown.contains("color"), "{unknown}");
@@ -62,13 +56,13 @@ phases:
     expect: { p99_bellow: 1s, compared: [{ what: p98, to: join }] }
   - { name: \"5\", do: { rest: a while } }
 ";
-    let faults = Scenario::parse("x.yaml", text).unwrap_err().to_string();
+    let faults = Scenario::read("x.yaml", text, None, &[]).unwrap_err().to_string();
     let places: Vec<_> = faults.lines().map(|line| line.split_once(": ").unwrap().0).collect();
     assert_eq!(faults.lines().count(), 14, "{faults}");
     for said in [
         "x.yaml:2:24: expected a whole number",
         "x.yaml:1:1: unknown key `descripton`; did you mean `description`?",
-        "x.yaml:2:30: unknown key `colour`, expected one of count, bytes",
+        "x.yaml:2:30: unknown key `colour`, expected one of count, bytes, extras",
         "x.yaml:6:15: unknown word `cluster`; did you mean `clusters`?",
         "x.yaml:6:24: unknown key `weigth`; did you mean `weight`?",
         "x.yaml:7:7: the key `kind` is missing; add it",
@@ -95,7 +89,7 @@ phases:
     expect: { compared: [{ what: bytes, to: jion, at_most: 1 }] }
 ";
     assert_eq!(
-        Scenario::parse("x.yaml", senseless).unwrap_err().to_string(),
+        Scenario::read("x.yaml", senseless, None, &[]).unwrap_err().to_string(),
         "x.yaml:2:17: `world` has 0 clusters: use 1 to 1000000
 x.yaml:4:3: `clients.count` is 0: use 1 or more
 x.yaml:5:12: `clients.groups[0]` (clusters) has `weight: 0` and therefore no clients: leave it out, or use 1 or more
@@ -104,14 +98,11 @@ x.yaml:8:5: phase `join` is compared with `jion`, but no earlier phase has that 
 x.yaml:8:5: phase `join` changes endpoints, but `world` has none"
     );
     let endless = format!("description: a\nphases: [{}]\n", "{ x: 1 }, ".repeat(1_000));
-    let faults = Scenario::parse("x.yaml", &endless).unwrap_err().to_string();
+    let faults = Scenario::read("x.yaml", &endless, None, &[]).unwrap_err().to_string();
     assert_eq!(faults.lines().count(), 100);
 }
 
-/// A scenario that is well-formed but makes no sense is refused before anything starts, with what to write instead.
-#[test]
-fn what_cannot_be_meant_is_refused() {
-    let sound = "description: a
+const SOUND: &str = "description: a
 world: { cds: { count: 5, bytes: 1KiB } }
 clients: { count: 9, per_connection: 1, groups: [{ kind: clusters, weight: 1 }] }
 phases:
@@ -120,7 +111,11 @@ phases:
   - { name: all, do: { join: {} } }
   - { name: removal, do: { remove: { kind: cds, count: 5 } } }
 ";
-    assert!(Scenario::parse("x.yaml", sound).is_ok());
+
+/// A scenario that is well-formed but makes no sense is refused before anything starts, with what to write instead.
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    assert!(Scenario::read("x.yaml", SOUND, None, &[]).is_ok());
     for (from, to, told) in [
         ("count: 5, bytes", "count: 0, bytes", "0 clusters"),
         ("count: 5, bytes", "count: 4000000000, bytes", "4000000000 clusters"),
@@ -134,7 +129,6 @@ phases:
         ("per_connection: 1", "per_connection: 0", "`clients.per_connection`"),
         ("weight: 1", "weight: 0", "`clients.groups[0]` (clusters)"),
         ("weight: 1", "weight: 4000000000", "`weight`"),
-        ("weight: 1", "reads: 0", "`stalls: true`"),
         ("weight: 1", "flaps: 0s", "`flaps: 0s`"),
         ("weight: 1", "acks: { reject-one-in: 0 }", "`reject-one-in: 0`"),
         (
@@ -168,10 +162,24 @@ phases:
             "name: all, ask: [{ path: /clients, rate: 0 }],",
             "0 times a second",
         ),
-        ("description: a", "description: a\nstory: chain", "`story`"),
+        (
+            "remove: { kind: cds, count: 5 }",
+            "restart: relay-above",
+            "`relay: { above: true }`",
+        ),
+        (
+            "remove: { kind: cds, count: 5 }",
+            "stop: fallback",
+            "`control_plane: { fallback: true }`",
+        ),
+        (
+            "remove: { kind: cds, count: 5 }",
+            "kill: control-plane",
+            "only another part can",
+        ),
     ] {
-        assert!(sound.contains(from), "{from}");
-        let error = Scenario::parse("x.yaml", &sound.replacen(from, to, 1)).unwrap_err();
+        assert!(SOUND.contains(from), "{from}");
+        let error = Scenario::read("x.yaml", &SOUND.replacen(from, to, 1), None, &[]).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.starts_with("x.yaml:") && error.contains(told), "{to}: {error}");
     }
@@ -187,7 +195,7 @@ phases:
   - { name: join, do: { join: {} } }
   - { name: rest, do: { rest: 10ms }, expect: { p99_below: 1s, join_p99_below: 1s, join_max_to_median: 9 } }
 ";
-    let record = record_of(&Scenario::parse("here", text).unwrap(), "");
+    let record = record_of(&Scenario::read("here", text, None, &[]).unwrap(), "");
     let failed = |it: &&Assertion| it.verdict == Verdict::Failed && it.measured.is_none();
     assert_eq!(
         record.assertions.iter().filter(failed).count(),
@@ -195,13 +203,13 @@ phases:
         "{:#?}",
         record.assertions
     );
-    for (expected, what) in [("p99_to_floor: 2", "--floor"), ("p99_to_calm: 2", "`calm: true`")] {
-        let scenario = Scenario::parse("here", &text.replacen("p99_below: 1s", expected, 1)).unwrap();
+    for (expected, what) in [("p99_to_floor: 2", "`floor: true`"), ("p99_to_calm: 2", "`calm: true`")] {
+        let scenario = Scenario::read("here", &text.replacen("p99_below: 1s", expected, 1), None, &[]).unwrap();
         let error = scenario.missing(false).pop().unwrap().what;
         assert!(error.contains("phase `rest`") && error.contains(what), "{error}");
     }
     // The resources of a foreign control plane are not known before.
-    let scenario = Scenario::parse("here", &text.replace("kind: clusters", "kind: hosts")).unwrap();
+    let scenario = Scenario::read("here", &text.replace("kind: clusters", "kind: hosts"), None, &[]).unwrap();
     let error = scenario.missing(false).pop().unwrap().what;
     assert!(error.contains("(hosts) asks for virtual hosts"), "{error}");
     assert!(scenario.missing(true).is_empty());

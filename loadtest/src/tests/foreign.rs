@@ -14,8 +14,8 @@ use crate::command::arguments::Arguments;
 use crate::fleet::client::profile::Profile;
 use crate::fleet::crew::Crew;
 use crate::fleet::{Fleet, Plan};
+use crate::measure::quantities::Time;
 use crate::measure::record::{Recorder, counter};
-use crate::measure::shard::Shard;
 use crate::origin::control_plane::ControlPlane;
 use crate::origin::ledger::{Ledger, Spec};
 use crate::origin::world::World;
@@ -40,7 +40,7 @@ pub(super) fn another() -> (ControlPlane, Arc<World>) {
 /// The usual scenario of another server, with nine clients and a short watch, and with these phases after it.
 pub(super) fn any_server(more: &str) -> Scenario {
     let text = BUILT_IN.iter().find(|(name, _)| *name == "any-server").unwrap().1;
-    let mut scenario = Scenario::parse("here", &(text.replace("30s", "1s") + more)).unwrap();
+    let mut scenario = Scenario::read("here", &(text.replace("30s", "1s") + more), None, &[]).unwrap();
     scenario.clients.count = 9;
     scenario
 }
@@ -53,7 +53,7 @@ fn another_server_has_a_scenario_of_its_own() {
     };
     assert_eq!(scenario("--server a:1"), "any-server");
     assert_eq!(scenario("--upstream a:1"), "any-server");
-    assert_eq!(scenario("--server a:1 --scenario churn"), "churn");
+    assert_eq!(scenario("churn --server a:1"), "churn");
     assert_eq!(scenario("--server a:1 --control-plane 127.0.0.1:1"), "churn");
     assert_eq!(scenario(""), "churn");
 }
@@ -155,9 +155,9 @@ fn a_type_without_resources_is_answered() {
             per_connection: 1,
             world: World::learning(),
             crew: Crew::of(Profile::plain(dialect, Kind::Lds, 0)),
-            shard: Shard::WHOLE,
+            above: None,
         };
-        let fleet = Fleet::start(&plan, 1).unwrap();
+        let fleet = Fleet::start(&plan).unwrap();
         fleet.admit(1);
         let begin = now();
         while fleet.progress.messages() == 0 {
@@ -172,7 +172,7 @@ fn a_type_without_resources_is_answered() {
 #[test]
 fn an_empty_answer_is_told() {
     let plane = ControlPlane::start("127.0.0.1:0".parse().unwrap(), World::new(&[], now()), None).unwrap();
-    let record = try_record(&any_server(""), &format!("--server {} --deadline 2", plane.address));
+    let record = try_record(&within(2), &format!("--server {}", plane.address));
     let told = record.map_or_else(
         |error| format!("{error:#}"),
         |record| {
@@ -181,6 +181,13 @@ fn an_empty_answer_is_told() {
         },
     );
     assert!(told.contains("node known to"), "{told}");
+}
+
+/// The usual scenario, whose first phase may take so many seconds.
+fn within(seconds: u64) -> Scenario {
+    let mut scenario = any_server("");
+    scenario.phases[0].limit = Some(Time(Duration::from_secs(seconds)));
+    scenario
 }
 
 fn reason(words: &str) -> String {
@@ -241,10 +248,10 @@ fn answering(status: u16, grpc: Option<&'static str>) -> SocketAddr {
 fn a_server_that_refuses_or_is_none_is_told_without_a_breach() {
     for (address, words) in [
         (answering(200, Some("16")), "gRPC status 16"),
-        (answering(200, Some("7")), "does it accept this client? See --node-id"),
+        (answering(200, Some("7")), "does it accept this client? See `node_id`"),
         (
             answering(200, Some("12")),
-            "does it know this form of the protocol? See --dialect",
+            "does it know this form of the protocol? See `dialect`",
         ),
         (answering(404, None), "is it an xDS server?"),
     ] {
@@ -292,7 +299,12 @@ fn a_server_that_says_nothing_is_told() {
         let _client = client;
         std::future::pending().await
     });
-    let error = reason(&format!("--server {silent} --deadline 1 --node-id edge-{{n}}"));
+    let mut scenario = within(1);
+    scenario.clients.groups[0].node_id = Some("edge-{n}".to_owned());
+    let error = format!(
+        "{:#}",
+        try_record(&scenario, &format!("--server {silent}")).unwrap_err()
+    );
     assert!(
         error.contains("sent nothing within 1s")
             && error.contains("`edge-0`")

@@ -1,4 +1,4 @@
-//! Tests that who clients say they are arrives at a server, written as flags and as keys of a group.
+//! Tests that who clients say they are arrives at a server, written as keys of a group.
 
 use std::net::SocketAddr;
 
@@ -52,27 +52,12 @@ clients: {{ count: 1, groups: [{{ kind: clusters{keys} }}] }}
 phases: [{{ name: join, do: {{ join: {{}} }}, limit: 20s }}]
 "
     );
-    Scenario::parse("here", &text).unwrap()
+    Scenario::read("here", &text, None, &[]).unwrap()
 }
 
 const WORDS: &[&str] = &[
     "edge-0", "shop", "r1", "z1", "ISTIO", "pod-0", "grpc-go", "1.70", "x-team", "blue",
 ];
-
-#[test]
-fn a_server_is_told_what_the_flags_say() {
-    let folder = Folder::new().unwrap();
-    let metadata = folder.0.join("metadata.yaml");
-    std::fs::write(&metadata, "ISTIO: 'pod-{n}'").unwrap();
-    let (address, heard) = listen(None, WORDS);
-    let words = format!(
-        "--server {address} --node-id edge-{{n}} --node-cluster shop --locality r1/z1 --node-metadata {} --user-agent grpc-go/1.70 \
-         --header x-team=blue",
-        metadata.display()
-    );
-    let _ = try_record(&scenario(""), &words);
-    heard.join().unwrap();
-}
 
 #[test]
 fn a_server_is_told_what_the_keys_of_a_group_say() {
@@ -88,13 +73,6 @@ fn a_server_is_told_what_the_keys_of_a_group_say() {
     );
     let _ = try_record(&scenario(&keys), &format!("--server {address}"));
     heard.join().unwrap();
-    // A flag replaces a key.
-    let (address, heard) = listen(None, &["new-0"]);
-    let _ = try_record(
-        &scenario(", node_id: old, node_cluster: shop"),
-        &format!("--server {address} --node-id new-{{n}}"),
-    );
-    heard.join().unwrap();
 }
 
 #[test]
@@ -109,8 +87,9 @@ fn a_token_is_sent_with_tls_and_only_then() {
     let keys = format!(", token_file: '{}'", token.display());
     let _ = try_record(&scenario(&keys), &words);
     heard.join().unwrap();
-    let words = format!("--server 127.0.0.1:1 --token-file {}", token.display());
-    let refused = try_record(&scenario(""), &words).unwrap_err().to_string();
+    let refused = try_record(&scenario(&keys), "--server 127.0.0.1:1")
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("only with TLS"), "{refused}");
 }
 
@@ -127,21 +106,4 @@ fn a_wrong_identity_is_told_with_its_group() {
         let error = format!("{:#}", try_record(&scenario(keys), "--direct").unwrap_err());
         assert!(error.contains(words), "{keys}: {error}");
     }
-}
-
-/// A story has clients of its own.
-#[test]
-fn a_story_has_no_identities() {
-    let words = ["distributary-load", "run", "chain", "--node-id", "edge-{n}"];
-    let arguments = <crate::command::arguments::Arguments as clap::Parser>::parse_from(words);
-    let recorder = crate::measure::record::Recorder::new("chain", super::now()).unwrap();
-    let mut say = |_: &str| {};
-    let overrides = crate::command::arguments::Overrides::default();
-    let played = crate::story::play(&arguments, &overrides, &recorder, &mut say);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let error = runtime.block_on(played).unwrap_err().to_string();
-    assert!(error.contains("do not work with a story"), "{error}");
 }

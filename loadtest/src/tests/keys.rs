@@ -7,7 +7,7 @@ use crate::story::file::Scenario;
 use crate::story::keys::{self, Key};
 
 /// Where the keys of each place stand: `@` is the place with the keys that it needs, `%` one more key.
-const PLACES: [(&str, &str, &str); 22] = [
+const PLACES: [(&str, &str, &str); 21] = [
     ("", "@", "description: d"),
     ("world", "description: d\nworld: @", ""),
     ("world.cds", "description: d\nworld: { cds: @ }", "count: 1"),
@@ -47,14 +47,9 @@ const PLACES: [(&str, &str, &str); 22] = [
         "command: x",
     ),
     (
-        "phases[].do.http",
-        "description: d\nphases: [{ name: a, do: { http: @ } }]",
-        "post: x",
-    ),
-    (
-        "phases[].do.grow",
-        "description: d\nphases: [{ name: a, do: { grow: @ } }]",
-        "from: 1, knee: 2, change: { kind: cds, pattern: one, times: 1 }",
+        "phases[].do.want",
+        "description: d\nphases: [{ name: a, do: { want: @ } }]",
+        "kind: cds, one_in: 1",
     ),
     (
         "phases[].do.remove",

@@ -12,16 +12,12 @@ mod outside;
 mod places;
 mod polls;
 mod presence;
-mod record;
-mod recording;
 mod returning;
 mod scenarios;
-mod sharing;
 mod streams;
 mod waits;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryResponse, Resource,
@@ -29,9 +25,10 @@ use distributary::proto::envoy::service::discovery::v3::{
 use distributary::proto::google::protobuf::Any;
 use prost::Message;
 
-use crate::fleet::client::profile::{Interest, Names, Profile};
+use crate::fleet::client::profile::{Behaviour, Interest, Names, Profile};
 use crate::fleet::client::{Client, Outcome, Output};
 use crate::fleet::violation::Violation;
+use crate::measure::now;
 use crate::measure::tally::Tally;
 use crate::origin::ledger::{Ledger, Spec};
 use crate::origin::world::World;
@@ -44,16 +41,44 @@ fn frame(message: &impl Message) -> Vec<u8> {
     [&wire::prefix(bytes.len()), bytes.as_slice()].concat()
 }
 
+impl Profile {
+    /// The simplest client: it asks for everything of one type, or for names of it.
+    pub(crate) fn plain(dialect: Dialect, kind: Kind, names: u32) -> Self {
+        let interest = if kind.wildcard() {
+            Interest::All
+        } else {
+            Interest::Names(Names {
+                count: names,
+                random: false,
+                sets: None,
+                hot: [0; 3],
+            })
+        };
+        Self {
+            dialect,
+            aggregated: true,
+            above: false,
+            interests: vec![(kind, interest)],
+            polls: None,
+            behaviour: Behaviour::default(),
+            identity: Arc::default(),
+        }
+    }
+}
+
+impl World {
+    /// A world with one type.
+    pub(crate) fn of(ledger: Arc<Ledger>) -> Arc<Self> {
+        let bell = Arc::clone(ledger.bell());
+        Self::with(vec![ledger], bell)
+    }
+}
+
 /// One client of a control plane with four resources, all of which it wants.
 struct Bench {
     ledger: Arc<Ledger>,
     client: Client,
     tally: Tally,
-}
-
-#[expect(clippy::disallowed_methods, reason = "the ledger wants to know when")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 impl Bench {
@@ -336,28 +361,6 @@ fn a_client_comes_back_with_what_it_holds() {
     // B-03: nonces belong to one stream.
     bench.feed(&bench.delta("n1", &[])).unwrap();
     assert_eq!(bench.client.check_final(), Ok(()));
-}
-
-#[test]
-fn an_extra_is_for_those_who_ask_for_it() {
-    let mut bench = two_of_four(Dialect::Delta);
-    let name = bench.ledger.name(4);
-    assert_eq!(
-        name,
-        "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/cluster-0000004"
-    );
-    assert_eq!(bench.ledger.index(name.as_bytes()), Some(4));
-    bench.feed(&bench.delta("n1", &[0, 1])).unwrap();
-    bench.client.handle_wish(Kind::Eds, 4, now());
-    assert_eq!(bench.client.check_final(), Err(Violation::Behind(name)));
-    assert_eq!(bench.feed(&bench.delta("n2", &[4])).unwrap().named, 1);
-    assert_eq!(bench.client.check_final(), Ok(()));
-    bench.client.begin(now());
-    assert_eq!(first_request(&mut bench.client).initial_resource_versions.len(), 3);
-    assert_eq!(
-        bench.feed(&bench.delta("n3", &[3])),
-        Err(Violation::Unrequested(bench.ledger.name(3)))
-    );
 }
 
 /// A client that asks for the first two of four endpoints by name; there is a fifth.

@@ -1,6 +1,5 @@
-//! Tests of changes that a command or a request makes at a control plane that is not this program's.
+//! Tests of changes that a command makes at a control plane that is not this program's.
 
-use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +18,7 @@ use crate::wire::folder::Folder;
 use crate::wire::kind::Kind;
 
 fn scenario(act: &str) -> anyhow::Result<Scenario> {
-    let read = Scenario::parse(
+    let read = Scenario::read(
         "here",
         &format!(
             "description: Changes.
@@ -30,6 +29,8 @@ phases:
   - {{ name: changes, do: {act}, expect: {{ delivered_once: true, reaches_all_within: 10s }} }}
 "
         ),
+        None,
+        &[],
     );
     Ok(read?)
 }
@@ -63,7 +64,7 @@ fn run(act: impl Fn(&Path) -> String) -> Record {
 
 #[test]
 fn a_command_is_timed_until_all_clients_have_other_content() {
-    for how in ["", ", timed_from: end", ", rate: 5"] {
+    for how in ["", ", rate: 5"] {
         let record = run(|file| {
             format!(
                 "{{ exec: {{ command: 'echo {{n}} > {}', times: 3{how} }} }}",
@@ -78,7 +79,7 @@ fn a_command_is_timed_until_all_clients_have_other_content() {
             .filter(|it| it.text == "slowest change at a client");
         assert_eq!(slowest.count(), 1, "{how}");
     }
-    let short = run(|file| format!("{{ exec: 'echo once > {}' }}", file.display()));
+    let short = run(|file| format!("{{ exec: {{ command: 'echo once > {}' }} }}", file.display()));
     assert!(short.held(), "{:#?}", short.assertions);
     assert_eq!(short.phases[1].propagation.count(), 4);
 }
@@ -97,39 +98,6 @@ fn a_command_that_fails_the_third_time_ends_the_phase() {
     );
     assert_eq!(record.phases[1].propagation.count(), 8);
     assert_eq!(record.breached, 0);
-}
-
-#[test]
-fn a_request_makes_a_change() {
-    let (plane, world) = another();
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    let (status, said) = std::sync::mpsc::sync_channel(3);
-    std::thread::spawn(move || {
-        for answer in ["200 OK", "204 No Content", "503 Busy"] {
-            let (mut client, _) = socket.accept().unwrap();
-            let mut text = Vec::new();
-            let mut piece = [0; 1024];
-            while !text.ends_with(b"}") {
-                let bytes = client.read(&mut piece).unwrap();
-                text.extend_from_slice(&piece[..bytes]);
-            }
-            status.send(String::from_utf8(text).unwrap()).unwrap();
-            world.ledger(Kind::Cds).unwrap().change(1, 0, false, now());
-            write!(client, "HTTP/1.1 {answer}\r\n\r\n").unwrap();
-        }
-    });
-    let act = format!("{{ http: {{ post: 'http://{address}/step/{{n}}', body: {{ step: '{{n}}' }}, times: 3 }} }}");
-    let record = try_record(&scenario(&act).unwrap(), &format!("--server {}", plane.address)).unwrap();
-    let first = said.recv().unwrap();
-    assert!(
-        first.starts_with("POST /step/1 HTTP/1.1\r\n") && first.ends_with("{\"step\":\"1\"}"),
-        "{first}"
-    );
-    let failed = record.assertions.iter().find(|it| !it.held()).unwrap();
-    let why = failed.why.as_deref().unwrap();
-    assert!(why.contains("change 3 of 3") && why.contains("503 Busy"), "{why}");
-    assert!(record.phases[1].propagation.count() >= 8);
 }
 
 fn blocking<T>(future: impl Future<Output = T>) -> T {
@@ -178,26 +146,27 @@ fn a_command_has_bounds() {
 #[test]
 fn a_change_from_outside_must_make_sense() {
     for (act, words) in [
-        ("{ exec: '' }", "empty command"),
+        ("{ exec: { command: '' } }", "empty command"),
         ("{ exec: { command: x, times: 0 } }", "times: 0"),
         ("{ exec: { command: x, rate: 0 } }", "not positive"),
         ("{ exec: { command: x, within: 11m } }", "at most 600s"),
-        ("{ exec: { command: x, timed_from: middle } }", "middle"),
-        ("{ exec: [x] }", "a command, or an object"),
-        ("{ http: { post: 'https://a/' } }", "only http://"),
-        ("{ http: { post: '' } }", "URL"),
     ] {
         let error = format!("{:#}", scenario(act).unwrap_err());
         assert!(error.contains(words), "{act}: {error}");
     }
-    let own = scenario("{ exec: x }").unwrap().missing(false).pop().unwrap().what;
+    let own = scenario("{ exec: { command: x } }")
+        .unwrap()
+        .missing(false)
+        .pop()
+        .unwrap()
+        .what;
     assert!(own.contains("use `change`"), "{own}");
     let text = "description: d
 changed_at: { cds: 'a..b' }
 world: { cds: { count: 1 } }
 clients: { count: 1, groups: [{ kind: clusters }] }
 phases: [{ name: join, do: { join: {} } }]";
-    assert!(format!("{:#}", Scenario::parse("here", text).unwrap_err()).contains("empty field"));
+    assert!(format!("{:#}", Scenario::read("here", text, None, &[]).unwrap_err()).contains("empty field"));
 }
 
 fn cluster(at: &str) -> Vec<u8> {

@@ -97,7 +97,7 @@ fn clients_show_a_certificate_and_learn_what_there_is() {
     let papers = Arc::new(Papers::new(true, None).unwrap());
     let front = Front::start(&papers);
     let shown = papers.identity().certificate.parent().unwrap().join("client.test");
-    let scenario = Scenario::parse("here", TEXT).unwrap();
+    let scenario = Scenario::read("here", TEXT, None, &[]).unwrap();
     let server = format!(
         "--server https://{} --server-name {} --ca {}",
         front.address,
@@ -137,7 +137,7 @@ fn a_certificate_is_signed_for_each_client() {
     let papers = Papers::new(true, Some("unused".parse().unwrap())).unwrap();
     let front = Front::start(&papers);
     let ca = papers.client_ca().unwrap().with_extension("");
-    let scenario = Scenario::parse("here", TEXT).unwrap();
+    let scenario = Scenario::read("here", TEXT, None, &[]).unwrap();
     let words = format!(
         "{} --client-ca {1}.pem --client-ca-key {1}.key --client-name spiffe://example.org/ns/{{n%2}}/sa/web-{{n}}",
         server(&front, &papers),
@@ -162,7 +162,7 @@ fn each_client_reads_a_certificate_of_its_own() {
     let papers = Papers::new(true, None).unwrap();
     let front = Front::start(&papers);
     let ca = papers.client_ca().unwrap().with_extension("");
-    let scenario = Scenario::parse("here", TEXT).unwrap();
+    let scenario = Scenario::read("here", TEXT, None, &[]).unwrap();
     let own = |number: u32| ca.with_file_name(format!("own-{number}"));
     for number in 0..8 {
         for end in ["pem", "key"] {
@@ -189,7 +189,7 @@ fn each_client_reads_a_certificate_of_its_own() {
 /// A pattern may need more files than there are, and more than can be open: both are told before anything starts.
 #[test]
 fn a_pattern_that_needs_a_hundred_thousand_files() {
-    let scenario = Scenario::parse("here", &TEXT.replace("count: 8", "count: 100000")).unwrap();
+    let scenario = Scenario::read("here", &TEXT.replace("count: 8", "count: 100000"), None, &[]).unwrap();
     let words = "--server https://127.0.0.1:1 --cert nowhere/{n}.pem --key nowhere/{n}.key";
     let refused = format!("{:#}", try_record(&scenario, words).unwrap_err());
     let missing = "nowhere/0.pem: client 0 needs this file, which is not there; 199999 more are missing";
@@ -199,7 +199,7 @@ fn a_pattern_that_needs_a_hundred_thousand_files() {
 
 #[test]
 fn certificates_are_for_tls() {
-    let scenario = Scenario::parse("here", TEXT).unwrap();
+    let scenario = Scenario::read("here", TEXT, None, &[]).unwrap();
     for words in [
         "--server 127.0.0.1:1 --ca x",
         "--upstream 127.0.0.1:1 --ca x",

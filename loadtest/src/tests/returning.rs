@@ -1,6 +1,6 @@
 //! Tests that the checker allows what is right when names and resources go and come back.
 
-use super::{clusters, now, two_of_four};
+use super::{clusters, first_request, now, two_of_four};
 use crate::fleet::violation::Violation;
 use crate::wire::kind::{Dialect, Kind};
 
@@ -30,4 +30,26 @@ fn a_version_belongs_to_the_names() {
     bench.ledger.change(0, 0, false, now());
     let response = bench.sotw("n3", "1", &[0]);
     assert_eq!(bench.feed(&response), Err(Violation::SameVersion("1".to_owned())));
+}
+
+#[test]
+fn an_extra_is_for_those_who_ask_for_it() {
+    let mut bench = two_of_four(Dialect::Delta);
+    let name = bench.ledger.name(4);
+    assert_eq!(
+        name,
+        "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/cluster-0000004"
+    );
+    assert_eq!(bench.ledger.index(name.as_bytes()), Some(4));
+    bench.feed(&bench.delta("n1", &[0, 1])).unwrap();
+    bench.client.handle_wish(Kind::Eds, 4, now());
+    assert_eq!(bench.client.check_final(), Err(Violation::Behind(name)));
+    assert_eq!(bench.feed(&bench.delta("n2", &[4])).unwrap().named, 1);
+    assert_eq!(bench.client.check_final(), Ok(()));
+    bench.client.begin(now());
+    assert_eq!(first_request(&mut bench.client).initial_resource_versions.len(), 3);
+    assert_eq!(
+        bench.feed(&bench.delta("n3", &[3])),
+        Err(Violation::Unrequested(bench.ledger.name(3)))
+    );
 }

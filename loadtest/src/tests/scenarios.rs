@@ -1,11 +1,8 @@
 //! Tests that scenarios are read strictly, and that small ones hold over real sockets.
 
-use std::time::Duration;
-
-use crate::command::arguments::{Arguments, Overrides};
+use crate::command::arguments::{Arguments, Setting};
 use crate::measure::record::{Assertion, Record, Recorder, Verdict};
 use crate::story::file::{BUILT_IN, Scenario};
-use crate::wire::kind::Dialect;
 
 #[test]
 fn every_scenario_can_be_read() {
@@ -15,26 +12,22 @@ fn every_scenario_can_be_read() {
     for file in files {
         count += 1;
         let name = file.to_str().unwrap();
-        if let Err(error) = Scenario::find(name) {
+        if let Err(error) = Scenario::find(name, &[]) {
             panic!("{error:#}");
         }
     }
-    assert!(count > BUILT_IN.len());
+    assert!(count >= BUILT_IN.len());
+}
+
+/// Reads a scenario, with these keys set.
+pub(super) fn read(text: &str, set: &[&str]) -> Scenario {
+    let set: Vec<Setting> = set.iter().map(|setting| setting.parse().unwrap()).collect();
+    Scenario::read("here", text, None, &set).unwrap()
 }
 
 /// Plays a scenario directly at the control plane.
-fn play(text: &str, clients: u32) {
-    let flags = Overrides {
-        clients: Some(clients),
-        ..Overrides::default()
-    };
-    let _ = play_with(text, &flags, "");
-}
-
-fn play_with(text: &str, flags: &Overrides, words: &str) -> Record {
-    let mut scenario = Scenario::parse("here", text).unwrap();
-    scenario.override_with(flags);
-    let record = record_of(&scenario, words);
+fn play(text: &str, set: &[&str]) -> Record {
+    let record = record_of(&read(text, set), "");
     assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
     assert!(record.phases.iter().all(|phase| phase.clients > 0));
     record
@@ -69,23 +62,26 @@ fn built_in(name: &str) -> &'static str {
 
 #[test]
 fn the_usual_run_holds_in_both_dialects_and_by_name() {
-    for (name, dialect, words) in [
-        ("churn", Dialect::Delta, "--threads 2"),
-        ("churn", Dialect::Sotw, ""),
-        ("by-name", Dialect::Delta, ""),
-        ("by-name", Dialect::Sotw, ""),
+    for (name, kind, dialect) in [
+        ("churn", "cds", "delta"),
+        ("churn", "cds", "sotw"),
+        ("by-name", "eds", "delta"),
+        ("by-name", "eds", "sotw"),
     ] {
-        let flags = Overrides {
-            clients: Some(20),
-            resources: Some(50),
-            changes: Some(10),
-            rate: Some(200.0),
-            names: Some(10),
-            dialect: Some(dialect),
-            idle: Some(Duration::ZERO),
-            ..Overrides::default()
-        };
-        let record = play_with(built_in(name), &flags, words);
+        let dialect = format!("clients.groups[].dialect={dialect}");
+        let count = format!("world.{kind}.count=50");
+        let record = play(
+            built_in(name),
+            &[
+                "clients.count=20",
+                &count,
+                &dialect,
+                "clients.groups[].names.count=10",
+                "phases[].do.change.times=10",
+                "phases[].do.change.rate=200",
+                "phases[].do.idle=0s",
+            ],
+        );
         let changes = record.phases.iter().find(|phase| phase.name == "changes").unwrap();
         assert!(changes.propagation.count() > 0, "{name}");
         let joins: u64 = record.phases.iter().map(|phase| phase.join.count()).sum();
@@ -109,33 +105,13 @@ fn a_mixed_fleet_holds() {
     let short = steady
         .replace("times: 100", "times: 10")
         .replace("count: 200", "count: 20");
-    play(&short.replace("count: 50,", "count: 10,"), 28);
-}
-
-#[test]
-fn one_stream_for_each_endpoint_holds() {
-    play(
-        "description: Streams.
-world: { cds: { count: 9, bytes: 200 }, eds: { count: 9, bytes: 200 } }
-clients:
-  count: 4
-  per_connection: 2
-  groups:
-    - { kind: envoy, streams: per-endpoint }
-    - { kind: envoy, streams: per-endpoint, dialect: sotw }
-phases:
-  - { name: join, do: { join: {} } }
-  - { name: changes, do: { change: { kind: eds, pattern: full, times: 3 } }, expect: { messages_at_most: 108 } }
-  - { name: away, do: { reconnect: { one_in: 1, pause: 10ms } }, expect: { } }
-",
-        4,
-    );
+    let _ = play(&short.replace("count: 50,", "count: 10,"), &["clients.count=28"]);
 }
 
 /// While a fleet grows, a change is awaited only at the clients that have joined.
 #[test]
 fn a_change_waits_for_those_who_joined() {
-    play(
+    let _ = play(
         "description: Growth.
 world: { cds: { count: 5, bytes: 200 } }
 clients: { count: 9, per_connection: 2, groups: [{ kind: clusters }] }
@@ -145,7 +121,7 @@ phases:
   - { name: all, do: { join: {} } }
   - { name: for all, do: { change: { kind: cds, pattern: one, times: 2 } }, expect: { messages_at_most: 18 } }
 ",
-        9,
+        &[],
     );
 }
 
@@ -160,7 +136,7 @@ phases:
   - { name: ramp, do: { join: { over: 1s } }, expect: { join_p99_below: 900ms } }
   - { name: for all, do: { change: { kind: cds, pattern: one, times: 1 } }, expect: { delivered_once: true } }
 ";
-    let record = play_with(text, &Overrides::default(), "");
+    let record = play(text, &[]);
     let ramp = record.phases.iter().find(|phase| phase.name == "ramp").unwrap();
     assert_eq!((ramp.join.count(), ramp.clients), (30, 40));
     assert!(ramp.length_ms >= 1000.0, "{}", ramp.length_ms);
@@ -184,7 +160,7 @@ phases:
   - { name: clusters, do: { change: { kind: cds, pattern: full, times: 2 } }, expect: { delivered_once: true } }
   - { name: hosts, do: { change: { kind: vhds, pattern: full, times: 2 } }, expect: { delivered_once: true } }
 ";
-    let record = play_with(text, &Overrides::default(), "");
+    let record = play(text, &[]);
     assert_eq!(record.phases.first().map(|phase| phase.join.count()), Some(8));
 }
 
@@ -197,20 +173,16 @@ fn every_type_holds() {
             .replace("count: 2000", "count: 200")
             // The control plane itself does not compare versions.
             .replace("{ resources_at_most: 0 }", "{}");
-        let flags = Overrides {
-            clients: Some(clients),
-            ..Overrides::default()
-        };
-        let record = play_with(&short, &flags, "");
+        let record = play(&short, &[&format!("clients.count={clients}")]);
         let joins: u64 = record.phases.iter().map(|phase| phase.join.count()).sum();
-        assert_eq!(joins, u64::from(clients), "{name}");
+        assert_eq!(joins, clients, "{name}");
     }
 }
 
 /// Polls and streams side by side: every change reaches all clients.
 #[test]
 fn clients_that_poll_hold() {
-    play(
+    let _ = play(
         "description: Polls.
 world:
   cds: { count: 9, bytes: 200 }
@@ -227,14 +199,14 @@ phases:
   - { name: endpoints, do: { change: { kind: eds, pattern: one, times: 3 } }, expect: { delivered_once: true } }
   - { name: routes, do: { change: { kind: rds, pattern: full, times: 2 } }, expect: { delivered_once: true } }
 ",
-        6,
+        &[],
     );
 }
 
 /// The clients of a connection are of one group, so that clients that flap do not disconnect awaited ones.
 #[test]
 fn who_comes_and_goes_keeps_nobody_waiting() {
-    play(
+    let _ = play(
         "description: Coming and going.
 world: { cds: { count: 9, bytes: 200 }, eds: { count: 9, bytes: 200 } }
 clients:
@@ -245,46 +217,21 @@ phases:
   - { name: join, do: { join: {} } }
   - { name: changes, do: { change: { kind: eds, pattern: { burst: 3 }, times: 10, rate: 10 } } }
 ",
-        8,
-    );
-}
-
-/// Slow readers are not awaited, and other clients do not notice them.
-#[test]
-fn a_slow_reader_keeps_nobody_waiting() {
-    play(
-        "description: Slow.
-world: { cds: { count: 20, bytes: 100KiB } }
-clients: { count: 4, groups: [{ kind: clusters, weight: 3 }, { kind: clusters, reads: 64KiB }] }
-phases:
-  - { name: join, do: { join: {} } }
-  - { name: changes, do: { change: { kind: cds, pattern: full, times: 3 } }, expect: { delivered_once: true } }
-",
-        4,
+        &[],
     );
 }
 
 /// A control plane that speaks only SotW.
 #[test]
 fn a_control_plane_may_know_one_dialect() {
-    let flags = Overrides {
-        clients: Some(4),
-        control_plane_dialect: Some(Dialect::Sotw),
-        dialect: Some(Dialect::Sotw),
-        ..Overrides::default()
-    };
     let text = "description: One dialect.
 world: { cds: { count: 5, bytes: 200 } }
 clients: { count: 4, groups: [{ kind: clusters }] }
 phases: [{ name: join, do: { join: {} } }]
 ";
-    let _ = play_with(text, &flags, "");
-    let mut scenario = Scenario::parse("here", text).unwrap();
-    scenario.override_with(&Overrides {
-        dialect: Some(Dialect::Delta),
-        ..flags
-    });
-    let record = record_of(&scenario, "");
+    let sotw = "control_plane.dialect=sotw";
+    let _ = play(text, &[sotw, "clients.groups[].dialect=sotw"]);
+    let record = record_of(&read(text, &[sotw]), "");
     assert!(!record.held() && record.breached > 0, "{:#?}", record.assertions);
 }
 
@@ -292,11 +239,7 @@ phases: [{ name: join, do: { join: {} } }]
 #[test]
 fn a_floor_is_for_clients_that_ask_for_the_same() {
     let run = |text: &str| {
-        let mut scenario = Scenario::parse("here", text).unwrap();
-        scenario.override_with(&Overrides {
-            floor: true,
-            ..Overrides::default()
-        });
+        let scenario = read(text, &["floor=true"]);
         try_record(&scenario, "--direct").unwrap_err().to_string()
     };
     let own = "description: Names.
@@ -324,7 +267,69 @@ phases:
   - { name: large, do: { change: { kind: cds, pattern: one, times: 3, bytes: 1MiB } } }
   - { name: after, do: { rest: 100ms }, expect: { each_stalled: { since: join, process: 1MiB, kernel: 64MiB } } }
 ";
-    let record = play_with(text, &Overrides::default(), "");
+    let record = play(text, &[]);
     let kernel = record.assertions.iter().find(|it| it.text.contains("kernel")).unwrap();
     assert!(kernel.measured.unwrap().value > 50_000.0, "{kernel:?}");
+}
+
+/// A key is set wherever it stands; one that stands nowhere is added wherever it can. Faults have the place where it would stand.
+#[test]
+fn a_flag_sets_a_key() {
+    let text = "description: a
+world: { cds: { count: 5 }, eds: { count: 5, bytes: 1KiB } }
+clients:
+  count: 9
+  groups: [{ kind: clusters }, { kind: envoy, dialect: sotw }]
+phases:
+  - { name: join, do: { join: {} } }
+  - { name: change, do: { change: { kind: cds, pattern: one, times: 1 } } }
+";
+    let scenario = read(
+        text,
+        &[
+            "clients.count=3",
+            "world.cds.bytes=2KiB",
+            "clients.groups[].dialect=delta",
+            "clients.groups[].node_id=edge-{n}",
+            "phases[].do.change.pattern={ burst: 2 }",
+            "tls.resumes=false",
+            "phases[].expect.p99_below=100ms",
+        ],
+    );
+    let said = format!("{scenario:?}");
+    assert_eq!(scenario.clients.count, 3);
+    assert_eq!(said.matches("dialect: Delta").count(), 2, "{said}");
+    assert_eq!(said.matches("edge-{n}").count(), 2, "{said}");
+    assert_eq!(said.matches("p99_below: Some(Time(100ms))").count(), 2, "{said}");
+    assert!(said.contains("Burst(2)") && said.contains("resumes: false"), "{said}");
+    for (setting, told) in [
+        ("clients.cuont=3", "x:4:3: unknown key `cuont`; did you mean `count`?"),
+        ("clients.count=many", "x:4:10: expected a whole number"),
+        ("phases[].limit[].a=1", "there is no such place in this scenario"),
+        ("clients.count={", "--set clients.count={: "),
+        ("clients.count=0", "x:4:3: `clients.count` is 0"),
+    ] {
+        let set: Setting = setting.parse().unwrap();
+        let error = Scenario::read("x", text, None, &[set]).unwrap_err().to_string();
+        assert!(error.contains(told), "{setting}: {error}");
+    }
+    assert!("clients.count".parse::<Setting>().is_err() && "=3".parse::<Setting>().is_err());
+}
+
+/// A file may have several scenarios.
+#[test]
+fn a_row_of_a_file_is_a_scenario() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/gate/bars.yaml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+        .collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    for row in rows {
+        let name = format!("{file}#{}", row.trim_end_matches(':'));
+        Scenario::find(&name, &[]).unwrap_or_else(|error| panic!("{error:#}"));
+    }
+    let error = Scenario::find(&format!("{file}#bar-0"), &[]).unwrap_err().to_string();
+    assert!(error.contains("has no scenario `bar-0`; it has bar-01, "), "{error}");
 }

@@ -29,7 +29,7 @@ fn the_longest_wait_is_asserted() {
     let (_, text) = BUILT_IN.iter().find(|(name, _)| *name == "shared-connections").unwrap();
     let text = text.replace("count: 5000", "count: 20").replace("3s }", "100ms }");
     let text = text.replace("times: 20, rate: 1", "times: 5, rate: 50");
-    let record = super::scenarios::record_of(&Scenario::parse("here", &text).unwrap(), "");
+    let record = super::scenarios::record_of(&Scenario::read("here", &text, None, &[]).unwrap(), "");
     let waits = record
         .assertions
         .iter()

@@ -1,7 +1,5 @@
 //! The types of resources and the forms of the protocol. Owns the names of types and methods. Knows nothing of sizes and counts.
 
-use std::sync::OnceLock;
-
 use clap::ValueEnum;
 use serde::Deserialize;
 
@@ -39,8 +37,6 @@ pub(crate) enum Kind {
     Ecds,
     /// Istio's workloads and services.
     IstioAddress,
-    /// Istio's workloads.
-    IstioWorkload,
     /// Istio's policies of who may connect.
     IstioAuthorization,
     /// A type that no software knows.
@@ -143,12 +139,6 @@ const ROWS: [Row; Kind::ALL.len()] = [
         polls: None, wildcard: true,
     },
     Row {
-        key: "istio_workload", word: "workloads", prefix: "load/workload-",
-        type_url: "type.googleapis.com/istio.workload.Workload",
-        own: None,
-        polls: None, wildcard: true,
-    },
-    Row {
         key: "istio_authorization", word: "authorizations", prefix: "load/policy-",
         type_url: "type.googleapis.com/istio.security.Authorization",
         own: None,
@@ -186,11 +176,8 @@ const ROWS: [Row; Kind::ALL.len()] = [
     },
 ];
 
-/// The type URL of [`Kind::Own`], if a flag gives one.
-static OWN: OnceLock<String> = OnceLock::new();
-
 impl Kind {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Cds,
         Self::Eds,
         Self::Lds,
@@ -200,7 +187,6 @@ impl Kind {
         Self::Rtds,
         Self::Ecds,
         Self::IstioAddress,
-        Self::IstioWorkload,
         Self::IstioAuthorization,
         Self::Own,
         Self::CdsV2,
@@ -217,17 +203,8 @@ impl Kind {
         &ROWS[self as usize]
     }
 
-    /// Gives the type that no software knows another URL. To be called before anything else happens.
-    pub(crate) fn name_own(type_url: String) {
-        // Nobody else sets it.
-        let _ = OWN.set(type_url);
-    }
-
-    pub(crate) fn type_url(self) -> &'static str {
-        match OWN.get() {
-            Some(own) if self == Self::Own => own,
-            Some(_) | None => self.row().type_url,
-        }
+    pub(crate) const fn type_url(self) -> &'static str {
+        self.row().type_url
     }
 
     pub(crate) fn of(type_url: &[u8]) -> Option<Self> {
@@ -269,7 +246,7 @@ impl Kind {
 
     /// Whether a name that stands only among the versions that a client holds is asked for (C-13).
     pub(crate) const fn asks_by_versions(self) -> bool {
-        matches!(self, Self::IstioAddress | Self::IstioWorkload)
+        matches!(self, Self::IstioAddress)
     }
 
     pub(crate) const fn is_v2(self) -> bool {
@@ -286,7 +263,7 @@ impl Kind {
             Self::LdsV2 => Some(Self::RdsV2),
             Self::RdsV2 => Some(Self::CdsV2),
             Self::Eds | Self::EdsV2 | Self::Sds | Self::Rtds | Self::Ecds => None,
-            Self::IstioAddress | Self::IstioWorkload | Self::IstioAuthorization | Self::Own => None,
+            Self::IstioAddress | Self::IstioAuthorization | Self::Own => None,
         }
     }
 

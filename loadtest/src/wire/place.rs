@@ -38,25 +38,25 @@ pub(crate) struct Target {
 #[command(next_help_heading = SERVER)]
 pub(crate) struct Trust {
     /// For https://: a PEM file with the CA certificates to trust; default: those that the system trusts.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
-    /// For https://: a PEM file with the certificate that clients present; the path may have the number in it, as --node-id.
-    #[arg(long, global = true, value_name = "FILE", requires = "key")]
+    /// For https://: a PEM file with the certificate that clients present; the path may have the number of the client in it.
+    #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<Pattern>,
     /// A PEM file with the private key of --cert; may have the number in it.
-    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
+    #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<Pattern>,
     /// For https://: a PEM file with the certificate of a CA that signs a certificate for each client, good for an hour.
-    #[arg(long, global = true, value_name = "FILE", requires_all = ["client_ca_key", "client_name"], conflicts_with = "cert")]
+    #[arg(long, value_name = "FILE", requires_all = ["client_ca_key", "client_name"], conflicts_with = "cert")]
     client_ca: Option<PathBuf>,
     /// A PEM file with the private key of --client-ca.
-    #[arg(long, global = true, value_name = "FILE", requires = "client_ca")]
+    #[arg(long, value_name = "FILE", requires = "client_ca")]
     client_ca_key: Option<PathBuf>,
-    /// The name in each certificate that --client-ca signs, a URI or a DNS name; may have the number in it, as --node-id.
-    #[arg(long, global = true, value_name = "NAME", requires = "client_ca")]
+    /// The name in each certificate that --client-ca signs, a URI or a DNS name; may have the number of the client in it.
+    #[arg(long, value_name = "NAME", requires = "client_ca")]
     client_name: Option<Pattern>,
     /// For https://: the name that the server's certificate must have; default: the host of the address.
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
 }
 

@@ -35,9 +35,7 @@ impl Client {
         if !new.is_empty() {
             self.forget_polled(to);
         }
-        if self.profile.apart == Some(to) {
-            new.into_iter().for_each(|name| self.open_apart(to, name, now));
-        } else if !(new.is_empty() && gone.is_empty()) {
+        if !(new.is_empty() && gone.is_empty()) {
             self.ask(to, &new, &gone, false, now);
         }
     }

@@ -19,8 +19,6 @@ pub(crate) struct Lane {
     pub(crate) dialect: Dialect,
     /// The type of the stream; none for all types.
     pub(crate) kind: Option<Kind>,
-    /// The only name on the stream, if each name has a stream of its own.
-    pub(crate) only: Option<u32>,
     /// B-03, C-01: no nonce comes twice on a stream.
     nonces: HashSet<u64>,
     /// SotW: the last version of each type, hashed.
@@ -75,11 +73,10 @@ pub(crate) struct Answer {
 const HEAD_BYTES_MAX: usize = 4096;
 
 impl Lane {
-    pub(crate) fn new(dialect: Dialect, kind: Option<Kind>, only: Option<u32>) -> Self {
+    pub(crate) fn new(dialect: Dialect, kind: Option<Kind>) -> Self {
         Self {
             dialect,
             kind,
-            only,
             nonces: HashSet::new(),
             versions: [None; Kind::ALL.len()],
             last: [const { None }; Kind::ALL.len()],

@@ -148,21 +148,14 @@ impl Client {
             return;
         }
         if self.profile.aggregated {
-            self.open(None, None, now);
+            self.open(None, now);
         }
         for kind in Kind::ALL {
             let Some(names) = self.subscription(kind).map(|it| it.names().map(<[u32]>::to_vec)) else {
                 continue;
             };
-            if self.profile.apart == Some(kind) {
-                names
-                    .into_iter()
-                    .flatten()
-                    .for_each(|name| self.open_apart(kind, name, now));
-                continue;
-            }
             if !self.profile.aggregated {
-                self.open(Some(kind), None, now);
+                self.open(Some(kind), now);
             }
             // Who asks by versions begins without any name.
             if kind.asks_by_versions() || names.as_ref().is_none_or(|names| !names.is_empty()) {

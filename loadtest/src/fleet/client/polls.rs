@@ -122,7 +122,7 @@ impl Client {
             };
             let (kind, path, version) = (poll.kind, poll.path, poll.version.clone());
             let node = Arc::clone(&poll.node);
-            let names = self.names_of(kind, None);
+            let names = self.names_of(kind);
             let wants = names.len();
             // H-06: no names means all names, so a client that wants none must not poll.
             let all = self.subscription(kind).is_some_and(|it| it.names().is_none());

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::fleet::identity::ClientIdentity;
@@ -16,8 +17,8 @@ pub(crate) struct Profile {
     pub(crate) dialect: Dialect,
     /// One stream for all types, or one for each.
     pub(crate) aggregated: bool,
-    /// The type of which each name has a stream of its own.
-    pub(crate) apart: Option<Kind>,
+    /// Whether it asks the relay above the one under test.
+    pub(crate) above: bool,
     pub(crate) interests: Vec<(Kind, Interest)>,
     /// If set, it polls instead of using streams, and waits so long after each answer.
     pub(crate) polls: Option<Duration>,
@@ -38,15 +39,28 @@ pub(crate) enum Interest {
     Demand(Names, Duration),
 }
 
+impl Interest {
+    /// All clusters and listeners, and the endpoints and routes that those name.
+    pub(crate) const ROUTING: [(Kind, Self); 4] = [
+        (Kind::Cds, Self::All),
+        (Kind::Eds, Self::Follow),
+        (Kind::Lds, Self::All),
+        (Kind::Rds, Self::Follow),
+    ];
+}
+
 /// Which names a client asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Names {
     pub(crate) count: u32,
     /// Whether the names are random; else they are neighbours in the ring of all names.
+    #[serde(default)]
     pub(crate) random: bool,
     /// How many different sets of names the clients have.
     pub(crate) sets: Option<u32>,
     /// Resource number i of the first few is wanted by exactly the first `hot[i]` clients, in addition to their other names.
+    #[serde(default)]
     pub(crate) hot: [u32; HOT],
 }
 
@@ -59,8 +73,6 @@ pub(crate) struct Behaviour {
     pub(crate) acks: Acks,
     /// It stops reading once it has everything.
     pub(crate) stalls: bool,
-    /// It reads so many bytes in a second once it has everything.
-    pub(crate) reads: Option<u64>,
     /// It leaves and comes back, after times with this mean.
     pub(crate) flaps: Option<Duration>,
     /// It comes back when its stream ends; if false, the end is a violation.
@@ -88,12 +100,22 @@ pub(crate) enum Delay {
     Exponential(Duration),
 }
 
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            count: 100,
+            random: false,
+            sets: None,
+            hot: [0; HOT],
+        }
+    }
+}
+
 impl Default for Behaviour {
     fn default() -> Self {
         Self {
             acks: Acks::Yes,
             stalls: false,
-            reads: None,
             flaps: None,
             returns: false,
             remembers: true,
@@ -102,14 +124,9 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
-    /// Whether it does not read everything as soon as it can.
-    pub(crate) const fn stops(&self) -> bool {
-        self.stalls || self.reads.is_some()
-    }
-
     /// Whether the client gets everything in time, so that scenarios may wait for it.
     pub(crate) const fn is_steady(&self) -> bool {
-        matches!(self.acks, Acks::Yes | Acks::Late(_)) && !self.stops() && self.flaps.is_none()
+        matches!(self.acks, Acks::Yes | Acks::Late(_)) && !self.stalls && self.flaps.is_none()
     }
 }
 
@@ -157,29 +174,6 @@ impl Names {
 }
 
 impl Profile {
-    /// Creates the simplest client: it asks for everything of one type, or for names of it.
-    pub(crate) fn plain(dialect: Dialect, kind: Kind, names: u32) -> Self {
-        let interest = if kind.wildcard() {
-            Interest::All
-        } else {
-            Interest::Names(Names {
-                count: names,
-                random: false,
-                sets: None,
-                hot: [0; HOT],
-            })
-        };
-        Self {
-            dialect,
-            aggregated: true,
-            apart: None,
-            interests: vec![(kind, interest)],
-            polls: None,
-            behaviour: Behaviour::default(),
-            identity: Arc::default(),
-        }
-    }
-
     /// Returns what client `number` will ask for of a type, however it learns the names.
     pub(crate) fn wants(&self, number: u32, kind: Kind, world: &Arc<World>) -> Option<Wanted> {
         let (_, interest) = self.interests.iter().find(|(it, _)| *it == kind)?;

@@ -36,10 +36,9 @@ impl Client {
             }
             None => String::new(),
         };
-        let only = lane.only;
         let (sotw, kind) = (self.profile.dialect == Dialect::Sotw, reply.kind);
         // E-02: a SotW acknowledgement repeats all names.
-        let names = if sotw { self.names_of(kind, only) } else { Vec::new() };
+        let names = if sotw { self.names_of(kind) } else { Vec::new() };
         let request = Request {
             type_url: kind.type_url(),
             nonce: &reply.nonce,
@@ -52,25 +51,18 @@ impl Client {
         self.say(reply.lane, kind, &request, bytes, now);
     }
 
-    /// Returns all names that are asked for of a type, or the only name of a stream.
-    pub(super) fn names_of(&self, kind: Kind, only: Option<u32>) -> Vec<String> {
-        let Some(subscription) = self.subscriptions.iter().find(|it| it.kind() == kind) else {
-            return Vec::new();
-        };
-        let name = |index: &u32| subscription.ledger.name(*index);
-        match only {
-            Some(only) => vec![name(&only)],
-            None => subscription.names().unwrap_or_default().iter().map(name).collect(),
-        }
+    /// Returns all names that are asked for of a type.
+    pub(super) fn names_of(&self, kind: Kind) -> Vec<String> {
+        let subscription = self.subscriptions.iter().find(|it| it.kind() == kind);
+        let names = subscription.and_then(|it| Some((it, it.names()?)));
+        names.map_or_else(Vec::new, |(it, names)| {
+            names.iter().map(|index| it.ledger.name(*index)).collect()
+        })
     }
 
     /// Asks for names of a type, or for all, without answering a response.
     pub(super) fn ask(&mut self, kind: Kind, new: &[u32], gone: &[u32], first: bool, now: Instant) {
         let Some(lane) = self.lane_for(kind) else { return };
-        self.ask_on(lane, kind, new, gone, first, now);
-    }
-
-    fn ask_on(&mut self, lane: usize, kind: Kind, new: &[u32], gone: &[u32], first: bool, now: Instant) {
         let dialect = self.profile.dialect;
         let Some(subscription) = self.subscriptions.iter().find(|it| it.kind() == kind) else {
             return;
@@ -78,15 +70,7 @@ impl Client {
         let ledger = Arc::clone(&subscription.ledger);
         let by_name = subscription.names().is_some();
         let returning = first && dialect == Dialect::Delta && self.profile.behaviour.remembers;
-        let held: Vec<_> = match self.lanes.get(lane).and_then(|(lane, _)| lane.only) {
-            _ if !returning => Vec::new(),
-            None => subscription.versions(),
-            Some(only) => subscription
-                .versions()
-                .into_iter()
-                .filter(|(it, _)| *it == only)
-                .collect(),
-        };
+        let held = if returning { subscription.versions() } else { Vec::new() };
         let held: Vec<_> = held
             .into_iter()
             .map(|(index, version)| (ledger.name(index), version))
@@ -98,7 +82,6 @@ impl Client {
         if !(new.is_empty() && gone.is_empty()) {
             stream.forget_version(kind);
         }
-        let only = stream.only;
         let first_of_stream = !std::mem::replace(&mut stream.asked, true);
         let node = first_of_stream.then(|| self.profile.identity.node(self.number));
         let last = stream.last.get(kind as usize).cloned().flatten().unwrap_or_default();
@@ -112,7 +95,7 @@ impl Client {
                 (all().chain(lacking).collect(), all().collect())
             }
             Dialect::Delta => (texts(new), texts(gone)),
-            Dialect::Sotw => (self.names_of(kind, only), Vec::new()),
+            Dialect::Sotw => (self.names_of(kind), Vec::new()),
         };
         let sotw = dialect == Dialect::Sotw;
         let request = Request {
@@ -142,13 +125,11 @@ impl Client {
         self.outputs.push_back(Output::Send(lane, bytes));
     }
 
-    pub(super) fn open(&mut self, kind: Option<Kind>, only: Option<u32>, now: Instant) {
+    pub(super) fn open(&mut self, kind: Option<Kind>, now: Instant) {
         let dialect = self.profile.dialect;
         let lane = self.lanes.len();
-        let mut stream = Lane::new(dialect, kind, only);
-        if only.is_none() {
-            stream.bring(&self.accepted);
-        }
+        let mut stream = Lane::new(dialect, kind);
+        stream.bring(&self.accepted);
         self.lanes.push((stream, Reader::new(dialect)));
         let v2 = self.profile.interests.iter().any(|(kind, _)| kind.is_v2());
         let path = kind
@@ -158,13 +139,8 @@ impl Client {
         self.outputs.push_back(Output::Open(lane, path));
     }
 
-    pub(super) fn open_apart(&mut self, kind: Kind, name: u32, now: Instant) {
-        self.open(Some(kind), Some(name), now);
-        self.ask_on(self.lanes.len() - 1, kind, &[name], &[], true, now);
-    }
-
     fn lane_for(&self, kind: Kind) -> Option<usize> {
-        let of = |lane: &Lane| lane.kind.is_none_or(|it| it == kind) && lane.only.is_none();
+        let of = |lane: &Lane| lane.kind.is_none_or(|it| it == kind);
         self.lanes.iter().position(|(lane, _)| of(lane))
     }
 }

@@ -30,37 +30,37 @@ pub(crate) const IDENTITY: &str = "Who the clients are";
 #[command(next_help_heading = IDENTITY)]
 pub(crate) struct IdentityShape {
     /// The node id of each client; the braces with the n in them stand for the client's number, counted from 0.
-    #[arg(long, global = true, value_name = "ID-{n}")]
+    #[arg(long, value_name = "ID-{n}")]
     pub(crate) node_id: Option<String>,
     /// The node cluster; may have the number in it, as --node-id.
-    #[arg(long, global = true, value_name = "CLUSTER")]
+    #[arg(long, value_name = "CLUSTER")]
     pub(crate) node_cluster: Option<String>,
     /// The node locality: region/zone/sub_zone; may have the number in it, as --node-id.
-    #[arg(long, global = true, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE")]
     pub(crate) locality: Option<String>,
     /// A file with the node metadata, an object in JSON or YAML; its texts may have the number in them, as --node-id.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) node_metadata: Option<PathBuf>,
     /// A file with the nodes of a real fleet, which the clients take in turns: a list of nodes, a bootstrap, or what Envoy's
     /// `/config_dump` says. Other flags replace parts of these nodes.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) nodes: Option<PathBuf>,
     /// The software of the clients, such as envoy/1.40.0.
-    #[arg(long, global = true, value_name = "NAME/VERSION")]
+    #[arg(long, value_name = "NAME/VERSION")]
     pub(crate) user_agent: Option<String>,
     /// A header of every request; repeat for more.
-    #[arg(long = "header", global = true, value_name = "KEY=VALUE")]
+    #[arg(long = "header", value_name = "KEY=VALUE")]
     pub(crate) headers: Vec<String>,
     /// A file with a token that is sent with every request; only with TLS. It is read again for each connection. The path may have
     /// the number in it, as --node-id.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<Pattern>,
     /// A PEM file with a private key that signs a token for each client, good for an hour; only with TLS.
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "token_file")]
+    #[arg(long, value_name = "FILE", conflicts_with = "token_file")]
     pub(crate) token_key: Option<PathBuf>,
     /// What the tokens of --token-key claim, an object in JSON such as {"iss":"me"}; its texts may have the number in them, as
     /// --node-id. Times are added.
-    #[arg(long, global = true, value_name = "JSON", requires = "token_key")]
+    #[arg(long, value_name = "JSON", requires = "token_key")]
     pub(crate) token_claims: Option<String>,
 }
 
@@ -71,41 +71,12 @@ pub(crate) struct ClientIdentity {
     nodes: Vec<Node>,
     headers: Vec<(String, String)>,
     token: Option<Token>,
-    /// How many nodes of a file were left out, because they are there twice.
-    duplicates: usize,
 }
 
 impl IdentityShape {
-    /// Returns this identity where it says something, and `other` where it does not.
-    pub(crate) fn over(&self, other: &Self) -> Self {
-        let headers = if self.headers.is_empty() {
-            &other.headers
-        } else {
-            &self.headers
-        };
-        let own_token = self.token_file.is_some() || self.token_key.is_some();
-        let token = if own_token { self } else { other };
-        Self {
-            node_id: self.node_id.clone().or_else(|| other.node_id.clone()),
-            node_cluster: self.node_cluster.clone().or_else(|| other.node_cluster.clone()),
-            locality: self.locality.clone().or_else(|| other.locality.clone()),
-            node_metadata: self.node_metadata.clone().or_else(|| other.node_metadata.clone()),
-            nodes: self.nodes.clone().or_else(|| other.nodes.clone()),
-            user_agent: self.user_agent.clone().or_else(|| other.user_agent.clone()),
-            headers: headers.clone(),
-            // A token of either kind replaces one of the other.
-            token_file: token.token_file.clone(),
-            token_key: token.token_key.clone(),
-            token_claims: self.token_claims.clone().or_else(|| other.token_claims.clone()),
-        }
-    }
-
     /// Reads the files, and checks everything.
     pub(crate) fn resolve(&self) -> anyhow::Result<ClientIdentity> {
-        let (mut nodes, duplicates) = match &self.nodes {
-            Some(file) => nodes::read(file)?,
-            None => (Vec::new(), 0),
-        };
+        let mut nodes = self.nodes.as_deref().map_or_else(|| Ok(Vec::new()), nodes::read)?;
         if nodes.is_empty() && self.node().is_some() {
             nodes.push(usual());
         }
@@ -136,7 +107,6 @@ impl IdentityShape {
             nodes,
             headers: headers.collect::<anyhow::Result<_>>()?,
             token: self.token()?,
-            duplicates,
         };
         // A file that cannot be read is told before anything starts.
         identity.headers(0)?;
@@ -186,11 +156,6 @@ impl ClientIdentity {
         node
     }
 
-    /// Returns how many nodes there are; 0 if a client is called by its number.
-    pub(crate) const fn count(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// Returns the node of a client as JSON, as polls need it.
     pub(crate) fn json(&self, number: u32) -> serde_json::Value {
         let encoded = self.node(number).encode_to_vec();
@@ -233,15 +198,6 @@ impl ClientIdentity {
         json.as_object_mut()?
             .retain(|key, _| matches!(key.as_str(), "id" | "cluster" | "locality" | "metadata"));
         Some(json.to_string())
-    }
-
-    /// Describes the nodes of a file; none if there is no file.
-    pub(crate) fn fleet(&self) -> Option<String> {
-        let several = (self.nodes.len() > 1 || self.duplicates > 0).then_some(self.nodes.len())?;
-        Some(match self.duplicates {
-            0 => format!("{several} nodes"),
-            twice => format!("{several} nodes ({twice} more are in the file twice)"),
-        })
     }
 }
 

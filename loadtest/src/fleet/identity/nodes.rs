@@ -18,8 +18,8 @@ const BOUNDS: Bounds = Bounds { values: 4_000_000 };
 const USAGE: &str = "write a list of nodes (`- { id: edge-1, cluster: edge }`), a bootstrap (an object with `node`), or what Envoy's \
                      /config_dump says";
 
-/// Returns the nodes, each once, and how many more there are.
-pub(super) fn read(file: &Path) -> anyhow::Result<(Vec<Node>, usize)> {
+/// Returns the nodes, each once.
+pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Node>> {
     let text = distributary::config::read(file)?;
     let name = file.display();
     let tree = Tree::yaml(&text, BOUNDS).map_err(|fault| anyhow::anyhow!("{name}:{fault}"))?;
@@ -31,16 +31,14 @@ pub(super) fn read(file: &Path) -> anyhow::Result<(Vec<Node>, usize)> {
         "{name}: {} nodes are too many: use at most {NODES_MAX}",
         found.len()
     );
-    let (mut seen, mut nodes, mut twice) = (BTreeSet::new(), Vec::new(), 0);
+    let (mut seen, mut nodes) = (BTreeSet::new(), Vec::new());
     for tree in found {
         let node = node(tree).with_context(|| name.to_string())?;
         if seen.insert(node.encode_to_vec()) {
             nodes.push(node);
-        } else {
-            twice += 1;
         }
     }
-    Ok((nodes, twice))
+    Ok(nodes)
 }
 
 /// Finds the nodes in a text of any of the shapes. Only the outermost may be a list.

@@ -24,7 +24,7 @@ fn file(text: &str) -> (Folder, PathBuf) {
 
 fn ids(text: &str) -> anyhow::Result<Vec<String>> {
     let (_folder, path) = file(text);
-    let nodes = nodes::read(&path)?.0;
+    let nodes = nodes::read(&path)?;
     Ok(nodes.into_iter().map(|node| node.id).collect())
 }
 
@@ -40,7 +40,7 @@ fn without_flags_a_client_is_called_by_its_number() {
         identity.json(17),
         json!({ "id": "load-0000017", "cluster": "load", "user_agent_name": "envoy" })
     );
-    assert_eq!((identity.fleet(), identity.of_relay()), (None, None));
+    assert_eq!(identity.of_relay(), None);
 }
 
 #[test]
@@ -161,27 +161,6 @@ fn clients_take_the_nodes_of_a_file_in_turns() {
         ["a", "b-1", "a", "b-3"]
     );
     assert!(all.iter().all(|node| node.cluster == "new"));
-    assert_eq!(identity.fleet().unwrap(), "2 nodes (1 more are in the file twice)");
-}
-
-#[test]
-fn flags_replace_the_keys_of_a_group() {
-    let said = |text: &str| IdentityShape {
-        node_id: Some(text.to_owned()),
-        headers: vec![format!("x={text}")],
-        ..IdentityShape::default()
-    };
-    let group = IdentityShape {
-        locality: Some("r".to_owned()),
-        ..said("group")
-    };
-    let both = said("flag").over(&group);
-    assert_eq!(
-        (both.node_id.as_deref(), both.locality.as_deref()),
-        (Some("flag"), Some("r"))
-    );
-    assert_eq!(both.headers, ["x=flag"]);
-    assert_eq!(IdentityShape::default().over(&group), group);
 }
 
 #[test]
@@ -286,20 +265,4 @@ fn a_token_is_signed_for_each_client() {
     assert!(wrong(both).contains("one token"));
     fs::write(&key, "no key").unwrap();
     assert!(wrong(shape("{}")).contains("key.pem"));
-}
-
-#[test]
-fn a_token_of_either_kind_replaces_one_of_the_other() {
-    let file = IdentityShape {
-        token_file: Some("a-{n}".parse().unwrap()),
-        ..IdentityShape::default()
-    };
-    let signed = IdentityShape {
-        token_key: Some("k".into()),
-        ..IdentityShape::default()
-    };
-    let over = file.over(&signed);
-    assert_eq!((over.token_file, over.token_key), (file.token_file.clone(), None));
-    let over = signed.over(&file);
-    assert_eq!((over.token_file, over.token_key), (None, signed.token_key));
 }

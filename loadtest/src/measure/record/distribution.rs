@@ -6,8 +6,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
-use serde::{Deserialize, Serialize, de, ser};
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use serde::{Serialize, ser};
 
 use super::Percentiles;
 
@@ -20,7 +20,7 @@ const MICROS_MAX: u64 = 600_000_000;
 const DIGITS: u8 = 3;
 
 /// The written form: figures for readers of the file, and the histogram for programs.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Written {
     count: u64,
     mean_us: f64,
@@ -101,28 +101,10 @@ impl Distribution {
             hdr_v2: BASE64.encode(bytes),
         })
     }
-
-    fn read(text: &str) -> Result<Self, String> {
-        let bytes = BASE64.decode(text).map_err(|error| error.to_string())?;
-        let read: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| error.to_string())?;
-        // Copied into one with our own bounds, so that it can be added to others.
-        let mut own = Self::new().map_err(|error| error.to_string())?;
-        own.0.add(&read).map_err(|error| error.to_string())?;
-        Ok(own)
-    }
 }
 
 impl Serialize for Distribution {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.written().map_err(ser::Error::custom)?.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Distribution {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer)?;
-        Self::read(&written.hdr_v2).map_err(|error| de::Error::custom(format!("hdr_v2: {error}")))
     }
 }

@@ -1,8 +1,7 @@
 //! The record of a run: what was run, on which machine, the figures of each phase, and which assertions held. It is data, written
-//! as JSON and read back for comparisons. Knows neither how figures are measured nor how they are shown.
+//! as JSON. Knows neither how figures are measured nor how they are shown.
 
 mod distribution;
-mod merged;
 mod quantity;
 mod recorder;
 mod schedule;
@@ -11,9 +10,7 @@ mod surroundings;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::measure::shard::Share;
+use serde::Serialize;
 
 pub(crate) use distribution::Distribution;
 pub(crate) use quantity::{Quantity, Unit};
@@ -22,7 +19,7 @@ pub(crate) use schedule::Schedule;
 pub(crate) use surroundings::Machine;
 
 /// One run. Times are in milliseconds, sizes in bytes, unless the name says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Record {
     /// The version of the file format.
     pub(crate) form: u32,
@@ -47,24 +44,20 @@ pub(crate) struct Record {
     pub(crate) breaches: Vec<Breach>,
     /// How many clients saw breaches; not all breaches are kept in full.
     pub(crate) breached: u64,
-    /// Set if other machines ran the other clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) share: Option<Share>,
 }
 
-/// The version of the file format that this program writes. It also reads the one before, in which the figures of the server were
-/// called those of a relay.
-pub(crate) const FORM: u32 = 4;
+/// The version of the file format.
+pub(crate) const FORM: u32 = 5;
 
 /// The server's memory with the first few clients. It is subtracted from the memory with more clients.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Base {
     pub(crate) clients: u64,
     pub(crate) resident_bytes: u64,
 }
 
 /// A part of a run with figures of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Phase {
     pub(crate) name: String,
     /// Since the run began.
@@ -73,10 +66,8 @@ pub(crate) struct Phase {
     /// How many clients had joined when the phase ended.
     pub(crate) clients: u64,
     /// How many clients had a stream then; none if none uses streams.
-    #[serde(default)]
     pub(crate) with_stream: Option<u64>,
     /// The longest time that a client was without a stream that it had; none if none uses streams.
-    #[serde(default)]
     pub(crate) longest_without_stream_ms: Option<f64>,
     /// From when a change was due to its last byte at a client, for each client and change. A change that was published late
     /// counts from when it was due, so a stall of the tool or of the server is never left out.
@@ -88,7 +79,6 @@ pub(crate) struct Phase {
     pub(crate) waits: Distribution,
     pub(crate) series: Vec<Second>,
     pub(crate) counters: BTreeMap<String, f64>,
-    #[serde(alias = "relay")]
     pub(crate) server: Option<ServerCost>,
     pub(crate) tool: ToolCost,
     pub(crate) figures: Figures,
@@ -96,7 +86,7 @@ pub(crate) struct Phase {
 }
 
 /// Figures that are computed from others of a phase, if these are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Figures {
     /// How much each client beyond the first few adds to the server's memory, at the end of the phase.
     pub(crate) bytes_per_client: Option<f64>,
@@ -107,7 +97,7 @@ pub(crate) struct Figures {
 }
 
 /// What the server spent in a phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ServerCost {
     pub(crate) cpu_ms: f64,
     /// The time that it would have spent idle in the same period, if it was watched idle before.
@@ -119,7 +109,7 @@ pub(crate) struct ServerCost {
 }
 
 /// What this tool spent in a phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ToolCost {
     pub(crate) cpu_ms: f64,
     pub(crate) clients_ms: f64,
@@ -127,7 +117,7 @@ pub(crate) struct ToolCost {
 }
 
 /// One second of a phase; the last one of a phase may be shorter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Second {
     /// Its end, since the run began.
     pub(crate) at_ms: f64,
@@ -138,13 +128,11 @@ pub(crate) struct Second {
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
     /// In percent of one processor.
-    #[serde(alias = "relay_cpu_percent")]
     pub(crate) server_cpu_percent: Option<f64>,
     pub(crate) tool_cpu_percent: f64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) clients: u64,
     /// How many clients had a stream at its end; none if none uses streams.
-    #[serde(default)]
     pub(crate) with_stream: Option<u64>,
     /// Deliveries still to come at its end: of each change to each client that lacked it. Not known of a control plane that is not
     /// this program's.
@@ -152,7 +140,7 @@ pub(crate) struct Second {
 }
 
 /// Percentiles and the maximum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: u64,
     pub(crate) p90: u64,
@@ -161,14 +149,14 @@ pub(crate) struct Percentiles {
 }
 
 /// A figure as a multiple of the floor's, once for each round in which both were taken.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) what: String,
     pub(crate) rounds: Vec<f64>,
 }
 
 /// A fact for the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Note {
     pub(crate) phase: Option<String>,
     pub(crate) what: String,
@@ -176,7 +164,7 @@ pub(crate) struct Note {
 }
 
 /// Something that must hold, and whether it did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Assertion {
     pub(crate) phase: Option<String>,
     pub(crate) text: String,
@@ -190,7 +178,7 @@ pub(crate) struct Assertion {
 }
 
 /// The relation that the measured value must have to the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Relation {
     AtMost,
@@ -199,7 +187,7 @@ pub(crate) enum Relation {
 }
 
 /// The result of an assertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Held,
@@ -209,7 +197,7 @@ pub(crate) enum Verdict {
 }
 
 /// What a server did wrong towards one client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Breach {
     pub(crate) phase: Option<String>,
     pub(crate) client: u64,
@@ -244,25 +232,7 @@ impl Record {
     pub(crate) fn held(&self) -> bool {
         self.breached == 0 && self.breaches.is_empty() && self.assertions.iter().all(Assertion::held)
     }
-
-    /// Whether it shows growth with the fleet: its phases have fleets of several sizes that all get changes.
-    pub(crate) fn grows(&self) -> bool {
-        let mut sizes: Vec<_> = self.growth().map(|phase| phase.clients).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes.len() >= GROWTH_SIZES_MIN
-    }
-
-    /// Returns the phases in which changes reached clients.
-    pub(crate) fn growth(&self) -> impl Iterator<Item = &Phase> {
-        self.phases
-            .iter()
-            .filter(|phase| phase.clients > 0 && phase.propagation.count() > 0)
-    }
 }
-
-/// The least number of sizes that shows growth.
-const GROWTH_SIZES_MIN: usize = 3;
 
 impl Phase {
     /// Creates an empty phase.

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A measured or allowed amount.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Quantity {
     pub(crate) value: f64,
     pub(crate) unit: Unit,
 }
 
 /// What a number counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
     Count,
@@ -22,7 +22,6 @@ pub(crate) enum Unit {
     Percent,
     /// A multiple, mostly of the floor.
     Times,
-    PerSecond,
 }
 
 impl Quantity {
@@ -46,7 +45,6 @@ impl Quantity {
             Unit::Millis => (value, " ms"),
             Unit::Percent => (value, " %"),
             Unit::Times => (value, " ×"),
-            Unit::PerSecond => (value, "/s"),
         }
     }
 }

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::state::{Open, SECOND_LEAST, State, millis};
 use super::{
     Assertion, Base, Breach, Distribution, FORM, Machine, Note, Percentiles, Phase, Quantity, Ratio, Record, Relation,
     Second, TOOL_LOAD_LEAST, TOOL_SHARE_MAX, Unit, Verdict, float, surroundings,
 };
+use crate::measure::now;
 use crate::measure::process::{Meter, Process};
-use crate::measure::shard::{Shard, Share};
 use crate::measure::tally::{Feed, Tally};
 
 /// A handle; all clones share one recorder.
@@ -85,7 +85,6 @@ impl Recorder {
             assertions: Vec::new(),
             breaches: Vec::new(),
             breached: 0,
-            share: None,
         };
         Ok(Self(Arc::new(Mutex::new(State {
             record,
@@ -106,24 +105,9 @@ impl Recorder {
         self.state().record.setup = setup.to_owned();
     }
 
-    /// Notes that this is one of several shares of a run, whose first phase begins now.
-    pub(crate) fn share(&self, shard: Shard, now: SystemTime) {
-        let began = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let began_unix_ms = u64::try_from(began).unwrap_or(u64::MAX);
-        self.state().record.share = Some(Share { shard, began_unix_ms });
-    }
-
-    /// Adds these threads of clients to what is counted.
-    pub(crate) fn attach(&self, feeds: Vec<Feed>, count: impl Fn() -> Fleets + Send + 'static) {
-        self.state().feeds.push((feeds, Box::new(count)));
-    }
-
-    /// Removes the fleets, which have ended: their counters stay, but their clients no longer count.
-    pub(crate) fn detach(&self, now: Instant) -> anyhow::Result<()> {
-        let mut state = self.state();
-        state.tick(now)?;
-        state.feeds.clear();
-        Ok(())
+    /// Adds these clients to what is counted.
+    pub(crate) fn attach(&self, feed: Feed, count: impl Fn() -> Fleets + Send + 'static) {
+        self.state().feeds.push((feed, Box::new(count)));
     }
 
     /// Sets the server whose costs count from now on.
@@ -335,11 +319,3 @@ impl Recorder {
 
 /// Further ones are only counted.
 const BREACHES_TOLD_MAX: usize = 20;
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where the recorder reads the clock itself"
-)]
-fn now() -> Instant {
-    Instant::now()
-}

@@ -14,7 +14,7 @@ pub(super) struct State {
     pub(super) record: Record,
     pub(super) began: Instant,
     pub(super) open: Option<Open>,
-    pub(super) feeds: Vec<(Vec<Feed>, Count)>,
+    pub(super) feeds: Vec<(Feed, Count)>,
     pub(super) server: Option<Meter>,
     pub(super) own: Meter,
     pub(super) ticked: Instant,
@@ -54,17 +54,15 @@ impl State {
         self.ticked = now;
         self.fresh.reset();
         let mut fleets = Fleets::default();
-        for (feeds, count) in &self.feeds {
-            for feed in feeds {
-                feed.take(&mut self.fresh)?;
-            }
+        for (feed, count) in &self.feeds {
+            feed.take(&mut self.fresh)?;
             let counted = count();
             fleets.clients += counted.clients;
             fleets.with_stream = known_sum(fleets.with_stream, counted.with_stream);
             fleets.owed = known_sum(fleets.owed, counted.owed);
         }
         let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
-        let [tool, clients, control_plane] = self.own.spent(["", "clients-", "control-plane"])?;
+        let [tool, clients, control_plane] = self.own.spent(["", "clients", "control-plane"])?;
         let server = self.server.as_mut().and_then(|server| spent(server).ok());
         let second = Second {
             at_ms: millis(now.saturating_duration_since(self.began)),

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use distributary::telemetry::COMMIT;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Machine {
     /// The processors that this program may use.
     pub(crate) cores: usize,

@@ -77,15 +77,6 @@ const REJECTIONS_TOLD_MAX: usize = 10;
 impl ControlPlane {
     /// Starts it. `only`: the dialect that it speaks, if not both.
     pub(crate) fn start(address: SocketAddr, world: Arc<World>, only: Option<Dialect>) -> anyhow::Result<Self> {
-        Self::start_by_node(address, vec![(String::new(), world)], only)
-    }
-
-    /// Starts one that answers by node id: a client gets the world of its id, and others get the first one.
-    pub(crate) fn start_by_node(
-        address: SocketAddr,
-        worlds: Vec<(String, Arc<World>)>,
-        only: Option<Dialect>,
-    ) -> anyhow::Result<Self> {
         let socket = std::net::TcpListener::bind(address)
             .with_context(|| format!("the control plane cannot listen on {address}; choose another --control-plane"))?;
         socket.set_nonblocking(true)?;
@@ -97,9 +88,8 @@ impl ControlPlane {
         let thread = std::thread::Builder::new()
             .name("control-plane".to_owned())
             .spawn(move || {
-                let answers = |(node, world)| (node, Answers::new(world));
                 let listening = Listening {
-                    views: worlds.into_iter().map(answers).collect(),
+                    answers: Answers::new(world),
                     counts: thread_counts,
                     only,
                 };
@@ -130,8 +120,7 @@ impl Drop for ControlPlane {
 }
 
 struct Listening {
-    /// What there is for each node id; for others, the first. Never empty.
-    views: Vec<(String, Answers)>,
+    answers: Answers,
     counts: Arc<Counts>,
     only: Option<Dialect>,
 }
@@ -186,29 +175,12 @@ impl Listening {
             self.counts.streams.fetch_add(1, Ordering::Relaxed);
             let listening = Rc::clone(&self);
             tokio::task::spawn_local(async move {
-                let mut requests = Requests::new(request.into_body());
+                let requests = Requests::new(request.into_body());
+                let mut session = Session::new(dialect, kind, &listening.answers, &listening.counts, stream);
                 // The peer reports a stream that breaks.
-                let Ok(answers) = listening.view_of(dialect, &mut requests).await else {
-                    return;
-                };
-                let mut session = Session::new(dialect, kind, answers, &listening.counts, stream);
                 let _ = session.run(requests).await;
             });
         }
-    }
-
-    /// Returns what there is for a stream, which depends on its first request if there are several views.
-    async fn view_of(&self, dialect: Dialect, requests: &mut Requests) -> anyhow::Result<&Answers> {
-        match self.views.len() {
-            0 | 1 => self.view(""),
-            _ => self.view(&requests.node(dialect).await?),
-        }
-    }
-
-    fn view(&self, node: &str) -> anyhow::Result<&Answers> {
-        let own = self.views.iter().find(|(id, _)| id == node);
-        let (_, answers) = own.or(self.views.first()).context("there is nothing to serve")?;
-        Ok(answers)
     }
 }
 

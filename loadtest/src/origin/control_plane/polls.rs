@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use distributary::json::{Schemas, Secrets};
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Response, StatusCode};
@@ -25,14 +24,6 @@ struct Asked {
     version_info: String,
     #[serde(default)]
     resource_names: Vec<String>,
-    #[serde(default)]
-    node: Asker,
-}
-
-#[derive(Default, Deserialize)]
-struct Asker {
-    #[serde(default)]
-    id: String,
 }
 
 /// H-04: how long an answer is held; less than any client waits.
@@ -57,7 +48,7 @@ pub(super) async fn answer(
         text.extend_from_slice(&data);
     }
     let asked: Asked = serde_json::from_slice(&text)?;
-    let world = &listening.view(&asked.node.id)?.world;
+    let world = &listening.answers.world;
     let ledger = world.ledger(kind).context("the world has no such resources")?;
     let mut changes = world.bell.watch();
     let news = async {
@@ -95,18 +86,7 @@ fn resources(ledger: &Ledger, names: &[String], version: &str) -> serde_json::Va
         [] => (0..ledger.len()).collect(),
         names => names.iter().filter_map(|name| ledger.index(name.as_bytes())).collect(),
     };
-    let current = |index: &u32| match ledger.is_learning() {
-        true => decoded(ledger.kind(), &ledger.current(*index)?.0?),
-        false => ledger.inspect(*index, |history| ledger.json(*index, history.last()?))?,
-    };
+    let current = |index: &u32| ledger.inspect(*index, |history| ledger.json(*index, history.last()?))?;
     let resources: Vec<_> = indexes.iter().filter_map(current).collect();
     json!({ "version_info": version, "type_url": ledger.kind().type_url(), "resources": resources })
-}
-
-/// Returns a body that this program did not make as JSON.
-fn decoded(kind: Kind, body: &[u8]) -> Option<serde_json::Value> {
-    let json = Schemas::standard()
-        .resource_json(kind.type_url(), body, Secrets::Show)
-        .ok()?;
-    serde_json::from_slice(&json.text).ok()
 }

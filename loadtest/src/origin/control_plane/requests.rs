@@ -1,12 +1,8 @@
-//! The requests of one stream to the control plane: its bytes, and who asks. Knows nothing of answers.
+//! The requests of one stream to the control plane, from its bytes. Knows nothing of answers.
 
 use anyhow::Context as _;
 use bytes::{Buf as _, Bytes, BytesMut};
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use h2::RecvStream;
-use prost::Message as _;
-
-use crate::wire::kind::Dialect;
 
 /// What was read of a stream.
 pub(super) struct Requests {
@@ -38,24 +34,6 @@ impl Requests {
         let length = self.next()?;
         self.received.advance(PREFIX_BYTES);
         Some(self.received.split_to(length).freeze())
-    }
-
-    /// Waits for the first request, which stays there, and returns the id of its node.
-    pub(super) async fn node(&mut self, dialect: Dialect) -> anyhow::Result<String> {
-        loop {
-            let first = self
-                .next()
-                .and_then(|length| self.received.get(PREFIX_BYTES..PREFIX_BYTES + length));
-            let Some(first) = first else {
-                self.read().await?;
-                continue;
-            };
-            let node = match dialect {
-                Dialect::Delta => DeltaDiscoveryRequest::decode(first)?.node,
-                Dialect::Sotw => DiscoveryRequest::decode(first)?.node,
-            };
-            return Ok(node.map_or_else(String::new, |node| node.id));
-        }
     }
 
     /// Returns the length of the next request, if it is complete.

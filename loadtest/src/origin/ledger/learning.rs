@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
+use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Bell, Content, Ear, Ledger, Slot};
+use super::{Bell, Content, Ledger, Slot};
 use crate::origin::references;
 use crate::origin::world::Counts;
 use crate::wire::kind::Kind;
@@ -19,8 +20,8 @@ use crate::wire::text;
 pub(super) struct Learned {
     names: Vec<Box<[u8]>>,
     indexes: BTreeMap<Box<[u8]>, u32>,
-    /// Who hears everything that is learned.
-    ear: Option<Ear>,
+    /// Whether the newest content of each is kept.
+    keeps: bool,
 }
 
 /// What came to a client.
@@ -72,6 +73,18 @@ impl Ledger {
         }
     }
 
+    /// Creates one that also keeps the newest content of each resource.
+    pub(crate) fn keeping(kind: Kind, bell: Arc<Bell>) -> Self {
+        let learned = Learned {
+            keeps: true,
+            ..Learned::default()
+        };
+        Self {
+            learned: Some(RwLock::new(learned)),
+            ..Self::learning(kind, bell)
+        }
+    }
+
     pub(super) fn learned(&self) -> Option<RwLockReadGuard<'_, Learned>> {
         let learned = self.learned.as_ref()?;
         Some(learned.read().unwrap_or_else(PoisonError::into_inner))
@@ -83,9 +96,12 @@ impl Ledger {
 
     /// Records the content that came to a client, with its references. `held` is the serial of what the client held before.
     pub(crate) fn learn(&self, index: u32, held: Option<u32>, body: Option<&[u8]>, now: Instant) -> Option<Lesson> {
-        self.overhear(index, body, now);
+        let keeps = self.learned().is_some_and(|learned| learned.keeps);
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
+        if keeps {
+            slot.current = body.map(Bytes::copy_from_slice);
+        }
         let hash = body.map(xxh3_128);
         let former = slot.history.iter().find(|it| Some(it.serial) == held).cloned();
         if let Some(same) = former.as_ref().filter(|former| former.hash == hash) {
@@ -180,18 +196,6 @@ impl Ledger {
 }
 
 impl Learned {
-    /// Nothing yet; `ear` hears everything.
-    pub(super) fn heard_by(ear: Ear) -> Self {
-        Self {
-            ear: Some(ear),
-            ..Self::default()
-        }
-    }
-
-    pub(super) const fn ear(&self) -> Option<&Ear> {
-        self.ear.as_ref()
-    }
-
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
     }

@@ -3,7 +3,6 @@
 
 mod bell;
 mod learning;
-mod telling;
 pub(crate) mod trials;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use bytes::Bytes;
+use distributary::json::{Schemas, Secrets};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::origin::shape::{Body, canonical};
@@ -18,7 +18,6 @@ use crate::origin::world;
 use crate::wire::kind::Kind;
 pub(crate) use bell::Bell;
 use learning::Learned;
-pub(crate) use telling::{Ear, Heard};
 
 /// All resources, with their history.
 #[derive(Debug)]
@@ -237,6 +236,7 @@ impl Ledger {
         })
     }
 
+    #[cfg(test)]
     /// Gives a resource new content for `awaiting` clients, and wakes the control plane's streams.
     pub(crate) fn change(&self, index: u32, awaiting: u32, measured: bool, now: Instant) -> Option<Arc<Content>> {
         let content = self.write(index, What::New, awaiting, measured, now);
@@ -306,26 +306,25 @@ impl Ledger {
     }
 
     fn body(&self, index: u32, seed: u32, bytes: usize) -> Bytes {
-        self.with_body(index, seed, bytes, |body| body.encode())
-    }
-
-    fn with_body<R>(&self, index: u32, seed: u32, bytes: usize, make: impl FnOnce(&Body<'_>) -> R) -> R {
         let refers: Vec<String> = self.refers(index).map_or_else(Vec::new, |(kind, range)| {
             range.map(|index| format!("{}{index:07}", kind.prefix())).collect()
         });
-        make(&Body {
+        let body = Body {
             kind: self.kind,
             name: &self.name(index),
             refers: &refers,
             seed: u64::from(index) << 32 | u64::from(seed),
             bytes,
-        })
+        };
+        body.encode()
     }
 
     /// Returns a content of a resource as JSON; none if it was removed.
     pub(crate) fn json(&self, index: u32, content: &Content) -> Option<serde_json::Value> {
         content.hash?;
-        Some(self.with_body(index, content.seed, content.bytes, |body| body.json()))
+        let body = self.body(index, content.seed, content.bytes);
+        let json = Schemas::standard().resource_json(self.kind.type_url(), &body, Secrets::Show);
+        serde_json::from_slice(&json.ok()?.text).ok()
     }
 
     /// Whether this content of the resource has this mark.

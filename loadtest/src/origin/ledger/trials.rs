@@ -26,12 +26,10 @@ pub(crate) struct Trials {
 #[derive(Debug)]
 pub(crate) struct Trial {
     number: u64,
-    /// From when it is timed, once that is known.
-    base: OnceLock<Instant>,
+    /// From when it is timed.
+    base: Instant,
     /// How many clients still have what they had before.
     missing: AtomicU32,
-    /// How many clients had other content before `base` was known.
-    early: AtomicU32,
 }
 
 /// An older mark says nothing about how the change came here.
@@ -55,14 +53,13 @@ impl Trials {
         self.active.load(Ordering::Acquire)
     }
 
-    /// Begins to wait for a change at so many clients; `base` is from when it is timed, if that is known already.
-    pub(crate) fn begin(&self, clients: u32, base: Option<Instant>) -> Arc<Trial> {
+    /// Begins to wait for a change at so many clients; `base` is from when it is timed.
+    pub(crate) fn begin(&self, clients: u32, base: Instant) -> Arc<Trial> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let trial = Arc::new(Trial {
             number: self.newest.load(Ordering::Acquire) + 1,
-            base: base.map_or_else(OnceLock::new, OnceLock::from),
+            base,
             missing: AtomicU32::new(clients),
-            early: AtomicU32::new(0),
         });
         open.retain(|trial| !trial.is_over());
         open.push(Arc::clone(&trial));
@@ -108,16 +105,6 @@ impl Trials {
 }
 
 impl Trial {
-    /// Sets from when it is timed, if that was not known.
-    pub(crate) fn set_base(&self, base: Instant) {
-        let _ = self.base.set(base);
-    }
-
-    /// Returns how many clients had other content before it was known from when it is timed.
-    pub(crate) fn take_early(&self) -> u32 {
-        self.early.swap(0, Ordering::AcqRel)
-    }
-
     /// How many clients still have what they had before.
     pub(crate) fn missing(&self) -> u32 {
         self.missing.load(Ordering::Acquire)
@@ -128,10 +115,7 @@ impl Trial {
     }
 
     fn arrive(&self, now: Instant, tally: &mut Tally) -> bool {
-        match self.base.get() {
-            Some(base) => tally.deliver(now.saturating_duration_since(*base)),
-            None => _ = self.early.fetch_add(1, Ordering::AcqRel),
-        }
+        tally.deliver(now.saturating_duration_since(self.base));
         let less = |missing: u32| missing.checked_sub(1);
         self.missing.fetch_update(Ordering::AcqRel, Ordering::Acquire, less) == Ok(1)
     }

@@ -51,7 +51,7 @@ impl Body<'_> {
     }
 
     fn filled(&self, padding: &[u8]) -> Vec<u8> {
-        let nested = matches!(self.kind, Kind::IstioAddress | Kind::IstioWorkload);
+        let nested = self.kind == Kind::IstioAddress;
         let mut out = if nested {
             Vec::new()
         } else {
@@ -115,7 +115,6 @@ impl Body<'_> {
             }
             Kind::IstioAddress if self.is_service() => out.extend(delimited(2, &self.service(padding))),
             Kind::IstioAddress => out.extend(delimited(1, &self.workload(padding))),
-            Kind::IstioWorkload => out.extend(self.workload(padding)),
             // Authorization.namespace
             Kind::IstioAuthorization => out.extend(delimited(2, padding)),
             Kind::Own => out.extend(delimited(2, padding)),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::measure::record::{
     Assertion, Base, Breach, Distribution, FORM, Machine, Note, Percentiles, Phase, Quantity, Ratio, Record, Relation,
-    Second, ServerCost, ToolCost, Unit, Verdict, float,
+    Second, ServerCost, ToolCost, Unit, Verdict,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -93,7 +93,6 @@ pub(super) fn small() -> Record {
                 .to_vec(),
         }],
         breached: 3,
-        share: None,
     }
 }
 
@@ -177,37 +176,4 @@ fn assertions() -> Vec<Assertion> {
             Verdict::Held,
         ),
     ]
-}
-
-/// Fleets of 100 to 40,000 clients, each of which joins, rests and is sent changes.
-pub(super) fn growing() -> Record {
-    let mut record = small();
-    record.scenario = "growth".to_owned();
-    record.phases.clear();
-    let mut start = 0.0;
-    for clients in [100_u64, 400, 1600, 6400, 25_600, 40_000] {
-        let resident_bytes = MIB + clients * 24 * 1024 + 4 * MIB;
-        let mut join = phase(&format!("join of {clients}"), start, 3000.0, clients);
-        join.join = millis((1..=clients).map(|turn| 20 + turn / 20));
-        let mut push = phase(&format!("changes to {clients}"), start + 3000.0, 4000.0, clients);
-        push.propagation = millis((0..clients * 2).map(|turn| 1 + turn % (10 + clients / 50)));
-        push.counters = counters(&[("deliveries", float(clients) * 2.0), ("upstream streams", 1.0)]);
-        for (phase, seconds) in [(&mut join, 1..=3), (&mut push, 4..=7)] {
-            for at in seconds {
-                let mut second = second(start + f64::from(at) * 1e3, clients, resident_bytes);
-                second.propagation_micros = phase.propagation.percentiles();
-                phase.series.push(second);
-            }
-            phase.server = Some(ServerCost {
-                cpu_ms: float(clients) * 0.04,
-                resident_bytes,
-                ..ServerCost::default()
-            });
-            phase.figures = phase.figures(record.base);
-        }
-        start += 7000.0;
-        record.phases.extend([join, push]);
-    }
-    record.length_ms = start;
-    record
 }

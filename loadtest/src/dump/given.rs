@@ -1,5 +1,4 @@
-//! Dumps what a client is given: asks a control plane once for everything and for what that refers to, and writes it as a bootstrap for
-//! Envoy and as files for a relay. Owns when everything is there, and that no secret is written without being asked for.
+//! Asks a control plane once for everything and for what that refers to, as one client, and writes it. Owns when everything is there.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions};
@@ -7,8 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
@@ -18,18 +16,33 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::bootstrap::{Bootstrap, Given};
-use super::listening::{Audience, HEARD_MAX, LOOK, everything, is_redacted};
+use crate::fleet::client::profile::{Behaviour, Interest, Profile};
 use crate::fleet::crew::Crew;
+use crate::fleet::identity::{ClientIdentity, IdentityShape};
 use crate::fleet::progress::Progress;
 use crate::fleet::{Fleet, Plan};
-use crate::measure::shard::Shard;
-use crate::origin::ledger::{Ear, Heard};
+use crate::measure::now;
+use crate::measure::quantities::seconds;
 use crate::origin::world::World;
-use crate::wire::kind::Kind;
+use crate::wire::kind::{Dialect, Kind};
+use crate::wire::place::{Place, Trust};
 
 /// The arguments of `dump`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Dump {
+    /// The control plane, `host:port` or `https://host:port`.
+    #[arg(long, value_name = "PLACE")]
+    server: Place,
+    #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
+    identity: IdentityShape,
+    /// The form of the protocol that the client speaks: delta or sotw (state of the world).
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Dialect::Delta)]
+    dialect: Dialect,
+    /// How long the control plane may take.
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = seconds)]
+    deadline: Duration,
     /// The folder to write: `bootstrap.json` for Envoy; `relay.yaml` and `resources` for a relay.
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
@@ -46,6 +59,8 @@ type Last = BTreeMap<(Kind, String), Bytes>;
 
 /// Everything is there when the client has what it asked for and nothing came for so long.
 const QUIET: Duration = Duration::from_millis(500);
+/// How often it is looked what came.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A relay that serves the files.
 const RELAY: &str = "# Serves what a client was given: distributary serve relay.yaml
@@ -59,27 +74,32 @@ upstream:
 ";
 
 impl Dump {
-    /// Dumps what the first client of an audience is given. Returns what was written, in sentences.
-    pub(crate) async fn run(&self, audience: &Audience<'_>) -> anyhow::Result<String> {
-        audience.trust.check(Some(audience.place))?;
-        let identity = Arc::new(audience.identity.resolve()?);
-        let (ear, heard) = sync_channel(HEARD_MAX);
+    /// Dumps what the client is given. Returns what was written, in sentences.
+    pub(crate) async fn run(&self) -> anyhow::Result<String> {
+        self.trust.check(Some(&self.server))?;
+        let identity = Arc::new(self.identity.resolve()?);
+        let world = World::keeping();
         let plan = Plan {
-            target: audience.place.target(audience.trust, true).await?,
+            target: self.server.target(&self.trust, true).await?,
             clients: 1,
             per_connection: 1,
-            world: World::listening(&Ear { client: 0, heard: ear }),
-            crew: Crew::of(everything(audience.dialect, &identity)),
-            shard: Shard::WHOLE,
+            world: Arc::clone(&world),
+            crew: Crew::of(everything(self.dialect, &identity)),
+            above: None,
         };
         plan.check_files()?;
-        let fleet = Fleet::start(&plan, 1)?;
+        let fleet = Fleet::start(&plan)?;
         fleet.admit(1);
-        let last = hear(&heard, &fleet.progress, audience.patience).await;
-        // A client that waits for room goes on.
-        drop(heard);
+        let whole = everything_is_there(&fleet.progress, self.deadline).await;
         fleet.stop()?;
-        let (last, whole) = last.with_context(|| audience.place.uri())?;
+        let whole = whole.with_context(|| self.server.uri())?;
+        let last = last(&world);
+        ensure!(
+            whole || !last.is_empty(),
+            "{}: the server gave nothing within {:?} (--deadline): is it there, and is this node known to it? See --node-id",
+            self.server.uri(),
+            self.deadline
+        );
         let text = self.write(&identity.json(0), &last)?;
         let waits = "the client still waits for something that it asked for and was not given\n";
         Ok(text + if whole { "" } else { waits })
@@ -127,8 +147,7 @@ impl Dump {
             text.push_str(&format!(" {} {},", own.len(), kind.word()));
         }
         let mut text = text.trim_end_matches([',', ':']).to_owned() + "\n";
-        let told = left_out.iter().chain(&bootstrap.left_out);
-        for sentence in told.chain(&bootstrap.refused) {
+        for sentence in left_out.iter().chain(&bootstrap.left_out) {
             text.push_str(&format!("{sentence}\n"));
         }
         Ok(text)
@@ -159,18 +178,12 @@ impl Dump {
     }
 }
 
-/// Hears what the client is given until everything is there, or for as long as `patience`. Returns it, and whether it is everything.
-async fn hear(heard: &Receiver<Heard>, progress: &Progress, patience: Duration) -> anyhow::Result<(Last, bool)> {
-    let (begun, mut last) = (now(), Last::new());
-    let mut news = begun;
+/// Waits until everything is there, or for as long as `patience`. Returns whether it is.
+async fn everything_is_there(progress: &Progress, patience: Duration) -> anyhow::Result<bool> {
+    let (begun, mut news, mut before) = (now(), now(), 0);
     loop {
-        for heard in heard.try_iter().take(HEARD_MAX) {
+        if std::mem::replace(&mut before, progress.messages()) != before {
             news = now();
-            let key = (heard.kind, heard.name);
-            match heard.body {
-                Some(body) => last.insert(key, body),
-                None => last.remove(&key),
-            };
         }
         if let Some(refusal) = progress.refusal() {
             return Err(refusal.into());
@@ -179,24 +192,48 @@ async fn hear(heard: &Receiver<Heard>, progress: &Progress, patience: Duration) 
             bail!("the client saw a breach of the protocol: {}", breach.what);
         }
         if progress.complete() > 0 && news.elapsed() >= QUIET {
-            return Ok((last, true));
+            return Ok(true);
         }
         if begun.elapsed() > patience {
-            ensure!(
-                !last.is_empty(),
-                "the server gave nothing within {patience:?} (--deadline): is it there, and is this node known to it? See --node-id"
-            );
-            return Ok((last, false));
+            return Ok(false);
         }
         sleep(LOOK).await;
     }
 }
 
-fn pretty(value: &Value) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
+/// Returns what the client was given last of each resource.
+fn last(world: &World) -> Last {
+    let ledgers = world.ledgers().iter();
+    let all = ledgers.flat_map(|ledger| (0..ledger.len()).map(move |index| (ledger, index)));
+    let there = all.filter_map(|(ledger, index)| {
+        let (body, _) = ledger.current(index)?;
+        Some(((ledger.kind(), ledger.name(index)), body?))
+    });
+    there.collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "a server has some time to answer")]
-fn now() -> Instant {
-    Instant::now()
+/// A client that asks for everything and for what that refers to, and comes back.
+fn everything(dialect: Dialect, identity: &Arc<ClientIdentity>) -> Profile {
+    Profile {
+        dialect,
+        aggregated: true,
+        above: false,
+        interests: Interest::ROUTING.to_vec(),
+        polls: None,
+        identity: Arc::clone(identity),
+        behaviour: Behaviour {
+            returns: true,
+            ..Behaviour::default()
+        },
+    }
+}
+
+/// Whether something in a message was replaced because it is secret.
+fn is_redacted(body: &[u8]) -> bool {
+    const MARK: &[u8] = b"[redacted]";
+    body.windows(MARK.len()).any(|part| part == MARK)
+}
+
+fn pretty(value: &Value) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
 }
