@@ -67,7 +67,7 @@ impl Ring {
             None => format!("server_uri: '{files}'"),
         };
         format!(
-            "upstream: {{xds_servers: [{{server_uri: '{files}'}}], authorities: {{x: {{xds_servers: [{{{asked}}}]}}}}}}\nlisteners: [{{address: '{own}'}}]\nadmin: {{address: '127.0.0.1:0'}}\n{rules}"
+            "upstream: {{xds_servers: [{{server_uri: '{files}'}}], authorities: {{x: {{xds_servers: [{{{asked}}}]}}}}}}\nlisteners: [{{address: '{own}'}}]\nadmin: {{address: '127.0.0.1:0'}}\ntimers: {{unanswered: 2s}}\n{rules}"
         )
     }
 
