@@ -14,7 +14,7 @@ use crate::stage::{Client, Delta, EDS, Relay, directory, eventually};
 const RULES: &str = "rules: [{name: relays, identities: 'ip:127.0.0.1', relay: true}, {name: all}]\nsecrets: allow\n";
 const LOOP: &str = "loop: the request has already come through relay";
 /// Within this time whoever asks in a ring is told.
-const FOUND: Duration = Duration::from_secs(10);
+const FOUND: Duration = Duration::from_secs(20);
 
 /// Relays each of which asks the next one for the names of an authority, and files for all else.
 struct Ring {
