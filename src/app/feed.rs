@@ -17,7 +17,7 @@ use super::warm::Warm;
 use super::{plan, spawn};
 use crate::cache::{View, beside};
 use crate::downstream::Shared;
-use crate::telemetry::Health;
+use crate::telemetry::{Health, TurnTimes};
 use crate::upstream::{FileWriter, FindBeside, Talk, Writer};
 
 /// Gives every new view its writer.
@@ -29,12 +29,8 @@ pub(super) async fn feed(
     overview: &Overview,
 ) {
     let (scopes, metrics) = (&shared.scopes, &shared.metrics);
-    drop(spawn(ready(
-        fleet.clone(),
-        live.clone(),
-        warm.cloned(),
-        shared.health.clone(),
-    )));
+    let ready = ready(fleet.clone(), live.clone(), warm.cloned(), shared.health.clone());
+    drop(spawn(&metrics.turns.other, ready));
     // The node changes with a restart only.
     let node = live.config().node.clone();
     let all = scopes.clone();
@@ -59,17 +55,17 @@ pub(super) async fn feed(
                     let writer = Writer::new(view.clone(), &node(), target, files, settings)
                         .beside(find.clone())
                         .sharing(&scopes.twins(&view));
-                    fill(writer, view, warm.cloned(), overview);
+                    fill(writer, view, warm.cloned(), overview, &metrics.turns.view);
                 }
                 Fed::Rest(server, polling) => {
                     let writer = Writer::polling(view.clone(), &node(), server, files, polling).beside(find.clone());
-                    fill(writer, view, warm.cloned(), overview);
+                    fill(writer, view, warm.cloned(), overview, &metrics.turns.view);
                 }
                 Fed::Files(files) => {
                     let config = live.config();
                     let writer = FileWriter::new(view, files, plan::quiet_alone(&config));
                     let writer = writer.beside(find.clone());
-                    drop(spawn(writer.run()));
+                    drop(spawn(&metrics.turns.view, writer.run()));
                 }
             }
         }
@@ -142,9 +138,15 @@ async fn reach(servers: Vec<Arc<Member>>, by_class: bool, reached: impl FnOnce()
 }
 
 /// Fills a view: first from its snapshot, if there is one, then from the server.
-fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm>>, overview: &Overview) {
+fn fill<L: Talk + 'static>(
+    writer: Writer<L>,
+    view: Arc<View>,
+    warm: Option<Arc<Warm>>,
+    overview: &Overview,
+    turns: &TurnTimes,
+) {
     overview.add(&view, writer.statuses());
-    drop(spawn(async move {
+    drop(spawn(turns, async move {
         if let Some(warm) = warm {
             warm.load(&view).await;
         }

@@ -195,7 +195,7 @@ impl Fleet {
                 let files = Files::new(&name, path, metrics.files(&name));
                 let dictionary = plan::dictionary(config, self.schemas.clone());
                 let reads = files.clone().run(plan::file_bytes(config), dictionary);
-                reading = Some(super::spawn(reads).abort_handle());
+                reading = Some(super::spawn(&metrics.turns.other, reads).abort_handle());
                 Fed::Files(files)
             }
         };

@@ -53,12 +53,8 @@ impl Listening {
             listeners.push(bound);
         }
         for (socket, entrance) in sockets {
-            drop(spawn(downstream::serve(
-                socket,
-                entrance,
-                shared.clone(),
-                drain.clone(),
-            )));
+            let served = downstream::serve(socket, entrance, shared.clone(), drain.clone());
+            drop(spawn(&shared.metrics.turns.other, served));
         }
         let (servers, changes) = watch::channel(plan::secured(config));
         let listening = Self {

@@ -52,7 +52,7 @@ use crate::json::{SchemaError, Schemas};
 use crate::otlp::{self, Export};
 use crate::shutdown::{self, DrainTrigger, Hangups, OtherSignals, StopSignals};
 use crate::supervisor::Supervisor;
-use crate::telemetry::{COMMIT, Health, Log, Metrics, Status, VERSION};
+use crate::telemetry::{COMMIT, Health, Log, Metrics, Status, TurnTimes, VERSION};
 use crate::tls::{BadFile, InUse, Renewal};
 use crate::token::{BadKeys, KeyRenewal, Tokens};
 use crate::wire::Budget;
@@ -165,15 +165,18 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     );
     let leaving = Leaving::new(signals, orders, health, metrics, live.clone(), supervisor.clone());
     // The other tasks run until the relay has stopped.
-    tokio::select! {
-        () = leave(leaving, &trigger, warm.as_ref()) => {}
-        () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
-        () = clock::keep(|stalls| shared.metrics.overload.stalled(stalls.count, stalls.stood)) => {}
-        () = renewal.run(async || of_certificates.next().await) => {}
-        () = keys.run(async || of_keys.next().await) => {}
-        () = look_after(&shared, &live, &fleet, &supervisor) => {}
-        () = reload.run() => {}
-    }
+    let all = Box::pin(async {
+        tokio::select! {
+            () = leave(leaving, &trigger, warm.as_ref()) => {}
+            () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
+            () = clock::keep(|stalls| shared.metrics.overload.stalled(stalls.count, stalls.stood)) => {}
+            () = renewal.run(async || of_certificates.next().await) => {}
+            () = keys.run(async || of_keys.next().await) => {}
+            () = look_after(&shared, &live, &fleet, &supervisor) => {}
+            () = reload.run() => {}
+        }
+    });
+    shared.metrics.turns.other.of(all).await;
     Ok(())
 }
 
@@ -358,6 +361,7 @@ fn show(views: &[Arc<View>], fleet: &Fleet, metrics: &Metrics) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the wiring")]
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    tokio::spawn(task)
+fn spawn(turns: &TurnTimes, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    let (turns, task) = (turns.clone(), Box::pin(task));
+    tokio::spawn(async move { turns.of(task).await })
 }

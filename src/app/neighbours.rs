@@ -22,7 +22,7 @@ use super::spawn;
 use super::taking::{Room, Taking, Unfit};
 use crate::clock;
 use crate::config::{Config, Credentials, Endpoint, MemoryLimit, Neighbour};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, TurnTimes};
 use crate::tls::HTTP1;
 use crate::upstream::{Failure, connect, host, reason};
 use crate::xds::Types;
@@ -182,20 +182,21 @@ impl Neighbours {
     /// Asks, and returns the answer if it is one. A neighbour whose rules give no secrets is asked for the rest.
     async fn begun(&self, door: &Door<'_>) -> Result<Incoming, Refusal> {
         let Door { neighbour, address } = door;
+        let turns = &self.metrics.turns.other;
         if self.secrets && neighbour.credentials != Credentials::Insecure {
-            match door.get("/snapshots?secrets=true").await {
+            match door.get("/snapshots?secrets=true", turns).await {
                 Err(Refusal::Status { status: 403, said }) => {
                     tracing::warn!(neighbour = neighbour.uri, %address, said, "a neighbour gives no keys and certificates; it is asked for the rest");
                 }
                 answered => return answered,
             }
         }
-        door.get("/snapshots").await
+        door.get("/snapshots", turns).await
     }
 }
 
 impl Door<'_> {
-    async fn get(&self, path: &'static str) -> Result<Incoming, Refusal> {
+    async fn get(&self, path: &'static str, turns: &TurnTimes) -> Result<Incoming, Refusal> {
         let Self { neighbour, address } = self;
         let endpoint = Endpoint::Tcp {
             host: address.ip().to_string(),
@@ -205,7 +206,7 @@ impl Door<'_> {
         let connected = connect(&endpoint, name, &neighbour.credentials, HTTP1, Duration::ZERO).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(connected.io)).await?;
         // It ends with the answer.
-        drop(spawn(async move { drop(connection.await) }));
+        drop(spawn(turns, async move { drop(connection.await) }));
         let mut request = http::Request::new(Empty::<Bytes>::new());
         *request.uri_mut() = http::Uri::from_static(path);
         let headers = request.headers_mut();

@@ -24,6 +24,7 @@ use super::overload::OverloadMetrics;
 use super::process::{ProcessMetrics, register_build};
 use super::snapshots::SnapshotMetrics;
 use super::traces::Traces;
+use super::turns::TurnMetrics;
 use super::types::{AllTypes, TypeMetrics};
 use super::upstream::{FileMetrics, UpstreamMetrics, Upstreams};
 use crate::xds::TypeUrl;
@@ -96,6 +97,8 @@ pub struct Metrics {
     pub holds: Arc<HoldMetrics>,
     /// The metrics of overload.
     pub overload: OverloadMetrics,
+    /// How long the turns of tasks take.
+    pub turns: TurnMetrics,
     /// What clients show before they are served.
     pub arrivals: ArrivalMetrics,
     /// What is wrong with the relay's own files.
@@ -146,6 +149,7 @@ impl Metrics {
             name_faults: WordCounters::new("fault", &["empty", "malformed", "long", "denied"]).register(own, "name_faults", "Names in requests of clients that are empty, malformed, of more than 4096 bytes or denied by the rules"),
             reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
             overload: OverloadMetrics::register(own),
+            turns: TurnMetrics::register(own),
             arrivals: ArrivalMetrics::register(own),
             faults: Arc::new(Faults::register(own)),
             certificates: CertificateMetrics::register(own),
@@ -203,8 +207,7 @@ impl Metrics {
 
     /// Sets the bytes held of unfinished requests, and counts the requests for which there was no memory.
     pub fn show_reading(&self, bytes: usize, refused: u64) {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.reading_bytes.set(bytes);
+        self.reading_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         self.refused.of("request").inc_by(refused);
     }
 
@@ -280,9 +283,7 @@ impl Metrics {
     }
 
     fn read_process(&self) {
-        if let Some(process) = &self.process {
-            process.read();
-        }
+        self.process.iter().for_each(ProcessMetrics::read);
     }
 }
 

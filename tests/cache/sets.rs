@@ -82,7 +82,7 @@ fn a_shared_set_is_copied_before_it_changes() {
 
 /// Lets the writer end what no session has any more. Returns how many sets there are.
 fn turned(view: &View) -> usize {
-    for _ in 0..100 {
+    for _ in 0..1_000 {
         let _ = view.take_wants(start());
     }
     view.summary().sets

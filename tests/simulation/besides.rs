@@ -27,6 +27,8 @@ pub(crate) struct Besides {
     pub(crate) endpoints: bool,
     /// Clients whose requests contain names that are none (B-32).
     pub(crate) slips: bool,
+    /// Control planes that answer nothing for a type while they lack a name that is asked for (E-27).
+    pub(crate) strict: bool,
     /// Control planes that say the removal of a cluster before the routes that leave it (D-03).
     pub(crate) hasty: bool,
     /// Where there are lists: all clients but one are hostile.
@@ -41,11 +43,12 @@ impl Besides {
         let all = seed / BESIDES % 100;
         let unruly = seed >= super::UNRULY;
         let lists = seed >= super::LISTS && seed < super::RULED || unruly;
+        let strict = all & 96 == 96 && !lists;
         Self {
             amnesia: all & 1 > 0,
             ttls: all & 2 > 0 || all & 32 > 0 && lists,
             refusals: all & 4 > 0 && !lists,
-            shunned: all & 32 > 0 && !lists,
+            shunned: all & 32 > 0 && !lists && !strict,
             frozen: all & 8 > 0,
             classes: all & 16 > 0,
             files: all & 32 > 0 && lists,
@@ -53,7 +56,8 @@ impl Besides {
             crossings: all & 4 > 0 && lists && seed.is_multiple_of(2),
             endpoints: all & 64 > 0 && lists,
             slips: all & 16 > 0 && !lists,
-            hasty: all & 64 > 0 && !lists,
+            strict,
+            hasty: all & 64 > 0 && !lists && !strict,
             unruly,
         }
     }

@@ -53,6 +53,8 @@
 //! - 32, without lists: control planes that end each stream on which a certain type is asked for, until everything heals (E-15).
 //! - 32, with lists: times to live at every server, most of which are files.
 //! - 64, without lists: control planes that say the removal of a cluster before the routes that leave it (D-03).
+//! - 96, without lists: control planes that answer nothing for a type while they lack a name that is asked for, as java-control-plane over
+//!   SotW (E-27). Some of these worlds fail, so no run has them unless it names them.
 //! - 64, with lists: lists of endpoints (LEDS), to which assignments refer; if there are two classes, only for the class of clients
 //!   that read such lists (K-04).
 //!

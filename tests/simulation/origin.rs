@@ -33,6 +33,9 @@ pub(crate) struct Habits {
     pub(crate) believes: bool,
     /// SotW: whether it is silent while a list of names lacks anything that it has (E-18).
     snapshot: bool,
+    /// SotW: whether it is silent while it lacks a name of the list, and looks for the node of each request, as java-control-plane (E-01,
+    /// E-27).
+    strict: bool,
     /// SotW: whether it says nothing to a client that has the version which it has, as go-control-plane.
     silent: bool,
     /// SotW: whether it sends only what has changed, where it may.
@@ -60,6 +63,7 @@ impl Habits {
             forces_endpoints: rng.chance(30),
             believes: rng.chance(70),
             snapshot: rng.chance(20),
+            strict: false,
             silent: false,
             partial: rng.chance(50),
             chunk: if rng.chance(50) { 1000 } else { rng.range(1, 3) },
@@ -88,6 +92,18 @@ impl Habits {
             silent,
             partial: self.partial && !silent,
             believes: self.believes || silent,
+            ..self
+        }
+    }
+
+    /// The same for one that answers as java-control-plane over SotW.
+    pub(crate) fn strict(self) -> Self {
+        Self {
+            dialect: Dialect::Sotw,
+            snapshot: false,
+            strict: true,
+            silent: true,
+            partial: false,
             ..self
         }
     }
@@ -283,6 +299,7 @@ impl Session {
         if served.hears_of_clients(request) {
             return Vec::new();
         }
+        served.unknown = self.habits.strict && matches!(request, Request::Sotw(request) if request.node.is_none());
         match request {
             Request::Sotw(request) => served.sotw(kind, request, first),
             Request::Delta(request) => served.delta(kind, request, first, self.habits.believes),
@@ -346,13 +363,20 @@ impl Session {
         self.habits.snapshot && sotw && served.is_some_and(lacks)
     }
 
+    /// E-27: whether it keeps silent because it lacks a name that it was asked for, or was not told by whom.
+    fn is_silenced(&self, kind: Type, truth: &Truth) -> bool {
+        let served = self.types.get(&kind).filter(|_| self.habits.strict);
+        let lacks = |served: &Served| served.names.iter().any(|name| !truth.is_there(kind, name));
+        served.is_some_and(|served| served.unknown || lacks(served))
+    }
+
     fn nonce(&mut self) -> String {
         self.nonces += 1;
         format!("cp-{}", self.nonces)
     }
 
     fn say_all(&mut self, kind: Type, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {
-        let withheld = self.withholds(kind, truth);
+        let withheld = self.withholds(kind, truth) || self.is_silenced(kind, truth);
         let Some(served) = self.types.get_mut(&kind) else {
             return Vec::new();
         };

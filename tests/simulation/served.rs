@@ -44,6 +44,8 @@ pub(crate) struct Served {
     /// Whether a response must be sent, even if nothing has changed.
     pub(crate) owes: bool,
     pub(crate) version: u64,
+    /// Whether the last request does not say from whom it is.
+    pub(crate) unknown: bool,
     /// SotW: the version that the client had of the type when the stream began.
     pub(crate) declared: Option<String>,
 }

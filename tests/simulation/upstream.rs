@@ -157,6 +157,9 @@ impl Wire {
         if besides.amnesia {
             self.habits = self.habits.clone().silent(rng);
         }
+        if besides.strict {
+            self.habits = self.habits.clone().strict();
+        }
         if besides.shunned {
             self.habits = self.habits.clone().shunning(rng);
         }

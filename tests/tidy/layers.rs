@@ -27,7 +27,7 @@ const KNOWS: [(&str, &[&str]); 28] = [
     ("small_file", &[]),
     ("identity", &[]),
     ("clock", &[]),
-    ("telemetry", &["classes", "xds"]),
+    ("telemetry", &["classes", "xds", "clock"]),
     (
         "config",
         &["classes", "xds", "proto", "protocol", "cache", "json", "identity"],

@@ -14,7 +14,7 @@ use crate::stage::{Client, Delta, EDS, Relay, directory, eventually};
 const RULES: &str = "rules: [{name: relays, identities: 'ip:127.0.0.1', relay: true}, {name: all}]\nsecrets: allow\n";
 const LOOP: &str = "loop: the request has already come through relay";
 /// Within this time whoever asks in a ring is told.
-const FOUND: Duration = Duration::from_secs(10);
+const FOUND: Duration = Duration::from_secs(20);
 
 /// Relays each of which asks the next one for the names of an authority, and files for all else.
 struct Ring {
@@ -67,7 +67,7 @@ impl Ring {
             None => format!("server_uri: '{files}'"),
         };
         format!(
-            "upstream: {{xds_servers: [{{server_uri: '{files}'}}], authorities: {{x: {{xds_servers: [{{{asked}}}]}}}}}}\nlisteners: [{{address: '{own}'}}]\nadmin: {{address: '127.0.0.1:0'}}\n{rules}"
+            "upstream: {{xds_servers: [{{server_uri: '{files}'}}], authorities: {{x: {{xds_servers: [{{{asked}}}]}}}}}}\nlisteners: [{{address: '{own}'}}]\nadmin: {{address: '127.0.0.1:0'}}\ntimers: {{unanswered: 2s}}\n{rules}"
         )
     }
 

@@ -162,7 +162,7 @@ async fn the_program_watches_its_memory() {
     // The allocator of the system may keep what is free as long as something small lies above it; that of what is shipped gives it back.
     const GIVES_BACK: &str = "export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=65536";
     let upstream = format!("xds_servers: [{{server_uri: '{}'}}]", path.to_str().unwrap());
-    let relay = Process::under(GIVES_BACK, "short", &upstream, &[""], "limits: {memory: 32MiB}\n");
+    let relay = Process::under(GIVES_BACK, "short", &upstream, &[""], "limits: {memory: 40MiB}\n");
     let address = Address::Tcp(relay.clients);
     let served = Client::connect(&address).await;
     let mut served = asks(&served, CDS, "*").await;

@@ -31,5 +31,5 @@ impl LeaseChanges {
     }
 }
 
-/// How many leases end in one turn of the writer, give or take a few.
-pub(crate) const ENDS_IN_A_TURN: usize = 4096;
+/// How many leases end in one turn of the writer, give or take a few: the view forgets what it knew of each, for some microseconds.
+pub(crate) const ENDS_IN_A_TURN: usize = 512;

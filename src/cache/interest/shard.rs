@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::lease_changes::{ENDS_IN_A_TURN, LeaseChanges};
+use super::lease_changes::LeaseChanges;
 use super::leases::is_known;
 use super::set::Set;
 use super::sets::Reading;
@@ -51,7 +51,7 @@ struct Lease {
 }
 
 /// How many leases of one part are looked at in one turn because they have begun, or because nobody waits for them any more.
-const NEWS_IN_A_TURN: usize = ENDS_IN_A_TURN / SHARDS as usize / 4;
+const NEWS_IN_A_TURN: usize = 64;
 
 /// How many leases are looked at before others may have the part.
 pub(super) const LOOKED_AT_ONCE: usize = 256;

@@ -147,6 +147,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
     type Output = Result<(), String>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        let this = self.get_mut();
+        let now = clock::now();
+        let ended = this.turn(cx, now);
+        this.inner.calls.shared.metrics.turns.client.end(now);
+        ended
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
+    #[inline]
+    fn turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<(), String>> {
         let Self {
             cork,
             watch,
@@ -154,8 +165,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             round,
             ear,
             inner,
-        } = self.get_mut();
-        let now = clock::now();
+        } = self;
         if watch.is_old(|| inner.open.are_settled(), now) {
             inner.drain(ear);
         }

@@ -71,8 +71,10 @@ pub(super) fn start(connection: Connection) {
     let beginning = Box::pin(connection.begin());
     drop(tokio::spawn(async move {
         metrics.connections.inc();
-        if let Some(served) = beginning.await {
-            served.await;
+        if let Some(served) = metrics.turns.entering.of(beginning).await {
+            let ended = served.await;
+            // What it held is gone by now.
+            metrics.turns.leaving.end(ended);
         }
         metrics.connections.dec();
         tracing::debug!(%peer, "a connection has ended");
@@ -81,7 +83,7 @@ pub(super) fn start(connection: Connection) {
 
 impl Connection {
     /// Finds out which protocol the client speaks, and returns the connection to serve. None if the client sends nothing.
-    async fn begin(self) -> Option<impl Future<Output = ()> + Send> {
+    async fn begin(self) -> Option<impl Future<Output = Instant> + Send> {
         // In a box of its own, so that what comes after does not pay for it.
         let (mut this, identity) = Box::pin(self.enter()).await?;
         let (begun, http2) = match clock::timeout(PREFACE_TIMEOUT, sniff(&mut this.socket)).await {
@@ -110,7 +112,7 @@ impl Connection {
         served.map(|served| Either::Left(Box::pin(served)))
     }
 
-    async fn begin_http2(self, begun: Bytes, identity: Identity) -> Option<impl Future<Output = ()> + Send> {
+    async fn begin_http2(self, begun: Bytes, identity: Identity) -> Option<impl Future<Output = Instant> + Send> {
         let bound = self.calls.shared.settings.load().timers.write_stall;
         let portion = Portion::of_a_connection(&self.calls.shared, self.entrance, Arc::new(self.guest), identity);
         let beginning = Http2::begin(self.calls, portion, self.socket, begun);
@@ -140,7 +142,7 @@ impl Connection {
     }
 
     /// Serves HTTP/1.1, which only polling clients use.
-    async fn speak_http1(self, begun: Bytes, identity: Identity) {
+    async fn speak_http1(self, begun: Bytes, identity: Identity) -> Instant {
         let bound = self.calls.shared.settings.load().timers.write_stall;
         let calls = self.calls.clone();
         let portion = Portion::of_a_connection(&calls.shared, self.entrance, Arc::new(self.guest), identity);
@@ -177,15 +179,16 @@ impl Connection {
             }
         };
         tokio::select! {
-            () = answered => {}
+            ended = answered => return ended,
             () = unasked => tracing::debug!(peer = %self.peer, "a client did not finish its request in time"),
         }
+        clock::now()
     }
 }
 
 /// Drives a connection until it ends, or must end. The connection is in a box, and so is this future where it lives long, because
 /// a value moved into a future takes its space twice. `poll` also returns the bytes that the client has ever taken, if it has not
-/// taken everything.
+/// taken everything. Returns when it ended.
 struct Served<C, P, D, S> {
     peer: Peer,
     connection: Pin<Box<C>>,
@@ -204,9 +207,9 @@ where
     D: Fn(Pin<&mut C>) + Unpin,
     S: Fn(Pin<&mut C>) + Unpin,
 {
-    type Output = ();
+    type Output = Instant;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let this = &mut *self;
         if this.end.deadline.is_none()
             && let Poll::Ready(departure) = this.draining.poll(cx)
@@ -219,7 +222,7 @@ where
         }
         let (ended, stuck_at) = (this.poll)(this.connection.as_mut(), cx);
         let error = match ended {
-            Poll::Ready(Ok(())) => return Poll::Ready(()),
+            Poll::Ready(Ok(())) => return Poll::Ready(clock::now()),
             Poll::Ready(Err(error)) => error,
             Poll::Pending => {
                 let reason = ready!(this.end.poll(stuck_at, this.bound, cx));
@@ -230,7 +233,7 @@ where
             }
         };
         tracing::debug!(peer = %this.peer, error, "a connection ended early");
-        Poll::Ready(())
+        Poll::Ready(clock::now())
     }
 }
 

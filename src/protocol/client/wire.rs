@@ -169,10 +169,11 @@ impl Cutter {
                 self.finish_begun();
             }
         }
-        let unread = self.cut(bytes, Bytes::copy_from_slice).len();
-        self.begun
-            .extend_from_slice(bytes.get(bytes.len() - unread..).unwrap_or_default());
-        self.left = self.left.saturating_sub(bytes.len());
+        // One piece of memory for all entries in it: what stays of a resource would lie between entries, and keep their pages.
+        let part = Bytes::copy_from_slice(bytes);
+        let unread = self.cut(&part, |content| part.slice_ref(content));
+        self.begun.extend_from_slice(unread);
+        self.left = self.left.saturating_sub(part.len());
     }
 
     /// Takes the complete fields, and returns the rest.
@@ -336,7 +337,7 @@ mod tests {
         cutter
     }
 
-    /// The result does not depend on the parts in which a message comes or on where it ends; no byte is kept twice.
+    /// The result does not depend on the parts in which a message comes or on where it ends.
     #[test]
     fn cuts_do_not_matter() {
         let message = message();
@@ -366,6 +367,18 @@ mod tests {
             );
             assert_eq!(whole.head.system_version_info, "version");
         }
+    }
+
+    /// Entries that come together are one piece of memory.
+    #[test]
+    fn entries_lie_together() {
+        let message = message();
+        let whole = pushed(&message, usize::MAX, message.len()).delta().unwrap();
+        let at = |content: u8| message.windows(2).position(|two| two == [content; 2]).unwrap();
+        let [first, _, third, _] = &*whole.entries else {
+            panic!("there are four");
+        };
+        assert_eq!(third.as_ptr() as usize - first.as_ptr() as usize, at(2) - at(1));
     }
 
     /// The claimed length of a field takes no memory before the bytes have come.

@@ -126,10 +126,16 @@ impl Flights {
 
     /// Returns whether a response on its way brings or removes this name.
     pub(super) fn has(&self, name: &Name) -> bool {
-        let removes = |flight: &Flight| flight.batch.removed().binary_search(name).is_ok();
-        self.open
-            .iter()
-            .any(|flight| flight.batch.item(name).is_some() || removes(flight))
+        self.open.iter().any(|flight| {
+            let (items, removed) = (flight.batch.items(), flight.batch.removed());
+            spans(items, Item::name, name) && flight.batch.item(name).is_some()
+                || spans(removed, |removed| removed, name) && removed.binary_search(name).is_ok()
+        })
+    }
+
+    /// Returns how many responses are on their way.
+    pub(super) const fn count(&self) -> usize {
+        self.open.len()
     }
 
     /// Returns the names that responses on their way bring.
@@ -144,6 +150,11 @@ impl Flights {
             .iter()
             .any(|flight| flight.batch.item(resource.name()).is_some_and(same))
     }
+}
+
+/// Returns whether a name is between the ends of a list. Each of many responses has a stretch of the names, where others have none.
+fn spans<T>(list: &[T], of: impl Fn(&T) -> &Name, name: &Name) -> bool {
+    list.first().is_some_and(|first| of(first) <= name) && list.last().is_some_and(|last| name <= of(last))
 }
 
 #[cfg(test)]
@@ -174,6 +185,7 @@ mod tests {
         assert_eq!((flights.entries(), flights.sent()), (OPEN_MAX, Some(sent)));
         assert!(flights.settle(0).is_none() && flights.settle(2).is_some() && flights.settle(2).is_none());
         assert!(!flights.is_full(0) && flights.has(&Name::from("gone")) && !flights.brings(&Name::from("gone")));
+        assert!(!flights.has(&Name::from("gone2")) && !flights.has(&Name::from("a")));
         for nonce in 1..=OPEN_MAX as u64 {
             assert_eq!(flights.settle(nonce).is_some(), nonce != 2);
         }

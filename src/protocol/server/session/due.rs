@@ -11,6 +11,9 @@ use crate::server::survey::Survey;
 use crate::server::turn::WORK_MAX;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
+/// To look for a name in so many responses is as much work as to look at it.
+const SEARCHED: usize = 8;
+
 impl Subscription {
     /// Returns the first name of a walk of which anything but a removal is due. Those before it are passed over from now on; those
     /// that are gone are listed as such. `None` if there is none, or if the turn is over.
@@ -39,13 +42,13 @@ impl Subscription {
 
     /// Looks at a name. Returns what must be sent of it; if that is nothing, it is passed over from now on.
     fn look_at<'a>(&mut self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let settled = match self.lens(slot).judge(name) {
-            Verdict::Due(Say::Remove) if !self.is_busy(name) => Settled::Gone,
+        let (settled, searched) = match self.lens(slot).judge(name) {
+            Verdict::Due(Say::Remove) if !self.is_busy(name) => (Settled::Gone, self.books.flights().count()),
             Verdict::Due(say) => return Some(say),
-            Verdict::Settled(settled) => settled,
+            Verdict::Settled(settled) => (settled, 0),
         };
         if self.books.settle(name, settled) {
-            self.turn.work(1);
+            self.turn.work(1 + searched / SEARCHED);
         }
         None
     }
