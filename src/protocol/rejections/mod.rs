@@ -180,9 +180,9 @@ impl Rejections {
         self.0.get_or_insert_default().trial = Some((nonce, group.again));
     }
 
-    /// A response is accepted or rejected. Returns whether a group was tried in it, and whether that was a second try.
-    pub(crate) fn end(&mut self, nonce: u64, accepted: bool) -> Option<bool> {
-        let trials = self.0.as_mut()?;
+    /// A response is accepted or rejected. Returns whether a group was tried in it for the second time.
+    pub(crate) fn end(&mut self, nonce: u64, accepted: bool) -> bool {
+        let Some(trials) = &mut self.0 else { return false };
         let ended = trials.trial.take_if(|(trial, _)| *trial == nonce);
         if accepted && ended.is_some() {
             trials.rejected = 0;
@@ -191,7 +191,7 @@ impl Rejections {
             trials.news.insert(None);
         }
         self.give_back();
-        ended.map(|(_, again)| again)
+        ended.is_some_and(|(_, again)| again)
     }
 
     /// The client has rejected a response with this version of a name. Before that it held this, if it had not rejected anything of it.

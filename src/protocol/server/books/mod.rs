@@ -15,6 +15,7 @@ use crate::rejections::Rejections;
 use crate::server::flights::Flights;
 use crate::server::ledger::{Entry, Ledger, Row};
 pub(super) use agenda::{Agenda, Walk};
+pub(super) use answers::Answered;
 use marks::Marks;
 use xds::{Name, Resource, ResourceError, Version};
 

@@ -183,11 +183,6 @@ impl Subscription {
         self.books.flights().sent().is_some()
     }
 
-    /// Whether the client has rejected anything and accepted nothing of that name since.
-    pub(in crate::server) fn disputes(&self) -> bool {
-        self.books.rejections().disputes().next().is_some()
-    }
-
     /// K-37: what stood in the way of rejected resources may be gone: they are tried once more, as often as this is called.
     pub(in crate::server) fn try_rejected(&mut self) {
         if self.books.rejections().held_back().next().is_some() {

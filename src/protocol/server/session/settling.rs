@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Subscription;
 use crate::rejections::Group;
+use crate::server::books::Answered;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
@@ -34,7 +35,7 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let Some((flight, again)) = self.books.answer(number, error.is_none()) else {
+        let Some(answered) = self.books.answer(number, error.is_none()) else {
             let is_last = self.books.flights().is_last(number);
             return match error {
                 // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
@@ -43,17 +44,18 @@ impl Subscription {
                 None | Some(_) => ReceiptKind::Stale,
             };
         };
+        let flight = &answered.flight;
         match error {
             None => {
-                self.note_free_address(&flight, now);
-                ReceiptKind::Ack(self.accept(&flight))
+                self.note_free_address(flight, now);
+                ReceiptKind::Ack(self.accept(&answered))
             }
             Some(detail) => {
                 self.asked.interrupted(now);
                 let objection = answers.objection(&self.heard(detail, flight.sent), Some(&flight.batch));
                 ReceiptKind::Nack {
                     response: Rejected(Some(flight.batch.clone())),
-                    given_up: self.reject((&flight, again), &detail.message, &objection, now),
+                    given_up: self.reject(&answered, &detail.message, &objection, now),
                     objection,
                 }
             }
@@ -87,12 +89,13 @@ impl Subscription {
 
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
-        let (flight, _) = self.books.answer(number, true)?;
-        Some(ReceiptKind::Ack(self.accept(&flight)))
+        let answered = self.books.answer(number, true)?;
+        Some(ReceiptKind::Ack(self.accept(&answered)))
     }
 
     /// The client has accepted a response. Returns what was new to it.
-    fn accept(&mut self, flight: &Flight) -> Option<Changed> {
+    fn accept(&mut self, answered: &Answered) -> Option<Changed> {
+        let flight = &answered.flight;
         self.want.forget_version();
         self.settle_dropped(flight);
         if let Some(software) = self.reader.software() {
@@ -106,6 +109,7 @@ impl Subscription {
             since,
             until: flight.batch.newest().map_or(since, |newest| newest.max(since)),
             news: flight.news,
+            mends: answered.disputed,
         })
     }
 
@@ -136,7 +140,7 @@ impl Subscription {
     /// The client has rejected a response, in which something was tried `again`: it may hold any part of it. Returns how many names are given up.
     fn reject(
         &mut self,
-        (flight, again): (&Flight, bool),
+        Answered { flight, again, .. }: &Answered,
         message: &str,
         objection: &Arc<Objection>,
         now: Instant,
@@ -149,13 +153,13 @@ impl Subscription {
         members.retain(|(name, _)| self.is_wanted(name));
         if full {
             self.books.rejections_mut().note_list(flight.batch.sum());
-            self.conclude(&mut members, flight, message, again, objection);
+            self.conclude(&mut members, flight, message, *again, objection);
             if !flight.batch.last().is_empty() {
                 self.notes.note_again(Some(now + FREE_AFTER));
             }
         }
         let names = members.into_iter().map(|(name, _)| name).collect();
-        self.divide(names, (message, flight.batch.last()), alone, again, objection)
+        self.divide(names, (message, flight.batch.last()), alone, *again, objection)
     }
 
     /// A full state is not taken apart for what the client may hold in any version: it can neither be left out, nor listed as it was. If the

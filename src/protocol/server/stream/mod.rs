@@ -216,9 +216,11 @@ impl Server {
         self.types.iter_mut().for_each(Subscription::forget_older);
     }
 
-    /// The client has accepted clusters after it had rejected some: listeners and routes may have been rejected because they lead there (K-37).
-    pub(super) fn retry(&mut self, kind: Kind) {
-        if kind == Kind::Cds {
+    /// If the client has accepted clusters after it had rejected some: listeners and routes may have been rejected because they lead there
+    /// (K-37).
+    pub(super) fn retry(&mut self, type_url: &TypeUrl, receipt: &ReceiptKind) {
+        let mends = matches!(receipt, ReceiptKind::Ack(Some(changed)) if changed.mends);
+        if mends && type_url.kind() == Kind::Cds {
             let gated = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
             gated.for_each(Subscription::try_rejected);
         }
@@ -293,12 +295,9 @@ impl Server {
             .types
             .iter_mut()
             .find(|one| one.type_url().url().as_bytes() == type_url)?;
-        let disputed = one.disputes();
         let kind = one.acknowledge(number)?;
         let type_url = one.type_url().clone();
-        if disputed && matches!(kind, ReceiptKind::Ack(Some(_))) {
-            self.retry(type_url.kind());
-        }
+        self.retry(&type_url, &kind);
         Some(Receipt {
             type_url,
             kind,

@@ -51,12 +51,9 @@ impl Server {
         self.check_names(request.lists.versions.keys(), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;
-        let disputed = subscription.disputes();
         let (kind, entries) = subscription.begin(request, answers, nonces, now);
         let type_url = subscription.type_url().clone();
-        if disputed && matches!(kind, ReceiptKind::Ack(Some(_))) {
-            self.retry(type_url.kind());
-        }
+        self.retry(&type_url, &kind);
         Ok(Progress {
             type_url,
             kind,
