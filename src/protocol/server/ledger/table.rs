@@ -112,6 +112,11 @@ impl Table {
         self.asked.is_empty() && self.rest.is_none()
     }
 
+    /// Whether any row is not content under its own name.
+    pub(super) fn has_others(&self) -> bool {
+        self.rest.as_ref().is_some_and(|rest| !rest.others.is_empty())
+    }
+
     /// Returns the number of rows; takes longer the more there are.
     pub(super) fn len(&self) -> usize {
         let rest = self.rest.as_ref();

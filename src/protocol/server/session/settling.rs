@@ -127,7 +127,7 @@ impl Subscription {
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
     fn settle_dropped(&mut self, flight: &Flight) {
-        if self.books.ledger().is_shared() || self.reader.has_aliases() {
+        if !self.books.ledger().has_others() || self.reader.has_aliases() {
             return;
         }
         for name in flight.batch.items().iter().map(Item::name) {
