@@ -7,6 +7,7 @@ use super::draft::Draft;
 use super::lens::Say;
 use super::{Attempt, Step, Subscription};
 use crate::rejections::Group;
+use crate::server::waits::Wait;
 use xds::{Answers, Dialect, Difference, Room, TypeSight};
 
 impl Subscription {
@@ -133,7 +134,7 @@ impl Subscription {
         if !self.turn.is_spent() {
             self.books.agenda_mut().set_cursor(draft.cursor());
         }
-        self.notes.note_endpoints(attempt.changes.filter(|_| held));
+        self.waits.set(Wait::Endpoints, attempt.changes.filter(|_| held));
         waits
     }
 

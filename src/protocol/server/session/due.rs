@@ -9,6 +9,7 @@ use super::lens::{Say, Verdict};
 use crate::server::books::{Settled, Swept, Walk};
 use crate::server::survey::Survey;
 use crate::server::turn::WORK_MAX;
+use crate::server::waits::Wait;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
@@ -226,7 +227,7 @@ impl Subscription {
     /// Does the same with what this client sees of the type.
     pub(super) fn is_sated_in(&self, slot: TypeSight<'_>) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty();
-        if waits || !self.books.agenda().is_empty() || self.notes.again().is_some() {
+        if waits || !self.books.agenda().is_empty() || self.waits.get(Wait::Again).is_some() {
             return false;
         }
         let state = slot.wildcard().filter(|_| self.want.wildcard());

@@ -1,7 +1,7 @@
 //! One type on one client stream: the heart of the relay, the same for both dialects.
 //!
 //! `want` is what the client asks for, `books` what it was sent; the lens says what it should hold. What differs is due, and a
-//! writer turns as much of that as fits into the next response. `notes` has what the client said of whole responses, and what waits.
+//! writer turns as much of that as fits into the next response. `waits` has what is sent later.
 //! Owns these parts; knows nothing of other types and other clients.
 
 mod answer;
@@ -31,9 +31,9 @@ use crate::server::asked::Asked;
 use crate::server::books::Books;
 use crate::server::caller::Caller;
 use crate::server::nonce::Nonces;
-use crate::server::notes::Notes;
 use crate::server::response::Response;
 use crate::server::turn::TypeTurn;
+use crate::server::waits::Waits;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
 pub use portrait::{Portrait, Stand};
@@ -50,7 +50,7 @@ pub(super) struct Subscription {
     reader: Reader,
     want: Want,
     books: Books,
-    notes: Notes,
+    waits: Waits,
     turn: TypeTurn,
     asked: Asked,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
@@ -125,7 +125,7 @@ impl Subscription {
             books: Books::new(reader.lists_all()),
             reader,
             want: Want::default(),
-            notes: Notes::default(),
+            waits: Waits::default(),
             turn: TypeTurn::default(),
             asked: Asked::new(now),
             wants: None,

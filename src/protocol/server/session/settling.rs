@@ -13,6 +13,7 @@ use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind, Rejected};
+use crate::server::waits::Wait;
 use proto::google::rpc::Status as Detail;
 use xds::{Answers, Item, Kind, Name, Objection, Said, Version, named_in, words_of};
 
@@ -118,10 +119,10 @@ impl Subscription {
         let listens = self.reader.full_state() && self.reader.traits().kind == Kind::Lds;
         if listens
             && flight.before.rows.is_some()
-            && self.notes.again().is_none()
+            && self.waits.get(Wait::Again).is_none()
             && self.books.rejections().held_back().next().is_some()
         {
-            self.notes.note_again(Some(now + FREE_AFTER));
+            self.waits.set(Wait::Again, Some(now + FREE_AFTER));
         }
     }
 
@@ -155,7 +156,7 @@ impl Subscription {
             self.books.rejections_mut().note_list(flight.batch.sum());
             self.conclude(&mut members, flight, message, *again, objection);
             if !flight.batch.last().is_empty() {
-                self.notes.note_again(Some(now + FREE_AFTER));
+                self.waits.set(Wait::Again, Some(now + FREE_AFTER));
             }
         }
         let names = members.into_iter().map(|(name, _)| name).collect();
