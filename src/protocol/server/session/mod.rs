@@ -101,7 +101,7 @@ impl<'a, A> Attempt<'a, A> {
 #[derive(Debug)]
 pub(super) enum Step {
     /// Send this. The names are those of the endpoints that new or changed clusters wait for (K-13).
-    Send(Box<Response>, Vec<Name>),
+    Send(Response, Vec<Name>),
     /// There is something to add or change, but it must wait.
     Blocked,
     /// There is only something to remove, and it must wait for other types.

@@ -179,6 +179,6 @@ impl Subscription {
             batch,
             since: since.map(|since| since.max(asked)),
         };
-        Step::Send(Box::new(response), endpoints)
+        Step::Send(response, endpoints)
     }
 }

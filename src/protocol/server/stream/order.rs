@@ -137,9 +137,9 @@ impl Server {
             match step {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
-                    return Some(*response);
+                    return Some(response);
                 }
-                Step::Send(response, _) => return Some(*response),
+                Step::Send(response, _) => return Some(response),
                 Step::Blocked => open &= !kind.gates(),
                 Step::Removals => *removals_wait = true,
                 Step::Idle => {}
@@ -167,7 +167,7 @@ impl Server {
                 continue;
             }
             if let Step::Send(response, _) = self.step(at, sight, answers, true, now) {
-                return Some(*response);
+                return Some(response);
             }
         }
         None
