@@ -19,7 +19,8 @@ impl Subscription {
         }
         // B-24: SotW has one response on its way.
         let sotw = self.reader.dialect() == Dialect::Sotw;
-        let busy = !self.books.flights().is_empty() && (sotw || self.books.flights().is_full(attempt.window));
+        let busy = !self.books.flights().is_empty()
+            && (sotw || self.books.flights().is_full(attempt.settings.limits.window_bytes));
         if busy {
             return Step::held(self.survey_in(attempt.slot, attempt.answers).adds);
         }

@@ -8,9 +8,9 @@ use super::Subscription;
 use super::lens::{Say, Verdict};
 use crate::server::books::{Settled, Swept, Walk};
 use crate::server::survey::Survey;
-use crate::server::turn::WORK_MAX;
+use crate::server::turn::{StreamTurn, WORK_MAX};
 use crate::server::waits::Wait;
-use xds::{Answers, Difference, Name, Sight, State, TypeSight};
+use xds::{Answers, Difference, Name, State, TypeSight};
 
 impl Subscription {
     /// Returns the first name of a walk of which anything but a removal is due. Those before it are passed over from now on; those
@@ -89,11 +89,11 @@ impl Subscription {
     }
 
     /// Whether a removal is due, as far as names were looked at.
-    pub(in crate::server) fn loses(&self, sight: &Sight, answers: &impl Answers) -> bool {
-        let (slot, agenda) = (self.type_sight(sight), self.books.agenda());
+    pub(in crate::server) fn loses(&self, turn: &StreamTurn<'_, impl Answers>) -> bool {
+        let (slot, agenda) = (self.type_sight(turn.sight), self.books.agenda());
         let lens = self.lens(slot);
         let mut listed = agenda.gone().chain(agenda.names());
-        let difference = self.difference(slot, answers);
+        let difference = self.difference(slot, turn.answers);
         let removes = difference.is_some_and(|difference| difference.removes());
         removes || listed.any(|name| matches!(lens.say(name), Some(Say::Remove)))
     }
@@ -165,9 +165,9 @@ impl Subscription {
     }
 
     /// Returns what there is to send. It is looked for once in a turn.
-    pub(in crate::server) fn survey(&mut self, sight: &Sight, answers: &impl Answers) -> Survey {
+    pub(in crate::server) fn survey(&mut self, turn: &StreamTurn<'_, impl Answers>) -> Survey {
         let known = self.turn.survey();
-        known.unwrap_or_else(|| self.with_sight(sight, |one, slot| one.survey_in(slot, answers)))
+        known.unwrap_or_else(|| self.with_sight(turn.sight, |one, slot| one.survey_in(slot, turn.answers)))
     }
 
     /// Does the same with what this client sees of the type.
@@ -220,12 +220,7 @@ impl Subscription {
     }
 
     /// Whether there is nothing to send until something changes or the client asks.
-    pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        self.is_sated_in(self.type_sight(sight))
-    }
-
-    /// Does the same with what this client sees of the type.
-    pub(super) fn is_sated_in(&self, slot: TypeSight<'_>) -> bool {
+    pub(in crate::server) fn is_sated(&self, slot: TypeSight<'_>) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty();
         if waits || !self.books.agenda().is_empty() || self.waits.get(Wait::Again).is_some() {
             return false;

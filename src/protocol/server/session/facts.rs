@@ -35,6 +35,11 @@ impl Subscription {
         act(self, sight.type_sight(&type_url).seen_by(&viewer))
     }
 
+    /// Returns what this client should hold.
+    pub(in crate::server) fn sees<'a>(&'a self, sight: &'a Sight) -> Lens<'a, 'a> {
+        self.lens(self.type_sight(sight))
+    }
+
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
         Lens::new(&self.reader, &self.want, (&self.books, &self.turn), slot)
     }
@@ -80,7 +85,7 @@ impl Subscription {
     /// Whether anything is known of what was requested.
     pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
         let asked = usize::from(self.want.wildcard()) + self.books.ledger().asked_len();
-        self.lens(self.type_sight(sight)).missing().count() < asked
+        self.sees(sight).missing().count() < asked
     }
 
     /// Returns how much of the stream's limit of names it uses.

@@ -25,7 +25,7 @@ mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::server::asked::Asked;
 use crate::server::books::Books;
@@ -61,40 +61,15 @@ pub(super) struct Subscription {
 /// What it takes to compose a response, and what that may do.
 #[derive(Debug)]
 pub(super) struct Attempt<'a, A> {
-    slot: TypeSight<'a>,
-    answers: &'a A,
-    nonces: &'a mut Nonces,
+    pub(super) slot: TypeSight<'a>,
+    pub(super) answers: &'a A,
+    pub(super) nonces: &'a mut Nonces,
+    pub(super) settings: &'a StreamSettings,
     /// Whether removals may be sent now: other types do not need the removed resources any more.
-    removals: bool,
+    pub(super) removals: bool,
     /// Until when changes of what the client has wait for other types.
-    changes: Option<Instant>,
-    /// After this long, removals do not wait for additions of the same type any more.
-    bound: Duration,
-    /// How many bytes may be on their way in delta.
-    window: usize,
-    now: Instant,
-}
-
-impl<'a, A> Attempt<'a, A> {
-    /// `removals`: whether removals may be sent now; `changes`: until when changes of what the client has wait.
-    pub(super) const fn new(
-        (slot, answers): (TypeSight<'a>, &'a A),
-        nonces: &'a mut Nonces,
-        settings: &StreamSettings,
-        (removals, changes): (bool, Option<Instant>),
-        now: Instant,
-    ) -> Self {
-        Self {
-            slot,
-            answers,
-            nonces,
-            removals,
-            changes,
-            bound: settings.timers.order_gate,
-            window: settings.limits.window_bytes,
-            now,
-        }
-    }
+    pub(super) changes: Option<Instant>,
+    pub(super) now: Instant,
 }
 
 /// What a type can do now.

@@ -60,7 +60,7 @@ impl Subscription {
     /// Whether removals may go, and have waited for additions as long as they may.
     pub(super) fn removals_are_ripe(&self, attempt: &Attempt<'_, impl Answers>) -> bool {
         let since = self.waits.get(Wait::Removals);
-        attempt.removals && since.is_some_and(|since| attempt.now >= since + attempt.bound)
+        attempt.removals && since.is_some_and(|since| attempt.now >= since + attempt.settings.timers.order_gate)
     }
 
     /// Notes whether removals are `left` behind additions. Full states have both.

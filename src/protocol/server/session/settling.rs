@@ -20,6 +20,19 @@ use xds::{Answers, Item, Kind, Name, Objection, Said, Version, named_in, words_o
 /// After so long an address that a listener has given up is free.
 const FREE_AFTER: Duration = Duration::from_secs(1);
 
+/// How a response was rejected.
+#[derive(Clone, Copy, Debug)]
+struct Blame<'a> {
+    message: &'a str,
+    /// The listeners in it that take addresses of others.
+    takers: &'a [Name],
+    /// Whether only one name was new in it.
+    alone: bool,
+    /// Whether that was a second try.
+    again: bool,
+    objection: &'a Arc<Objection>,
+}
+
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
     pub(super) fn settle(
@@ -138,42 +151,37 @@ impl Subscription {
         }
     }
 
-    /// The client has rejected a response, in which something was tried `again`: it may hold any part of it. Returns how many names are given up.
-    fn reject(
-        &mut self,
-        Answered { flight, again, .. }: &Answered,
-        message: &str,
-        objection: &Arc<Objection>,
-        now: Instant,
-    ) -> usize {
-        let full = self.reader.full_state();
+    /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
+    fn reject(&mut self, answered: &Answered, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
+        let (flight, full) = (&answered.flight, self.reader.full_state());
         // A full state is the first that says what of its first version the client has.
         let brings = full && self.want.version().is_some();
         let (mut members, alone) = self.books.reject(flight, brings, now);
         self.settle_dropped(flight);
         members.retain(|(name, _)| self.is_wanted(name));
+        let takers = flight.batch.last();
+        let blame = Blame {
+            message,
+            takers,
+            alone,
+            again: answered.again,
+            objection,
+        };
         if full {
             self.books.rejections_mut().note_list(flight.batch.sum());
-            self.conclude(&mut members, flight, message, *again, objection);
-            if !flight.batch.last().is_empty() {
+            self.conclude(&mut members, flight, blame);
+            if !takers.is_empty() {
                 self.waits.set(Wait::Again, Some(now + FREE_AFTER));
             }
         }
         let names = members.into_iter().map(|(name, _)| name).collect();
-        self.divide(names, (message, flight.batch.last()), alone, *again, objection)
+        self.divide(names, blame)
     }
 
     /// A full state is not taken apart for what the client may hold in any version: it can neither be left out, nor listed as it was. If the
     /// message names any of it, the client has taken the rest, as Envoy and gRPC do.
-    fn conclude(
-        &mut self,
-        members: &mut Vec<(Name, Version)>,
-        flight: &Flight,
-        message: &str,
-        again: bool,
-        objection: &Arc<Objection>,
-    ) {
-        let words = named_in(message);
+    fn conclude(&mut self, members: &mut Vec<(Name, Version)>, flight: &Flight, blame: Blame<'_>) {
+        let words = named_in(blame.message);
         let blames = members.iter().any(|(name, _)| words.contains(name.as_str()));
         let mut held_back = Vec::new();
         members.retain(|(name, _)| {
@@ -189,28 +197,22 @@ impl Subscription {
             known
         });
         if !held_back.is_empty() {
-            self.books.try_parts(Vec::new(), held_back, again, objection);
+            self.books
+                .try_parts(Vec::new(), held_back, blame.again, blame.objection);
         }
     }
 
     /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
     /// Listeners that take addresses of others count as named. What was rejected `alone` is held back; what is left of several, because the
     /// others have changed or gone meanwhile, was not.
-    fn divide(
-        &mut self,
-        mut members: Vec<Name>,
-        (message, takers): (&str, &[Name]),
-        alone: bool,
-        again: bool,
-        objection: &Arc<Objection>,
-    ) -> usize {
+    fn divide(&mut self, mut members: Vec<Name>, blame: Blame<'_>) -> usize {
         if members.is_empty() {
             return 0;
         }
         // They have the order of the response, which is that of the names.
         let place = |word: &str| members.binary_search_by(|name| name.as_str().cmp(word)).ok();
-        let words: BTreeSet<usize> = words_of(message).filter_map(place).collect();
-        let takers = takers.iter().filter_map(|taker| place(taker.as_str()));
+        let words: BTreeSet<usize> = words_of(blame.message).filter_map(place).collect();
+        let takers = blame.takers.iter().filter_map(|taker| place(taker.as_str()));
         let mut named: Vec<usize> = takers.filter(|at| !words.contains(at)).collect();
         named.extend(words);
         // B-18: secrets that it has never accepted cannot be left out, and nothing can be listed in their place.
@@ -230,20 +232,25 @@ impl Subscription {
                     .collect(),
             );
             groups.extend(named.into_iter().map(|at| one(at).into_iter().collect()));
-        } else if alone || as_one {
+        } else if blame.alone || as_one {
             held_back = members;
         } else {
             let half = members.split_off(members.len() / 2);
             groups.extend([members, half]);
         }
-        self.books.try_parts(groups, held_back, again, objection)
+        self.books.try_parts(groups, held_back, blame.again, blame.objection)
     }
 
     /// A group would be tried in a full state that was rejected before, for this reason: that counts as its try.
     pub(super) fn repeat(&mut self, group: Group, objection: &Arc<Objection>) {
-        let alone = group.names.len() == 1;
         group.names.iter().for_each(|name| self.books.doubt(name));
-        let again = group.again;
-        self.divide(group.names, ("", &[]), alone, again, objection);
+        let blame = Blame {
+            message: "",
+            takers: &[],
+            alone: group.names.len() == 1,
+            again: group.again,
+            objection,
+        };
+        self.divide(group.names, blame);
     }
 }

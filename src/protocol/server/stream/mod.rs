@@ -166,9 +166,7 @@ impl Server {
     /// The content of these names may have changed.
     pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
         self.rest = Rest::Waits;
-        if let Ok(at) = self.position(type_url)
-            && let Some(one) = self.types.get_mut(at)
-        {
+        if let Some(one) = self.of_type(type_url) {
             one.handle_dirty(dirty);
         }
     }
@@ -197,16 +195,12 @@ impl Server {
             of.is_some_and(|of| matches!(sight.type_sight(&of).known(name), Some(Known::Absent(_))))
         };
         contents.retain(|content| {
-            let named = references(type_url.kind(), content);
-            named.is_none_or(|named| {
-                let mut missing = named.clusters.iter().filter(|name| lacks("cds", name));
-                let mut unknown = named.routes.iter().filter(|name| lacks("rds", name));
-                missing.next().is_none() && unknown.next().is_none()
+            references(type_url.kind(), content).is_none_or(|named| {
+                let clusters = named.clusters.iter().any(|name| lacks("cds", name));
+                !clusters && !named.routes.iter().any(|name| lacks("rds", name))
             })
         });
-        if let Ok(at) = self.position(type_url)
-            && let Some(one) = self.types.get_mut(at)
-        {
+        if let Some(one) = self.of_type(type_url) {
             one.offer_older(name, &contents);
         }
     }
@@ -320,6 +314,11 @@ impl Server {
 
     pub(super) fn bound(&self) -> Duration {
         self.settings.timers.order_gate
+    }
+
+    fn of_type(&mut self, type_url: &TypeUrl) -> Option<&mut Subscription> {
+        let at = self.position(type_url).ok()?;
+        self.types.get_mut(at)
     }
 
     fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
