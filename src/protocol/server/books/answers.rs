@@ -127,11 +127,6 @@ impl Books {
         self.ledger.put(name, Row::Sent(resource));
     }
 
-    /// A full state leaves out what is held back: the client holds nothing of it any more.
-    pub(in crate::server) fn leave_out(&mut self, name: &Name) {
-        self.ledger.put(name, Row::Nothing);
-    }
-
     /// Returns the next names that are tried together, if none of them is on its way.
     pub(in crate::server) fn next_group(&mut self) -> Option<Group> {
         self.rejections.pop(|name| self.flights.has(name))

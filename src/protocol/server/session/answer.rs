@@ -48,7 +48,7 @@ impl Subscription {
             self.offer_changed(attempt.slot);
         }
         let difference = self.difference(attempt.slot, attempt.answers);
-        let difference = difference.as_deref();
+        let (difference, greets) = (difference.as_deref(), self.greets(attempt.slot));
         self.books.agenda_mut().forget_rest();
         if !self.sift(difference, attempt.slot) {
             return Step::Blocked;
@@ -60,12 +60,11 @@ impl Subscription {
         let long = self.want.take_long();
         long.into_iter().for_each(|name| draft.deny(name));
         let mut waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
-        let alone = draft.is_empty() && !self.greets(attempt.slot);
-        if trial.is_none() && !alone && self.release_errors() {
+        if trial.is_none() && (greets || !draft.is_empty()) && self.release_errors() {
             waits = self.write_due(&mut draft, difference, attempt);
         }
         self.write_removals(&mut draft, difference, attempt);
-        let greets = self.greets(attempt.slot) && !self.is_short();
+        let greets = greets && !self.is_short();
         if draft.is_empty() && !greets {
             return self.rest(waits, difference, attempt.slot);
         }

@@ -196,8 +196,7 @@ impl Subscription {
         let difference = self.difference(slot, answers);
         let difference = difference.as_deref();
         if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
-            let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
-            return (difference.is_some_and(Difference::adds), gone);
+            return difference.map_or((false, false), |difference| self.due_as_others(difference, state));
         }
         if self.books.rejections().tries() {
             return (true, false);
@@ -211,6 +210,12 @@ impl Subscription {
             beats = true;
         }
         (self.is_short(), beats || self.removes(slot))
+    }
+
+    /// Returns whether anything is to be added, and whether anything is to be removed, at a client that is like others.
+    pub(super) fn due_as_others(&self, difference: &Difference, state: &State) -> (bool, bool) {
+        let removes = difference.removes() && state.certain() && !self.reader.forgets();
+        (difference.adds(), removes)
     }
 
     /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
