@@ -50,6 +50,12 @@ pub(super) fn nacks(relay: Relay<'_>) -> anyhow::Result<Nacks> {
     relay.json("/nacks")
 }
 
+/// Returns what clients reject of one content, and how many others have it.
+pub(super) fn nacks_of(relay: Relay<'_>, type_url: &str, name: &str, version: &str) -> anyhow::Result<Nacks> {
+    let [type_url, name, version] = [type_url, name, version].map(encoded);
+    relay.json(&format!("/nacks?type={type_url}&name={name}&version={version}"))
+}
+
 /// `query` is added to the query, as it is.
 pub(super) fn clients(relay: Relay<'_>, query: &str) -> anyhow::Result<Clients> {
     relay.json(&format!("/clients?format=json{query}"))
