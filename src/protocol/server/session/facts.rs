@@ -18,9 +18,10 @@ impl Subscription {
         sight.type_sight(self.reader.type_url()).seen_by(self.reader.viewer())
     }
 
-    /// Finds out what this client sees of the wildcard's state. To be called before anything is composed from it.
+    /// Finds out what this client sees of the wildcard's state, if it may not see all of it. To be called before anything is composed from
+    /// it.
     pub(in crate::server) fn look_up(&mut self, sight: &Sight, answers: &impl Answers) {
-        if self.want.wildcard() {
+        if self.want.wildcard() && self.reader.viewer().rights().is_some() {
             self.reader.look_up(sight, answers);
         }
     }
