@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::answers::Resources;
+use crate::answers::{Nacks, Resources};
 use crate::cli::asking::{Bounds, Relay, encoded};
 
 pub(super) const CLUSTERS: &str = "/clusters?format=json";
@@ -35,6 +35,12 @@ impl Health {
             streams: sum(&metrics, "distributary_streams"),
         })
     }
+}
+
+/// Returns what clients reject of one content, and how many others have it.
+pub(super) fn nacks_of(relay: Relay<'_>, type_url: &str, name: &str, version: &str) -> anyhow::Result<Nacks> {
+    let [type_url, name, version] = [type_url, name, version].map(encoded);
+    relay.json(&format!("/nacks?type={type_url}&name={name}&version={version}"))
 }
 
 /// Returns what a relay has of these types.

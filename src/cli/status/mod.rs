@@ -126,7 +126,7 @@ impl Status {
         let relays = self.access.relays();
         let report = match (self.clients, self.nacks, self.servers, self.resources) {
             (true, ..) => return clients::report(&relays, &self.chosen),
-            (_, true, ..) => nacks::report,
+            (_, true, ..) => return nacks::report(&relays, self.output != Output::Table),
             (_, _, true, _) => servers::report,
             (.., true) => resources::report,
             (false, false, false, false) => return overview::report(&relays, self.lagging_over),

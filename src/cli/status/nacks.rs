@@ -14,7 +14,17 @@ use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, one_or_several};
 
 const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
-const WIDE: [&str; 5] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES", "OLDER"];
+const WIDE: [&str; 7] = [
+    "ACCEPTED",
+    "WAITING",
+    "REPORTED",
+    "WHOLE-VERSION",
+    "SOFTWARE",
+    "NODES",
+    "OLDER",
+];
+/// Of so many contents it is asked how many clients have accepted them: each question goes to all clients of the name.
+const COUNTED_MAX: usize = 8;
 
 /// Who rejects something, over all relays.
 #[derive(Default)]
@@ -28,6 +38,8 @@ struct Who {
     reported: Option<String>,
     /// How many of the clients were sent older content in its place.
     older: usize,
+    /// How many other clients of these relays have accepted it, and how many have done neither, if that was asked.
+    others: Option<[usize; 2]>,
 }
 
 /// What clients reject for one reason. A client that rejects a response rejects all of it, and may not say which part is bad.
@@ -43,7 +55,8 @@ struct Together {
 /// Type, name, version and words.
 type Key = (String, String, String, String);
 
-pub(super) fn report(relays: &Relays<'_>) -> Report {
+/// `counts`: whether the other clients are counted too.
+pub(super) fn report(relays: &Relays<'_>, counts: bool) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
     let seen = report.answered(relays.each(|relay| relay.json::<Nacks>("/nacks")));
     let mut all: BTreeMap<Key, Who> = BTreeMap::new();
@@ -69,6 +82,10 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             report.faults.push(Fault::new(format!("left out {relay}"), words));
         }
     }
+    let contents = all.iter_mut().filter(|((.., version, _), _)| !version.is_empty());
+    for (key, who) in contents.take(if counts { COUNTED_MAX } else { 0 }) {
+        who.others = others(relays, key);
+    }
     let mut listed = Vec::new();
     let mut rows: BTreeMap<(String, String), Together> = BTreeMap::new();
     for ((type_url, name, version, words), who) in all {
@@ -85,6 +102,8 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             "nodes": who.nodes,
             "reported": who.reported,
             "older": who.older,
+            "accepted": who.others.map(|[accepted, _]| accepted),
+            "waiting": who.others.map(|[_, waiting]| waiting),
         }));
     }
     for ((type_url, words), row) in rows {
@@ -123,6 +142,10 @@ impl Together {
             ),
         };
         let who = self.who;
+        let [accepted, waiting] = match who.others {
+            Some(others) => others.map(|count| count.to_string()),
+            None => ["-"; 2].map(str::to_owned),
+        };
         let software = who.software.iter().map(|(name, count)| format!("{name}:{count}"));
         vec![
             word.to_owned(),
@@ -131,6 +154,8 @@ impl Together {
             who.clients.to_string(),
             who.relays.into_iter().collect::<Vec<_>>().join(","),
             words,
+            accepted,
+            waiting,
             who.reported.unwrap_or_else(|| "no".to_owned()),
             version,
             software.collect::<Vec<_>>().join(","),
@@ -138,6 +163,18 @@ impl Together {
             who.older.to_string(),
         ]
     }
+}
+
+/// Asks the relays how many clients have accepted a content, and how many have done neither. A relay of which no client rejects it does not
+/// count them.
+fn others(relays: &Relays<'_>, (type_url, name, version, words): &Key) -> Option<[usize; 2]> {
+    let asked = relays.each(|relay| answers::nacks_of(relay, type_url, name, version).ok());
+    let all = asked.iter().flatten().flat_map(|nacks| &nacks.rejections);
+    let mut sum = Who::default();
+    for rejection in all.filter(|one| one.rejection == *words) {
+        sum.take(&Who::of("", rejection), std::ops::Add::add);
+    }
+    sum.others
 }
 
 /// Whether the words of a client name a resource.
@@ -156,6 +193,11 @@ impl Who {
             nodes: rejection.some.iter().map(|one| one.node.clone()).collect(),
             reported: rejection.reported.clone(),
             older: rejection.older,
+            others: rejection
+                .accepted
+                .as_ref()
+                .zip(rejection.waiting.as_ref())
+                .map(|(accepted, waiting)| [accepted, waiting].map(|of| of.values().sum())),
         }
     }
 
@@ -170,12 +212,41 @@ impl Who {
         self.nodes.extend(other.nodes.iter().cloned());
         self.reported = self.reported.take().max(other.reported.clone());
         self.older = count(self.older, other.older);
+        let both = self.others.zip(other.others);
+        let both = both.map(|([a, b], [c, d])| [count(a, c), count(b, d)]);
+        self.others = both.or(self.others).or(other.others);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Other clients are counted over all relays that count them, and shown as many as have any of the contents.
+    #[test]
+    fn who_has_accepted_it() {
+        let with = |others| Who {
+            others,
+            ..Who::default()
+        };
+        let mut who = with(None);
+        for others in [Some([2, 1]), None, Some([3, 0])] {
+            who.take(&with(others), std::ops::Add::add);
+        }
+        assert_eq!(who.others, Some([5, 1]));
+        let cells = |all: &[Who]| {
+            let mut together = Together::default();
+            all.iter().for_each(|who| together.add("a", "0", "bad", who));
+            let cells = together.cells("cds", "bad".to_owned());
+            [cells[NARROW.len()].clone(), cells[NARROW.len() + 1].clone()]
+        };
+        assert_eq!(cells(&[who, with(Some([4, 2])), with(None)]), ["5", "2"]);
+        assert_eq!(cells(&[with(None)]), ["-", "-"]);
+        assert_eq!(
+            NARROW.len() + WIDE.len(),
+            Together::default().cells("cds", String::new()).len()
+        );
+    }
 
     fn row(contents: &[(&str, usize)], words: &str) -> [String; 4] {
         let mut together = Together::default();

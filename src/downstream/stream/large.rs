@@ -21,7 +21,6 @@ pub(super) struct Large {
 }
 
 /// How far it was handled.
-#[expect(clippy::large_enum_variant, reason = "whoever keeps a request keeps it in a box")]
 pub(super) enum Stage {
     Unread(Unread),
     Reading(Reading),

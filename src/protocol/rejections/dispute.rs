@@ -34,6 +34,16 @@ impl Dispute {
         self.group.is_some() || self.refused.is_some()
     }
 
+    /// Whether older content is wanted: it is held back, and the client holds nothing of it.
+    pub(super) const fn lacks(&self) -> bool {
+        self.refused.is_some() && matches!(self.holds, Holds::Nothing)
+    }
+
+    /// Whether this is the older content that was sent in the place of what is held back.
+    pub(super) fn was_offered(&self, version: Version) -> bool {
+        self.refused.is_some() && self.older.last().is_some_and(|one| one.version() == version)
+    }
+
     /// Whether it is held back, and was not tried once more since.
     pub(super) const fn may_be_tried(&self) -> bool {
         self.refused.is_some() && !self.again

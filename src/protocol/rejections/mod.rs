@@ -101,6 +101,16 @@ impl Trials {
         self.groups.front()
     }
 
+    /// The next older content of a name that is held back is tried, if there is any.
+    fn offer(&mut self, name: &Name) {
+        let dispute = self.disputes.get(name);
+        if dispute
+            .is_some_and(|dispute| dispute.refused.is_some() && dispute.group.is_none() && !dispute.older.is_empty())
+        {
+            self.add(vec![name.clone()], false);
+        }
+    }
+
     /// Takes a dispute, of which the view must be told.
     fn dispute(&mut self, name: &Name) -> Option<&mut Dispute> {
         let found = self.disputes.get_mut(name)?;
@@ -156,8 +166,7 @@ impl Rejections {
     /// Returns the older content that is to be sent in the place of what is held back: the client holds nothing.
     pub(crate) fn older(&self, name: &Name) -> Option<&Arc<Resource>> {
         let dispute = self.dispute(name)?;
-        let lacks = dispute.refused.is_some() && matches!(dispute.holds, Holds::Nothing);
-        dispute.older.last().filter(|_| lacks)
+        dispute.older.last().filter(|_| dispute.lacks())
     }
 
     /// Returns the next group, unless one is on its way, or one of its names is.
@@ -180,9 +189,9 @@ impl Rejections {
         self.0.get_or_insert_default().trial = Some((nonce, group.again));
     }
 
-    /// A response is accepted or rejected. Returns whether a group was tried in it, and whether that was a second try.
-    pub(crate) fn end(&mut self, nonce: u64, accepted: bool) -> Option<bool> {
-        let trials = self.0.as_mut()?;
+    /// A response is accepted or rejected. Returns whether a group was tried in it for the second time.
+    pub(crate) fn end(&mut self, nonce: u64, accepted: bool) -> bool {
+        let Some(trials) = &mut self.0 else { return false };
         let ended = trials.trial.take_if(|(trial, _)| *trial == nonce);
         if accepted && ended.is_some() {
             trials.rejected = 0;
@@ -191,7 +200,7 @@ impl Rejections {
             trials.news.insert(None);
         }
         self.give_back();
-        ended.map(|(_, again)| again)
+        ended.is_some_and(|(_, again)| again)
     }
 
     /// The client has rejected a response with this version of a name. Before that it held this, if it had not rejected anything of it.
@@ -217,34 +226,26 @@ impl Rejections {
     /// The client has rejected older content that was sent in the place of something. Returns whether it was that: the next is tried then.
     pub(crate) fn reject_older(&mut self, name: &Name, version: Version) -> bool {
         let Some(trials) = &mut self.0 else { return false };
-        let Some(dispute) = trials.disputes.get_mut(name) else {
+        let dispute = trials.disputes.get_mut(name);
+        let Some(dispute) = dispute.filter(|dispute| dispute.was_offered(version)) else {
             return false;
         };
-        let is_older = dispute.refused.is_some() && dispute.older.last().is_some_and(|one| one.version() == version);
-        if is_older {
-            dispute.older.pop();
-            dispute.offered.push(version);
-            if !dispute.older.is_empty() {
-                trials.add(vec![name.clone()], false);
-            }
-        }
-        is_older
+        dispute.older.pop();
+        dispute.offered.push(version);
+        trials.offer(name);
+        true
     }
 
     /// The client has accepted this version of a name.
     pub(crate) fn accept(&mut self, name: &Name, version: Version) {
-        let Some(trials) = self.0.as_mut().filter(|trials| trials.disputes.contains_key(name)) else {
-            return;
-        };
+        let Some(trials) = &mut self.0 else { return };
         let Some(dispute) = trials.dispute(name) else { return };
-        match dispute.older.last() {
-            Some(older) if dispute.refused.is_some() && older.version() == version => {
-                dispute.holds = Holds::Older(Arc::new(older.twin()));
-                dispute.offered.push(version);
-                dispute.older.clear();
-            }
-            Some(_) | None if dispute.refused.is_some() => {}
-            Some(_) | None => _ = trials.disputes.remove(name),
+        if dispute.refused.is_none() {
+            trials.disputes.remove(name);
+        } else if let Some(older) = dispute.older.pop_if(|older| older.version() == version) {
+            dispute.holds = Holds::Older(Arc::new(older.twin()));
+            dispute.offered.push(version);
+            dispute.older.clear();
         }
     }
 
@@ -317,29 +318,27 @@ impl Rejections {
 
     /// A name is sent, or sent again. Returns whether it was held back. `Some`: this version is on its way, which may be older content.
     pub(crate) fn send(&mut self, name: &Name, version: Version) -> bool {
-        match self.older(name).filter(|older| older.version() == version) {
-            Some(_) => false,
-            None => self.release(name),
-        }
+        let is_older = self.older(name).is_some_and(|older| older.version() == version);
+        !is_older && self.release(name)
     }
 
     /// A name is not held back or tried any more. What the client holds stays. Returns whether it was held back.
     pub(crate) fn release(&mut self, name: &Name) -> bool {
-        let Some(dispute) = self.0.as_mut().and_then(|trials| trials.dispute(name)) else {
-            return false;
-        };
-        dispute.group = None;
-        dispute.refused.take().is_some()
+        let dispute = self.0.as_mut().and_then(|trials| trials.dispute(name));
+        dispute.is_some_and(|dispute| {
+            dispute.group = None;
+            dispute.refused.take().is_some()
+        })
     }
 
     /// The client holds nothing of a name, or does not want it any more. Returns whether it was held back.
     pub(crate) fn forget(&mut self, name: &Name) -> bool {
         let Some(trials) = self.0.as_mut() else { return false };
-        let Some(dispute) = trials.disputes.remove(name) else {
-            return false;
-        };
-        trials.news.insert(Some(name.clone()));
-        dispute.refused.is_some()
+        let dispute = trials.disputes.remove(name);
+        dispute.is_some_and(|dispute| {
+            trials.news.insert(Some(name.clone()));
+            dispute.refused.is_some()
+        })
     }
 
     /// Whether a name is held back.

@@ -43,10 +43,7 @@ impl Rejections {
         let trials = self.0.as_mut()?;
         let name = trials.news.pop_first()?;
         let dispute = name.as_ref().and_then(|name| trials.disputes.get_mut(name));
-        let asks = dispute.is_some_and(|dispute| {
-            let lacks = dispute.refused.is_some() && matches!(dispute.holds, Holds::Nothing);
-            lacks && !std::mem::replace(&mut dispute.asked, true)
-        });
+        let asks = dispute.is_some_and(|dispute| dispute.lacks() && !std::mem::replace(&mut dispute.asked, true));
         let stance = match &name {
             Some(name) => trials.disputes.get(name).map(Dispute::stance),
             None => trials.relayed.as_ref().map(|(objection, since)| Stance {
@@ -75,8 +72,6 @@ impl Rejections {
             .filter(|one| !dispute.offered.contains(&one.version()));
         dispute.older = new.take(room).collect();
         dispute.older.reverse();
-        if dispute.refused.is_some() && dispute.group.is_none() && !dispute.older.is_empty() {
-            trials.add(vec![name.clone()], false);
-        }
+        trials.offer(name);
     }
 }

@@ -13,13 +13,13 @@ mod gates;
 mod ledger;
 mod name_faults;
 mod nonce;
-mod notes;
 mod request;
 mod response;
 mod session;
 mod stream;
 mod survey;
 mod turn;
+mod waits;
 mod want;
 
 pub(crate) use name_faults::NameBound;

@@ -116,4 +116,6 @@ pub struct Changed {
     /// Whether the oldest of it came after the client had asked, was answered, or had rejected something: then nothing but its delivery
     /// has taken the time since it came.
     pub news: bool,
+    /// Whether the client had rejected anything of the type before, and accepted nothing of that name since.
+    pub mends: bool,
 }

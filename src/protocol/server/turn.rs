@@ -6,8 +6,18 @@
 //! (C-22). Does not know which names the work is done on.
 
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use crate::server::survey::Survey;
+use xds::Sight;
+
+/// What one turn of a stream goes by.
+#[derive(Debug)]
+pub(super) struct StreamTurn<'a, A> {
+    pub(super) sight: &'a Sight,
+    pub(super) answers: &'a A,
+    pub(super) now: Instant,
+}
 
 /// The present turn, and what of the wildcard was seen in the last one.
 #[derive(Debug, Default)]

@@ -112,6 +112,34 @@ def grpc_python_goes_on(world):
     goes_on(world, world.grpc_python)
 
 
+@scenario("K-37, B-22", relay_only="it is about the relay", upstreams=(None, "sotw"), caches=("linear",), needs="js")
+def grpc_js_goes_on(world):
+    """What grpc-js's own tests of invalid updates show, which its package does not contain: each resource is replaced by one that the client
+    rejects, and calls go on to both backends."""
+    world.expect_rejections()
+    ports = world.backends.grpc
+    listener, routes, cluster, _ = service("shop", ports["a"])
+    endpoints = make.endpoints("shop-cluster", ports["a"], ports["b"])
+    world.control_plane.apply(put=[listener, routes, cluster, endpoints])
+    world.through_relay()
+    calls = world.watch(world.grpc_js("xds:///shop").records["xds:///shop"])
+    calls.reaches("a", "b")
+
+    def rejected():
+        return [one["type"] for one in json.loads(world.relay.page("/nacks"))["rejections"]]
+
+    for good, bad in ((endpoints, {"endpoints": [{}]}), (cluster, {}), (routes, {"virtual_hosts": [{"domains": ["**"]}]}), (listener, {})):
+        named = {key: value for key, value in good.items() if key in ("@type", "name", "cluster_name")}
+        before = len(world.control_plane.complaints())
+        world.control_plane.apply(put=[{**named, **bad}])
+        eventually("the client rejects it", lambda good=good: [good["@type"].rsplit("/")[-1]] == rejected())
+        eventually("the control plane hears of it", lambda before=before: len(world.control_plane.complaints()) > before)
+        calls.reaches("a", "b")
+        world.control_plane.apply(put=[good])
+        eventually("nothing is rejected", lambda: not rejected())
+        calls.reaches("a", "b")
+
+
 @scenario("K-37, E-24", AGGREGATED, caches=("linear",), relay_only="it is about relays")
 def below_two_relays(world, dialect):
     """Behind two relays two Envoys reject a change of their routes and go on; one that starts meanwhile answers as they do. The control

@@ -43,6 +43,38 @@ async fn whatever_the_words_are() {
     }
 }
 
+/// A client rejects whatever it is sent: that is eight older contents, the newest first and each once, and then nothing more. Others are
+/// served.
+#[tokio::test]
+async fn who_rejects_whatever_it_is_sent() {
+    for case in Case::all().map(Case::new) {
+        let mut old = case.clients_with("0", &[OLD]).await;
+        for one in 1..=9 {
+            case.put(&one.to_string());
+            gets(&mut old[0], &one.to_string()).await;
+            case.acks_reach(one + 1).await;
+        }
+        case.put("bad");
+        rejects(&mut old[0], "bad").await;
+        let view = case.relay.view();
+        case.are_used(view, &[1]).await;
+        let mut new = case.client("newcomer", OLD).await;
+        rejects(&mut new, "bad").await;
+        for one in (2..=9).rev() {
+            rejects(&mut new, &one.to_string()).await;
+        }
+        // A full state may follow without it.
+        if let Some(more) = new.next_if_any().await {
+            assert!(more.bodies.is_empty(), "{:?}: {more:?}", case.dialect);
+            new.ack();
+        }
+        drop(case.newcomer("other", OLD, "bad", "9").await);
+        case.put("better");
+        gets(&mut new, "better").await;
+        gets(&mut old[0], "better").await;
+    }
+}
+
 /// A client rejects ten thousand names at once, and keeps what it has of each.
 #[tokio::test]
 async fn very_many_names_at_once() {

@@ -344,14 +344,15 @@ impl Session {
     /// Tells the views what the client rejects and what it uses, as it happens. If it holds nothing of what it rejects, older content is
     /// found for it (K-37). Returns whether there was anything to tell.
     fn say_stances(&mut self) -> bool {
-        let (Some(seats), Some(node)) = (&self.seats, self.server.node().cloned()) else {
-            return false;
-        };
+        let Some(seats) = &self.seats else { return false };
         let mut any = false;
-        while let Some(told) = self.server.poll_stance() {
+        // Nearly always there is nothing. Every acknowledgement and every response passes here.
+        while let Some(told) = self.server.poll_stance()
+            && let Some(node) = self.server.node().cloned()
+        {
             any = true;
             let rejecter = told.stance.map(|stance| Rejecter {
-                node: node.clone(),
+                node,
                 stream: self.accounts.number(),
                 stance,
             });

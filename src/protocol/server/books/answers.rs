@@ -11,6 +11,16 @@ use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use xds::{Form, Name, Objection, Resource, Version};
 
+/// A response that the client has answered.
+#[derive(Debug)]
+pub(in crate::server) struct Answered {
+    pub(in crate::server) flight: Flight,
+    /// Whether something was tried in it for the second time.
+    pub(in crate::server) again: bool,
+    /// Whether the client had rejected anything before, and accepted nothing of that name since.
+    pub(in crate::server) disputed: bool,
+}
+
 impl Books {
     /// A response is sent, in which this group is tried, or none.
     #[inline]
@@ -21,12 +31,12 @@ impl Books {
         self.flights.send(flight);
     }
 
-    /// The client answers the response with this nonce, if that is on its way. Returns the response, and whether a group was tried in it
-    /// for the second time.
+    /// The client answers the response with this nonce, if that is on its way.
     #[inline]
-    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
+    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<Answered> {
         let flight = self.flights.settle(nonce)?;
-        if accepts && self.rejections.disputes().next().is_some() {
+        let disputed = self.rejections.disputes().next().is_some();
+        if accepts && disputed {
             for item in flight.fresh() {
                 self.rejections.accept(item.name(), item.resource.version());
             }
@@ -35,8 +45,11 @@ impl Books {
         if accepts && self.lists_all && flight.batch.items().len() < self.ledger.asked_len() {
             self.marks.note_omission();
         }
-        let again = self.rejections.end(nonce, accepts);
-        Some((flight, again.unwrap_or_default()))
+        Some(Answered {
+            flight,
+            again: self.rejections.end(nonce, accepts),
+            disputed,
+        })
     }
 
     /// C-25: the client has rejected a response, so it may hold any part of it. `brings`: it may hold anything of which it was sent nothing
@@ -112,11 +125,6 @@ impl Books {
     pub(in crate::server) fn take_for_accepted(&mut self, name: &Name, resource: Arc<Resource>) {
         self.rejections.forget(name);
         self.ledger.put(name, Row::Sent(resource));
-    }
-
-    /// A full state leaves out what is held back: the client holds nothing of it any more.
-    pub(in crate::server) fn leave_out(&mut self, name: &Name) {
-        self.ledger.put(name, Row::Nothing);
     }
 
     /// Returns the next names that are tried together, if none of them is on its way.

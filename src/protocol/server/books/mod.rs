@@ -15,6 +15,7 @@ use crate::rejections::Rejections;
 use crate::server::flights::Flights;
 use crate::server::ledger::{Entry, Ledger, Row};
 pub(super) use agenda::{Agenda, Walk};
+pub(super) use answers::Answered;
 use marks::Marks;
 use xds::{Name, Resource, ResourceError, Version};
 
@@ -211,7 +212,8 @@ impl Books {
         self.marks.note_error(name.clone(), error);
     }
 
-    /// What a name stands for is sent under another one: the resource of an alias, a member of a collection.
+    /// What a name stands for is sent under another one: the resource of an alias, a member of a collection. Or a full state leaves out what
+    /// is held back: the client holds nothing of it any more.
     pub(super) fn answered(&mut self, name: &Name) {
         self.ledger.put(name, Row::Nothing);
     }

@@ -129,6 +129,11 @@ impl Ledger {
         self.own.is_empty()
     }
 
+    /// Whether any row says something else than that content was sent under its own name.
+    pub(super) fn has_others(&self) -> bool {
+        self.own.has_others()
+    }
+
     /// Returns how many rows of its own it has; takes longer the more there are.
     pub(super) fn len(&self) -> usize {
         self.own.len()

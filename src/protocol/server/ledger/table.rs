@@ -20,16 +20,13 @@ pub(super) struct Table {
 #[derive(Debug, Default)]
 struct Rest {
     /// Content that was sent under its own name, although the client does not ask for the name itself.
-    unasked: Sorted<Unasked>,
+    unasked: Sorted<Arc<Resource>>,
     others: Sorted<Other>,
     /// How many of the others the client asks for.
     asked_len: u32,
     /// How many rows wait for an answer.
     waiting: u32,
 }
-
-#[derive(Debug)]
-struct Unasked(Arc<Resource>);
 
 /// A row that is not content under its own name.
 #[derive(Debug)]
@@ -55,14 +52,6 @@ impl Named for Arc<Resource> {
 
     fn name(&self) -> &Name {
         Resource::name(self)
-    }
-}
-
-impl Named for Unasked {
-    const STAYS: bool = true;
-
-    fn name(&self) -> &Name {
-        self.0.name()
     }
 }
 
@@ -112,6 +101,11 @@ impl Table {
         self.asked.is_empty() && self.rest.is_none()
     }
 
+    /// Whether any row is not content under its own name.
+    pub(super) fn has_others(&self) -> bool {
+        self.rest.as_ref().is_some_and(|rest| !rest.others.is_empty())
+    }
+
     /// Returns the number of rows; takes longer the more there are.
     pub(super) fn len(&self) -> usize {
         let rest = self.rest.as_ref();
@@ -137,10 +131,7 @@ impl Table {
         let found = self.asked.get(text).map(Stored::Asked);
         let rest = || {
             let rest = self.rest.as_ref()?;
-            let unasked = rest
-                .unasked
-                .get(text)
-                .map(|Unasked(resource)| Stored::Unasked(resource));
+            let unasked = rest.unasked.get(text).map(Stored::Unasked);
             unasked.or_else(|| rest.others.get(text).map(Stored::Other))
         };
         found.or_else(rest).map(Entry)
@@ -163,7 +154,7 @@ impl Table {
         self.remove(name);
         let rest = self.rest.get_or_insert_default();
         if let Some(resource) = own {
-            rest.unasked.insert(Unasked(resource));
+            rest.unasked.insert(resource);
             return;
         }
         rest.asked_len += u32::from(asked);
@@ -198,11 +189,13 @@ impl Table {
         let asked = self.asked.from(text).map(Stored::Asked);
         let rest = self.rest.as_ref();
         let unasked = rest.into_iter().flat_map(|rest| rest.unasked.from(text));
-        let unasked = unasked.map(|Unasked(resource)| Stored::Unasked(resource));
         let others = rest.into_iter().flat_map(|rest| rest.others.from(text));
         merged(
             asked.map(Entry),
-            merged(unasked.map(Entry), others.map(Stored::Other).map(Entry)),
+            merged(
+                unasked.map(Stored::Unasked).map(Entry),
+                others.map(Stored::Other).map(Entry),
+            ),
         )
     }
 }

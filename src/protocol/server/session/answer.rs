@@ -7,6 +7,7 @@ use super::draft::Draft;
 use super::lens::Say;
 use super::{Attempt, Step, Subscription};
 use crate::rejections::Group;
+use crate::server::waits::Wait;
 use xds::{Answers, Dialect, Difference, Room, TypeSight};
 
 impl Subscription {
@@ -18,7 +19,8 @@ impl Subscription {
         }
         // B-24: SotW has one response on its way.
         let sotw = self.reader.dialect() == Dialect::Sotw;
-        let busy = !self.books.flights().is_empty() && (sotw || self.books.flights().is_full(attempt.window));
+        let busy = !self.books.flights().is_empty()
+            && (sotw || self.books.flights().is_full(attempt.settings.limits.window_bytes));
         if busy {
             return Step::held(self.survey_in(attempt.slot, attempt.answers).adds);
         }
@@ -46,7 +48,7 @@ impl Subscription {
             self.offer_changed(attempt.slot);
         }
         let difference = self.difference(attempt.slot, attempt.answers);
-        let difference = difference.as_deref();
+        let (difference, greets) = (difference.as_deref(), self.greets(attempt.slot));
         self.books.agenda_mut().forget_rest();
         if !self.sift(difference, attempt.slot) {
             return Step::Blocked;
@@ -58,12 +60,11 @@ impl Subscription {
         let long = self.want.take_long();
         long.into_iter().for_each(|name| draft.deny(name));
         let mut waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
-        let alone = draft.is_empty() && !self.greets(attempt.slot);
-        if trial.is_none() && !alone && self.release_errors() {
+        if trial.is_none() && (greets || !draft.is_empty()) && self.release_errors() {
             waits = self.write_due(&mut draft, difference, attempt);
         }
         self.write_removals(&mut draft, difference, attempt);
-        let greets = self.greets(attempt.slot) && !self.is_short();
+        let greets = greets && !self.is_short();
         if draft.is_empty() && !greets {
             return self.rest(waits, difference, attempt.slot);
         }
@@ -133,7 +134,7 @@ impl Subscription {
         if !self.turn.is_spent() {
             self.books.agenda_mut().set_cursor(draft.cursor());
         }
-        self.notes.note_endpoints(attempt.changes.filter(|_| held));
+        self.waits.set(Wait::Endpoints, attempt.changes.filter(|_| held));
         waits
     }
 

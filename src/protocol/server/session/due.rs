@@ -8,8 +8,9 @@ use super::Subscription;
 use super::lens::{Say, Verdict};
 use crate::server::books::{Settled, Swept, Walk};
 use crate::server::survey::Survey;
-use crate::server::turn::WORK_MAX;
-use xds::{Answers, Difference, Name, Sight, State, TypeSight};
+use crate::server::turn::{StreamTurn, WORK_MAX};
+use crate::server::waits::Wait;
+use xds::{Answers, Difference, Name, State, TypeSight};
 
 /// To look for a name in so many responses is as much work as to look at it.
 const SEARCHED: usize = 8;
@@ -91,11 +92,11 @@ impl Subscription {
     }
 
     /// Whether a removal is due, as far as names were looked at.
-    pub(in crate::server) fn loses(&self, sight: &Sight, answers: &impl Answers) -> bool {
-        let (slot, agenda) = (self.type_sight(sight), self.books.agenda());
+    pub(in crate::server) fn loses(&self, turn: &StreamTurn<'_, impl Answers>) -> bool {
+        let (slot, agenda) = (self.type_sight(turn.sight), self.books.agenda());
         let lens = self.lens(slot);
         let mut listed = agenda.gone().chain(agenda.names());
-        let difference = self.difference(slot, answers);
+        let difference = self.difference(slot, turn.answers);
         let removes = difference.is_some_and(|difference| difference.removes());
         removes || listed.any(|name| matches!(lens.say(name), Some(Say::Remove)))
     }
@@ -167,9 +168,9 @@ impl Subscription {
     }
 
     /// Returns what there is to send. It is looked for once in a turn.
-    pub(in crate::server) fn survey(&mut self, sight: &Sight, answers: &impl Answers) -> Survey {
+    pub(in crate::server) fn survey(&mut self, turn: &StreamTurn<'_, impl Answers>) -> Survey {
         let known = self.turn.survey();
-        known.unwrap_or_else(|| self.with_sight(sight, |one, slot| one.survey_in(slot, answers)))
+        known.unwrap_or_else(|| self.with_sight(turn.sight, |one, slot| one.survey_in(slot, turn.answers)))
     }
 
     /// Does the same with what this client sees of the type.
@@ -198,8 +199,7 @@ impl Subscription {
         let difference = self.difference(slot, answers);
         let difference = difference.as_deref();
         if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
-            let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
-            return (difference.is_some_and(Difference::adds), gone);
+            return difference.map_or((false, false), |difference| self.due_as_others(difference, state));
         }
         if self.books.rejections().tries() {
             return (true, false);
@@ -215,6 +215,12 @@ impl Subscription {
         (self.is_short(), beats || self.removes(slot))
     }
 
+    /// Returns whether anything is to be added, and whether anything is to be removed, at a client that is like others.
+    pub(super) fn due_as_others(&self, difference: &Difference, state: &State) -> (bool, bool) {
+        let removes = difference.removes() && state.certain() && !self.reader.forgets();
+        (difference.adds(), removes)
+    }
+
     /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
     pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
         let known = || !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete());
@@ -222,14 +228,9 @@ impl Subscription {
     }
 
     /// Whether there is nothing to send until something changes or the client asks.
-    pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        self.is_sated_in(self.type_sight(sight))
-    }
-
-    /// Does the same with what this client sees of the type.
-    pub(super) fn is_sated_in(&self, slot: TypeSight<'_>) -> bool {
+    pub(in crate::server) fn is_sated(&self, slot: TypeSight<'_>) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty();
-        if waits || !self.books.agenda().is_empty() || self.notes.again().is_some() {
+        if waits || !self.books.agenda().is_empty() || self.waits.get(Wait::Again).is_some() {
             return false;
         }
         let state = slot.wildcard().filter(|_| self.want.wildcard());

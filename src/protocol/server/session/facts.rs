@@ -18,9 +18,10 @@ impl Subscription {
         sight.type_sight(self.reader.type_url()).seen_by(self.reader.viewer())
     }
 
-    /// Finds out what this client sees of the wildcard's state. To be called before anything is composed from it.
+    /// Finds out what this client sees of the wildcard's state, if it may not see all of it. To be called before anything is composed from
+    /// it.
     pub(in crate::server) fn look_up(&mut self, sight: &Sight, answers: &impl Answers) {
-        if self.want.wildcard() {
+        if self.want.wildcard() && self.reader.viewer().rights().is_some() {
             self.reader.look_up(sight, answers);
         }
     }
@@ -33,6 +34,11 @@ impl Subscription {
     ) -> R {
         let (type_url, viewer) = (self.reader.type_url().clone(), self.reader.viewer().clone());
         act(self, sight.type_sight(&type_url).seen_by(&viewer))
+    }
+
+    /// Returns what this client should hold.
+    pub(in crate::server) fn sees<'a>(&'a self, sight: &'a Sight) -> Lens<'a, 'a> {
+        self.lens(self.type_sight(sight))
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
@@ -80,7 +86,7 @@ impl Subscription {
     /// Whether anything is known of what was requested.
     pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
         let asked = usize::from(self.want.wildcard()) + self.books.ledger().asked_len();
-        self.lens(self.type_sight(sight)).missing().count() < asked
+        self.sees(sight).missing().count() < asked
     }
 
     /// Returns how much of the stream's limit of names it uses.
@@ -181,11 +187,6 @@ impl Subscription {
     /// Whether the client was sent a response.
     pub(in crate::server) const fn is_answered(&self) -> bool {
         self.books.flights().sent().is_some()
-    }
-
-    /// Whether the client has rejected anything and accepted nothing of that name since.
-    pub(in crate::server) fn disputes(&self) -> bool {
-        self.books.rejections().disputes().next().is_some()
     }
 
     /// K-37: what stood in the way of rejected resources may be gone: they are tried once more, as often as this is called.

@@ -102,7 +102,7 @@ impl Subscription {
             match (kept, self.lens(attempt.slot).look(&name, &row)) {
                 (Some(kept), _) if self.reader.cannot_read(&kept) => {}
                 (Some(kept), _) => draft.repeat(&name, self.reader.item(&name, &kept, attempt.slot, attempt.now)),
-                (None, Look::Put(_)) if rejects && knows => self.books.leave_out(&name),
+                (None, Look::Put(_)) if rejects && knows => self.books.answered(&name),
                 (None, Look::Put(found)) if rejects => {
                     draft.repeat(&name, self.reader.item(&name, found, attempt.slot, attempt.now));
                 }

@@ -1,7 +1,7 @@
 //! One type on one client stream: the heart of the relay, the same for both dialects.
 //!
 //! `want` is what the client asks for, `books` what it was sent; the lens says what it should hold. What differs is due, and a
-//! writer turns as much of that as fits into the next response. `notes` has what the client said of whole responses, and what waits.
+//! writer turns as much of that as fits into the next response. `waits` has what is sent later.
 //! Owns these parts; knows nothing of other types and other clients.
 
 mod answer;
@@ -25,15 +25,15 @@ mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::server::asked::Asked;
 use crate::server::books::Books;
 use crate::server::caller::Caller;
 use crate::server::nonce::Nonces;
-use crate::server::notes::Notes;
 use crate::server::response::Response;
 use crate::server::turn::TypeTurn;
+use crate::server::waits::Waits;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
 pub use portrait::{Portrait, Stand};
@@ -50,7 +50,7 @@ pub(super) struct Subscription {
     reader: Reader,
     want: Want,
     books: Books,
-    notes: Notes,
+    waits: Waits,
     turn: TypeTurn,
     asked: Asked,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
@@ -61,47 +61,22 @@ pub(super) struct Subscription {
 /// What it takes to compose a response, and what that may do.
 #[derive(Debug)]
 pub(super) struct Attempt<'a, A> {
-    slot: TypeSight<'a>,
-    answers: &'a A,
-    nonces: &'a mut Nonces,
+    pub(super) slot: TypeSight<'a>,
+    pub(super) answers: &'a A,
+    pub(super) nonces: &'a mut Nonces,
+    pub(super) settings: &'a StreamSettings,
     /// Whether removals may be sent now: other types do not need the removed resources any more.
-    removals: bool,
+    pub(super) removals: bool,
     /// Until when changes of what the client has wait for other types.
-    changes: Option<Instant>,
-    /// After this long, removals do not wait for additions of the same type any more.
-    bound: Duration,
-    /// How many bytes may be on their way in delta.
-    window: usize,
-    now: Instant,
-}
-
-impl<'a, A> Attempt<'a, A> {
-    /// `removals`: whether removals may be sent now; `changes`: until when changes of what the client has wait.
-    pub(super) const fn new(
-        (slot, answers): (TypeSight<'a>, &'a A),
-        nonces: &'a mut Nonces,
-        settings: &StreamSettings,
-        (removals, changes): (bool, Option<Instant>),
-        now: Instant,
-    ) -> Self {
-        Self {
-            slot,
-            answers,
-            nonces,
-            removals,
-            changes,
-            bound: settings.timers.order_gate,
-            window: settings.limits.window_bytes,
-            now,
-        }
-    }
+    pub(super) changes: Option<Instant>,
+    pub(super) now: Instant,
 }
 
 /// What a type can do now.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Send this. The names are those of the endpoints that new or changed clusters wait for (K-13).
-    Send(Box<Response>, Vec<Name>),
+    Send(Response, Vec<Name>),
     /// There is something to add or change, but it must wait.
     Blocked,
     /// There is only something to remove, and it must wait for other types.
@@ -125,7 +100,7 @@ impl Subscription {
             books: Books::new(reader.lists_all()),
             reader,
             want: Want::default(),
-            notes: Notes::default(),
+            waits: Waits::default(),
             turn: TypeTurn::default(),
             asked: Asked::new(now),
             wants: None,

@@ -22,16 +22,6 @@ impl Subscription {
             .filter(|_| self.reader.traits().kind.gated())
     }
 
-    /// Returns the first result for a route that something which the client holds names.
-    pub(in crate::server) fn find_route<R>(&self, sight: &Sight, find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
-        self.lens(self.type_sight(sight)).find_route(find)
-    }
-
-    /// Whether anything that the client is sent now leads to such a cluster.
-    pub(in crate::server) fn leads(&self, sight: &Sight, to: impl FnMut(&Name) -> bool) -> bool {
-        self.lens(self.type_sight(sight)).leads(to)
-    }
-
     /// Whether the client asks for a route configuration.
     pub(in crate::server) fn asks_for(&self, route: &Name) -> bool {
         self.want.wildcard() || self.want.texts(route).any(|text| self.books.ledger().asks(text))

@@ -57,7 +57,7 @@ impl<'a> Portrait<'a> {
     /// C-12: whether the client has brought along all that is current, so that there was nothing to send. Costs the same whatever it holds.
     fn has_brought_all(self) -> bool {
         let ledger = self.subscription.books.ledger();
-        ledger.waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated_in(self.slot)
+        ledger.waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated(self.slot)
     }
 
     /// Whether the client asks for everything.

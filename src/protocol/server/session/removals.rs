@@ -5,6 +5,7 @@
 use super::draft::Draft;
 use super::lens::Say;
 use super::{Attempt, Subscription};
+use crate::server::waits::Wait;
 use xds::{Answers, Difference, GONE_MAX, Name, Spots};
 
 impl Subscription {
@@ -58,13 +59,14 @@ impl Subscription {
 
     /// Whether removals may go, and have waited for additions as long as they may.
     pub(super) fn removals_are_ripe(&self, attempt: &Attempt<'_, impl Answers>) -> bool {
-        let since = self.notes.removals_wait_since();
-        attempt.removals && since.is_some_and(|since| attempt.now >= since + attempt.bound)
+        let since = self.waits.get(Wait::Removals);
+        attempt.removals && since.is_some_and(|since| attempt.now >= since + attempt.settings.timers.order_gate)
     }
 
     /// Notes whether removals are `left` behind additions. Full states have both.
     pub(super) fn note_waiting_removals(&mut self, left: bool, adds: bool, attempt: &Attempt<'_, impl Answers>) {
         let waits = left && adds && !self.reader.full_state();
-        self.notes.note_removals(waits, attempt.now);
+        let since = waits.then(|| self.waits.get(Wait::Removals).unwrap_or(attempt.now));
+        self.waits.set(Wait::Removals, since);
     }
 }

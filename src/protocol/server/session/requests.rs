@@ -19,8 +19,12 @@ use xds::xdstp::canonical;
 use xds::{Answers, Dialect, Kind, Name, State, Version};
 
 /// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::server) struct Entries {
+    /// Names over this bound are not kept.
+    bound: NameBound,
+    /// What is wrong with other names that were read.
+    faults: NameFaults,
     begun: vec::IntoIter<String>,
     ended: vec::IntoIter<String>,
     versions: btree_map::IntoIter<String, String>,
@@ -54,17 +58,19 @@ impl Entries {
             begun: lists.begun.into_iter(),
             ended: lists.ended.into_iter(),
             versions: lists.versions.into_iter(),
-            listed: BTreeSet::new(),
-            last_row: None,
-            before: 0,
-            gave_up: false,
-            leaves: None,
-            ends_all: false,
             first,
-            adopts: false,
-            remembers: false,
-            covered: None,
+            ..Self::default()
         }
+    }
+
+    /// Names over this bound are not kept.
+    pub(in crate::server) fn within(self, bound: NameBound) -> Self {
+        Self { bound, ..self }
+    }
+
+    /// Returns what was wrong with the names that were read.
+    pub(in crate::server) fn into_faults(self) -> NameFaults {
+        self.faults
     }
 
     /// Returns how many names may still end: they make room for new ones.
@@ -180,14 +186,7 @@ impl Subscription {
     }
 
     /// Takes the next slice of a request's lists. Returns whether there is more.
-    pub(in crate::server) fn go_on(
-        &mut self,
-        entries: &mut Entries,
-        bound: NameBound,
-        faults: &mut NameFaults,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> bool {
+    pub(in crate::server) fn go_on(&mut self, entries: &mut Entries, answers: &impl Answers, now: Instant) -> bool {
         let mut work = Work::default();
         while work.left() > 0 {
             if let Some((all, from)) = entries.leaves.take() {
@@ -197,10 +196,10 @@ impl Subscription {
             }
             work.read();
             if let Some(text) = entries.begun.next() {
-                self.read(&text, entries, bound, faults, answers, now);
+                self.read(&text, entries, answers, now);
             // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
             } else if let Some(text) = entries.ended.next() {
-                if text != Name::WILDCARD && bound.admits(&text) {
+                if text != Name::WILDCARD && entries.bound.admits(&text) {
                     let name = self.name(&text, answers);
                     self.end_name(&name, entries);
                 }
@@ -211,9 +210,9 @@ impl Subscription {
             } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
                 // C-12: the versions that the client declares count in its first request only.
                 if entries.adopts {
-                    self.read(&text, entries, bound, faults, answers, now);
+                    self.read(&text, entries, answers, now);
                 }
-                if bound.admits(&text) {
+                if entries.bound.admits(&text) {
                     let name = self.name(&text, answers);
                     // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
                     let endpoints = self.reader.traits().kind == Kind::Eds;
@@ -266,20 +265,12 @@ impl Subscription {
     }
 
     /// Reads a text of a name, for which the client asks from now on.
-    fn read(
-        &mut self,
-        text: &str,
-        entries: &mut Entries,
-        bound: NameBound,
-        faults: &mut NameFaults,
-        answers: &impl Answers,
-        now: Instant,
-    ) {
+    fn read(&mut self, text: &str, entries: &mut Entries, answers: &impl Answers, now: Instant) {
         let delta = self.reader.dialect() == Dialect::Delta;
         if text == Name::WILDCARD {
             return;
         }
-        if !bound.admits(text) {
+        if !entries.bound.admits(text) {
             // B-32: a name that is too long is not kept, but it is a name.
             if delta && self.want.long().len() < LONG_MAX {
                 self.want.add_long(Name::from(text));
@@ -297,7 +288,7 @@ impl Subscription {
             self.books.doubt(&name);
         }
         if let Some(fault) = self.fault(&name).filter(|_| new) {
-            faults.note(fault, text);
+            entries.faults.note(fault, text);
         }
         if !delta {
             entries.listed.insert(name);

@@ -8,15 +8,30 @@ use std::time::{Duration, Instant};
 
 use super::Subscription;
 use crate::rejections::Group;
+use crate::server::books::Answered;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind, Rejected};
+use crate::server::waits::Wait;
 use proto::google::rpc::Status as Detail;
 use xds::{Answers, Item, Kind, Name, Objection, Said, Version, named_in, words_of};
 
 /// After so long an address that a listener has given up is free.
 const FREE_AFTER: Duration = Duration::from_secs(1);
+
+/// How a response was rejected.
+#[derive(Clone, Copy, Debug)]
+struct Blame<'a> {
+    message: &'a str,
+    /// The listeners in it that take addresses of others.
+    takers: &'a [Name],
+    /// Whether only one name was new in it.
+    alone: bool,
+    /// Whether that was a second try.
+    again: bool,
+    objection: &'a Arc<Objection>,
+}
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
@@ -34,7 +49,7 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let Some((flight, again)) = self.books.answer(number, error.is_none()) else {
+        let Some(answered) = self.books.answer(number, error.is_none()) else {
             let is_last = self.books.flights().is_last(number);
             return match error {
                 // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
@@ -43,17 +58,18 @@ impl Subscription {
                 None | Some(_) => ReceiptKind::Stale,
             };
         };
+        let flight = &answered.flight;
         match error {
             None => {
-                self.note_free_address(&flight, now);
-                ReceiptKind::Ack(self.accept(&flight))
+                self.note_free_address(flight, now);
+                ReceiptKind::Ack(self.accept(&answered))
             }
             Some(detail) => {
                 self.asked.interrupted(now);
                 let objection = answers.objection(&self.heard(detail, flight.sent), Some(&flight.batch));
                 ReceiptKind::Nack {
                     response: Rejected(Some(flight.batch.clone())),
-                    given_up: self.reject((&flight, again), &detail.message, &objection, now),
+                    given_up: self.reject(&answered, &detail.message, &objection, now),
                     objection,
                 }
             }
@@ -87,12 +103,13 @@ impl Subscription {
 
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
-        let (flight, _) = self.books.answer(number, true)?;
-        Some(ReceiptKind::Ack(self.accept(&flight)))
+        let answered = self.books.answer(number, true)?;
+        Some(ReceiptKind::Ack(self.accept(&answered)))
     }
 
     /// The client has accepted a response. Returns what was new to it.
-    fn accept(&mut self, flight: &Flight) -> Option<Changed> {
+    fn accept(&mut self, answered: &Answered) -> Option<Changed> {
+        let flight = &answered.flight;
         self.want.forget_version();
         self.settle_dropped(flight);
         if let Some(software) = self.reader.software() {
@@ -106,6 +123,7 @@ impl Subscription {
             since,
             until: flight.batch.newest().map_or(since, |newest| newest.max(since)),
             news: flight.news,
+            mends: answered.disputed,
         })
     }
 
@@ -114,16 +132,16 @@ impl Subscription {
         let listens = self.reader.full_state() && self.reader.traits().kind == Kind::Lds;
         if listens
             && flight.before.rows.is_some()
-            && self.notes.again().is_none()
+            && self.waits.get(Wait::Again).is_none()
             && self.books.rejections().held_back().next().is_some()
         {
-            self.notes.note_again(Some(now + FREE_AFTER));
+            self.waits.set(Wait::Again, Some(now + FREE_AFTER));
         }
     }
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
     fn settle_dropped(&mut self, flight: &Flight) {
-        if self.books.ledger().is_shared() || self.reader.has_aliases() {
+        if !self.books.ledger().has_others() || self.reader.has_aliases() {
             return;
         }
         for name in flight.batch.items().iter().map(Item::name) {
@@ -133,42 +151,37 @@ impl Subscription {
         }
     }
 
-    /// The client has rejected a response, in which something was tried `again`: it may hold any part of it. Returns how many names are given up.
-    fn reject(
-        &mut self,
-        (flight, again): (&Flight, bool),
-        message: &str,
-        objection: &Arc<Objection>,
-        now: Instant,
-    ) -> usize {
-        let full = self.reader.full_state();
+    /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
+    fn reject(&mut self, answered: &Answered, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
+        let (flight, full) = (&answered.flight, self.reader.full_state());
         // A full state is the first that says what of its first version the client has.
         let brings = full && self.want.version().is_some();
         let (mut members, alone) = self.books.reject(flight, brings, now);
         self.settle_dropped(flight);
         members.retain(|(name, _)| self.is_wanted(name));
+        let takers = flight.batch.last();
+        let blame = Blame {
+            message,
+            takers,
+            alone,
+            again: answered.again,
+            objection,
+        };
         if full {
             self.books.rejections_mut().note_list(flight.batch.sum());
-            self.conclude(&mut members, flight, message, again, objection);
-            if !flight.batch.last().is_empty() {
-                self.notes.note_again(Some(now + FREE_AFTER));
+            self.conclude(&mut members, flight, blame);
+            if !takers.is_empty() {
+                self.waits.set(Wait::Again, Some(now + FREE_AFTER));
             }
         }
         let names = members.into_iter().map(|(name, _)| name).collect();
-        self.divide(names, (message, flight.batch.last()), alone, again, objection)
+        self.divide(names, blame)
     }
 
     /// A full state is not taken apart for what the client may hold in any version: it can neither be left out, nor listed as it was. If the
     /// message names any of it, the client has taken the rest, as Envoy and gRPC do.
-    fn conclude(
-        &mut self,
-        members: &mut Vec<(Name, Version)>,
-        flight: &Flight,
-        message: &str,
-        again: bool,
-        objection: &Arc<Objection>,
-    ) {
-        let words = named_in(message);
+    fn conclude(&mut self, members: &mut Vec<(Name, Version)>, flight: &Flight, blame: Blame<'_>) {
+        let words = named_in(blame.message);
         let blames = members.iter().any(|(name, _)| words.contains(name.as_str()));
         let mut held_back = Vec::new();
         members.retain(|(name, _)| {
@@ -184,28 +197,22 @@ impl Subscription {
             known
         });
         if !held_back.is_empty() {
-            self.books.try_parts(Vec::new(), held_back, again, objection);
+            self.books
+                .try_parts(Vec::new(), held_back, blame.again, blame.objection);
         }
     }
 
     /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
     /// Listeners that take addresses of others count as named. What was rejected `alone` is held back; what is left of several, because the
     /// others have changed or gone meanwhile, was not.
-    fn divide(
-        &mut self,
-        mut members: Vec<Name>,
-        (message, takers): (&str, &[Name]),
-        alone: bool,
-        again: bool,
-        objection: &Arc<Objection>,
-    ) -> usize {
+    fn divide(&mut self, mut members: Vec<Name>, blame: Blame<'_>) -> usize {
         if members.is_empty() {
             return 0;
         }
         // They have the order of the response, which is that of the names.
         let place = |word: &str| members.binary_search_by(|name| name.as_str().cmp(word)).ok();
-        let words: BTreeSet<usize> = words_of(message).filter_map(place).collect();
-        let takers = takers.iter().filter_map(|taker| place(taker.as_str()));
+        let words: BTreeSet<usize> = words_of(blame.message).filter_map(place).collect();
+        let takers = blame.takers.iter().filter_map(|taker| place(taker.as_str()));
         let mut named: Vec<usize> = takers.filter(|at| !words.contains(at)).collect();
         named.extend(words);
         // B-18: secrets that it has never accepted cannot be left out, and nothing can be listed in their place.
@@ -225,20 +232,25 @@ impl Subscription {
                     .collect(),
             );
             groups.extend(named.into_iter().map(|at| one(at).into_iter().collect()));
-        } else if alone || as_one {
+        } else if blame.alone || as_one {
             held_back = members;
         } else {
             let half = members.split_off(members.len() / 2);
             groups.extend([members, half]);
         }
-        self.books.try_parts(groups, held_back, again, objection)
+        self.books.try_parts(groups, held_back, blame.again, blame.objection)
     }
 
     /// A group would be tried in a full state that was rejected before, for this reason: that counts as its try.
     pub(super) fn repeat(&mut self, group: Group, objection: &Arc<Objection>) {
-        let alone = group.names.len() == 1;
         group.names.iter().for_each(|name| self.books.doubt(name));
-        let again = group.again;
-        self.divide(group.names, ("", &[]), alone, again, objection);
+        let blame = Blame {
+            message: "",
+            takers: &[],
+            alone: group.names.len() == 1,
+            again: group.again,
+            objection,
+        };
+        self.divide(group.names, blame);
     }
 }

@@ -20,10 +20,10 @@ impl Subscription {
             return self.greet(attempt);
         };
         let full = self.reader.full_state();
-        let removes = difference.removes() && state.certain() && !self.reader.forgets();
+        let (adds, removes) = self.due_as_others(&difference, state);
         // B-24: what is left of a difference is on its way in no response.
         if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
-            return match difference.adds() {
+            return match adds {
                 true => Step::Blocked,
                 false if removes => Step::Removals,
                 false => Step::Idle,
@@ -31,7 +31,7 @@ impl Subscription {
         }
         let ripe = removes && self.removals_are_ripe(attempt);
         let greets = self.greets(attempt.slot);
-        let adds = difference.adds() && !ripe || full && greets;
+        let adds = adds && !ripe || full && greets;
         let all = removes && self.removes_all(adds, attempt);
         if !adds && !all {
             if !difference.removes() || self.reader.forgets() {
@@ -93,7 +93,7 @@ impl Subscription {
                 draft.put(resource.name(), Item::plain(resource.clone()));
             }
         }
-        let removes = difference.removes() && state.certain();
+        let (_, removes) = self.due_as_others(difference, state);
         let taken = if removes { draft.addresses() } else { Spots::default() };
         let mut gone = Vec::new();
         for name in difference.removed() {

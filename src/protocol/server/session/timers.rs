@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::Subscription;
+use crate::server::waits::Wait;
 use xds::TypeSight;
 
 impl Subscription {
@@ -36,20 +37,20 @@ impl Subscription {
 
     /// Returns when the client has waited for this long, or a full state is tried once more.
     pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
-        let again = self.notes.again();
-        let held = self.notes.endpoints_wait_until();
-        self.asked.ends(bound).into_iter().chain(again).chain(held).min()
+        let waits = [Wait::Again, Wait::Endpoints].map(|wait| self.waits.get(wait));
+        self.asked
+            .ends(bound)
+            .into_iter()
+            .chain(waits.into_iter().flatten())
+            .min()
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
-        if self.notes.again().is_some_and(|at| at <= now) {
-            self.notes.note_again(None);
+        if self.waits.is_over(Wait::Again, now) {
             self.books.try_again(false);
         }
-        if self.notes.endpoints_wait_until().is_some_and(|until| until <= now) {
-            self.notes.note_endpoints(None);
-        }
+        self.waits.is_over(Wait::Endpoints, now);
         self.asked.waive(bound, now)
     }
 }

@@ -147,13 +147,7 @@ impl Subscription {
         tried: Option<&Group>,
         attempt: &mut Attempt<'_, impl Answers>,
     ) -> Step {
-        let Content {
-            batch,
-            since,
-            more,
-            mut endpoints,
-            before,
-        } = content;
+        let (batch, since, mut endpoints) = (content.batch, content.since, content.endpoints);
         if self.reader.full_state() && !self.books.rejections().is_empty() {
             let all = batch.items().iter().filter_map(|item| item.resource.endpoints());
             endpoints = all.cloned().collect();
@@ -165,7 +159,7 @@ impl Subscription {
         let flight = Flight {
             nonce,
             batch: batch.clone(),
-            before,
+            before: content.before,
             since,
             news,
             sent: attempt.now,
@@ -174,11 +168,11 @@ impl Subscription {
         let response = Response {
             type_url: self.reader.type_url().clone(),
             dialect: self.reader.dialect(),
-            nonce: attempt.nonces.text(nonce, more),
+            nonce: attempt.nonces.text(nonce, content.more),
             version: batch.sum(),
             batch,
             since: since.map(|since| since.max(asked)),
         };
-        Step::Send(Box::new(response), endpoints)
+        Step::Send(response, endpoints)
     }
 }

@@ -166,9 +166,7 @@ impl Server {
     /// The content of these names may have changed.
     pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
         self.rest = Rest::Waits;
-        if let Ok(at) = self.position(type_url)
-            && let Some(one) = self.types.get_mut(at)
-        {
+        if let Some(one) = self.of_type(type_url) {
             one.handle_dirty(dirty);
         }
     }
@@ -197,16 +195,12 @@ impl Server {
             of.is_some_and(|of| matches!(sight.type_sight(&of).known(name), Some(Known::Absent(_))))
         };
         contents.retain(|content| {
-            let named = references(type_url.kind(), content);
-            named.is_none_or(|named| {
-                let mut missing = named.clusters.iter().filter(|name| lacks("cds", name));
-                let mut unknown = named.routes.iter().filter(|name| lacks("rds", name));
-                missing.next().is_none() && unknown.next().is_none()
+            references(type_url.kind(), content).is_none_or(|named| {
+                let clusters = named.clusters.iter().any(|name| lacks("cds", name));
+                !clusters && !named.routes.iter().any(|name| lacks("rds", name))
             })
         });
-        if let Ok(at) = self.position(type_url)
-            && let Some(one) = self.types.get_mut(at)
-        {
+        if let Some(one) = self.of_type(type_url) {
             one.offer_older(name, &contents);
         }
     }
@@ -216,9 +210,11 @@ impl Server {
         self.types.iter_mut().for_each(Subscription::forget_older);
     }
 
-    /// The client has accepted clusters after it had rejected some: listeners and routes may have been rejected because they lead there (K-37).
-    pub(super) fn retry(&mut self, kind: Kind) {
-        if kind == Kind::Cds {
+    /// If the client has accepted clusters after it had rejected some: listeners and routes may have been rejected because they lead there
+    /// (K-37).
+    pub(super) fn retry(&mut self, type_url: &TypeUrl, receipt: &ReceiptKind) {
+        let mends = matches!(receipt, ReceiptKind::Ack(Some(changed)) if changed.mends);
+        if mends && type_url.kind() == Kind::Cds {
             let gated = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
             gated.for_each(Subscription::try_rejected);
         }
@@ -293,12 +289,9 @@ impl Server {
             .types
             .iter_mut()
             .find(|one| one.type_url().url().as_bytes() == type_url)?;
-        let disputed = one.disputes();
         let kind = one.acknowledge(number)?;
         let type_url = one.type_url().clone();
-        if disputed && matches!(kind, ReceiptKind::Ack(Some(_))) {
-            self.retry(type_url.kind());
-        }
+        self.retry(&type_url, &kind);
         Some(Receipt {
             type_url,
             kind,
@@ -321,6 +314,11 @@ impl Server {
 
     pub(super) fn bound(&self) -> Duration {
         self.settings.timers.order_gate
+    }
+
+    fn of_type(&mut self, type_url: &TypeUrl) -> Option<&mut Subscription> {
+        let at = self.position(type_url).ok()?;
+        self.types.get_mut(at)
     }
 
     fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {

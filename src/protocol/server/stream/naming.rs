@@ -1,4 +1,5 @@
-//! Removals wait for the routes that the client's listeners name, and for the clusters and endpoints that it asks for then (D-03).
+//! What holds a client's removals back, beside the bound: the routes that its listeners name, and the clusters and endpoints that it asks for
+//! then (D-03).
 //!
 //! A client that is sent a listener with another route asks for that route afterwards, and until it has it, it sends traffic by the
 //! old one. Owns what a removal waits for, and since when. Does not know what is removed.
@@ -7,22 +8,51 @@ use std::time::Instant;
 
 use super::Server;
 use crate::server::session::Subscription;
-use xds::{Answers, Kind, Name, Sight};
+use crate::server::turn::StreamTurn;
+use xds::{Answers, Kind, Name};
 
-/// A route that a listener names, and that the client does not have yet.
+/// What a removal waits for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Missing {
-    /// The client has not asked for it yet. Some take routes from elsewhere, and never do.
-    Named,
-    /// It last asked for routes then.
+pub(super) enum Hold {
+    /// The client last asked for something then that it does not have yet.
     Asked(Instant),
+    /// What could still need it is not sent or not settled; or a listener names a route that the client has not asked for yet. Some take
+    /// routes from elsewhere, and never do.
+    Unsettled,
+    /// The next step of a client that takes one after another, until then.
+    Pause(Instant),
 }
 
 impl Server {
-    /// Returns a route that the client is about to take: one of its listeners names it, and it was sent listeners, or has asked for
+    /// D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent and settled
+    /// (accepted or rejected), and the client has the routes that its listeners name now, and what these lead to.
+    pub(super) fn hold(&mut self, turn: &StreamTurn<'_, impl Answers>) -> Option<Hold> {
+        let calm = self.calm(turn);
+        let route = self.missing_route(turn);
+        if matches!(route, Some(Hold::Asked(_))) {
+            return route;
+        }
+        let target = self.missing_target(turn).map(Hold::Asked);
+        let unsettled = || route.or((!calm).then_some(Hold::Unsettled));
+        target
+            .or_else(unsettled)
+            .or_else(|| self.pause(turn.now).map(Hold::Pause))
+    }
+
+    /// Whether everything that sends traffic to clusters is sent and settled, and what a client asks for step by step.
+    fn calm(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
+        let by_steps = self.by_steps();
+        self.types.iter_mut().all(|one| match one.type_url().kind() {
+            kind if kind.gated() => one.survey(turn).is_calm(),
+            kind if kind.gates() => !by_steps || one.settled(),
+            _ => true,
+        })
+    }
+
+    /// Looks for a route that the client is about to take: one of its listeners names it, and it was sent listeners, or has asked for
     /// routes, not too long ago.
-    pub(super) fn missing_route(&self, sight: &Sight, now: Instant) -> Option<Missing> {
-        let counts = |since: &Instant| now < *since + self.bound();
+    fn missing_route<A>(&self, turn: &StreamTurn<'_, A>) -> Option<Hold> {
+        let counts = |since: &Instant| turn.now < *since + self.bound();
         let sent = self.types.iter().filter_map(Subscription::named_at).max()?;
         let routes = || self.types.iter().filter(|one| one.type_url().kind() == Kind::Rds);
         let asked = routes().map(Subscription::asked_at);
@@ -31,26 +61,26 @@ impl Server {
         let missing = |name: &Name| {
             let asked = routes().filter(|one| one.asks_for(name)).map(Subscription::asked_at);
             let missing = match asked.max() {
-                Some(asked) => counts(&asked).then_some(Missing::Asked(asked)),
-                None => counts(&sent).then_some(Missing::Named),
+                Some(asked) => counts(&asked).then_some(Hold::Asked(asked)),
+                None => counts(&sent).then_some(Hold::Unsettled),
             };
-            missing.filter(|_| !routes().any(|one| one.has_route(name, sight)))
+            missing.filter(|_| !routes().any(|one| one.has_route(name, turn.sight)))
         };
         let mut naming = self.types.iter().filter(|one| one.named_at().is_some());
-        naming.find_map(|one| one.find_route(sight, &missing))
+        naming.find_map(|one| one.sees(turn.sight).find_route(missing))
     }
 
     /// Returns when the client last asked for clusters or endpoints, if that is not too long ago and some are unknown: until
     /// they come a gRPC client, which asks for a cluster when it has the route, sends traffic by the clusters that it has.
-    pub(super) fn missing_target(&self, sight: &Sight, now: Instant) -> Option<Instant> {
+    fn missing_target<A>(&self, turn: &StreamTurn<'_, A>) -> Option<Instant> {
         let targets = self.types.iter().filter(|one| one.type_url().kind().gates());
-        let asking = targets.filter(|one| now < one.asked_at() + self.bound());
-        let missing = asking.filter(|one| one.missing_of(sight, |_, name| name.is_some()).is_some());
+        let asking = targets.filter(|one| turn.now < one.asked_at() + self.bound());
+        let missing = asking.filter(|one| one.missing_of(turn.sight, |_, name| name.is_some()).is_some());
         missing.map(Subscription::asked_at).max()
     }
 
     /// Whether the client asks for each cluster by its name: it takes one step after another, from listeners to endpoints.
-    pub(super) fn by_steps(&self) -> bool {
+    fn by_steps(&self) -> bool {
         let kind = |one: &Subscription| one.type_url().kind();
         let by_name = |one: &Subscription| kind(one) == Kind::Cds && one.asks_by_name();
         self.types.iter().any(by_name) && self.types.iter().any(|one| kind(one).gated())
@@ -58,7 +88,7 @@ impl Server {
 
     /// Returns until when such a client may be about to ask for what its last answer leads to, or to use what it now has. Envoy
     /// answers requests by a listener that it has replaced until all of its threads have the new one.
-    pub(super) fn pause(&self, now: Instant) -> Option<Instant> {
+    fn pause(&self, now: Instant) -> Option<Instant> {
         if !self.by_steps() {
             // Nearly always no removal waits.
             let until = self.removals.paused(self.settings.timers.removal_quiet, now)?;
@@ -75,18 +105,18 @@ impl Server {
     }
 
     /// Whether a type may remove something together with its additions, and at once: the client has all that is known of other types.
-    pub(super) fn frees(&mut self, at: usize, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
+    pub(super) fn frees(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>) -> bool {
         let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
-        if !others.all(|(_, other)| other.survey(sight, answers).has_all()) {
+        if !others.all(|(_, other)| other.survey(turn).has_all()) {
             return false;
         }
         // Nearly always nothing keeps a removal back, and whether there is one is not looked for.
         let Some(one) = self.types.get(at) else {
             return false;
         };
-        let ripe = self.removals.is_ripe(self.bound(), now);
-        let steps = one.type_url().kind().gates() && self.pause(now).is_some();
-        let open = !ripe && !steps && self.missing_route(sight, now).is_none();
-        open || !one.loses(sight, answers)
+        let ripe = self.removals.is_ripe(self.bound(), turn.now);
+        let steps = one.type_url().kind().gates() && self.pause(turn.now).is_some();
+        let open = !ripe && !steps && self.missing_route(turn).is_none();
+        open || !one.loses(turn)
     }
 }

@@ -4,11 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::naming::Missing;
+use super::naming::Hold;
 use super::{Rest, Server};
 use crate::end::End;
 use crate::server::response::Response;
 use crate::server::session::{Attempt, Step, Subscription};
+use crate::server::turn::StreamTurn;
 use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 /// An Envoy answers clusters once all of them are warm, or after `initial_fetch_timeout`, which is 15 s.
@@ -22,7 +23,7 @@ impl Server {
             self.rest = Rest::Waits;
             return None;
         }
-        let response = self.next_response(sight, answers, now);
+        let response = self.next_response(&StreamTurn { sight, answers, now });
         self.rest = if self.types.iter().any(Subscription::is_short) {
             Rest::More
         } else if self.is_sated(sight) {
@@ -33,39 +34,34 @@ impl Server {
         response
     }
 
-    fn next_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
-        if !self.prepare(sight, answers) {
+    fn next_response(&mut self, turn: &StreamTurn<'_, impl Answers>) -> Option<Response> {
+        if !self.prepare(turn) {
             return None;
         }
         let mut removals_wait = false;
-        if let Some(response) = self.poll_additions(sight, answers, &mut removals_wait, now) {
+        if let Some(response) = self.poll_additions(turn, &mut removals_wait) {
             return Some(response);
         }
         if !removals_wait {
             self.removals.clear();
             return None;
         }
-        // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
-        // and settled (accepted or rejected), and the client has the routes that its listeners name now, and what these lead to.
-        let ripe = self.removals.is_ripe(self.bound(), now);
-        let calm = self.calm(sight, answers);
-        let missing = self.missing_route(sight, now);
-        let asked = match missing {
-            Some(Missing::Asked(since)) => Some(since),
-            Some(Missing::Named) | None => self.missing_target(sight, now),
+        let ripe = self.removals.is_ripe(self.bound(), turn.now);
+        let pause = match self.hold(turn) {
+            Some(Hold::Asked(since)) => {
+                self.removals.wait_from(since);
+                return None;
+            }
+            Some(Hold::Unsettled) if !ripe => {
+                self.removals.wait(self.bound(), turn.now);
+                return None;
+            }
+            Some(Hold::Pause(until)) if !ripe => Some(until),
+            Some(_) | None => None,
         };
-        if let Some(since) = asked {
-            self.removals.wait_from(since);
-            return None;
-        }
-        if !ripe && (missing.is_some() || !calm) {
-            self.removals.wait(self.bound(), now);
-            return None;
-        }
-        let pause = self.pause(now).filter(|_| !ripe);
-        let response = self.poll_removals(sight, answers, pause.is_some(), now);
+        let response = self.poll_removals(turn, pause.is_some());
         if let Some(until) = pause.filter(|_| response.is_none()) {
-            self.removals.pause(until, now);
+            self.removals.pause(until, turn.now);
             return None;
         }
         if ripe && response.is_some() {
@@ -77,12 +73,12 @@ impl Server {
     }
 
     /// Adds new members of collections, and finds out what the client sees. Returns whether there is room for all names.
-    fn prepare(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
+    fn prepare(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
         // G-18: gRPC takes only a stream that ends before its first response for a failure of its server.
         let holds_errors = self.sent() == 0 && !self.caller.is_relay();
         for one in &mut self.types {
-            one.look_up(sight, answers);
-            one.with_sight(sight, |one, slot| one.prepare(slot, holds_errors));
+            one.look_up(turn.sight, turn.answers);
+            one.with_sight(turn.sight, |one, slot| one.prepare(slot, holds_errors));
         }
         let max = self.settings.limits.names_per_stream;
         if max == 0 || !self.types.iter().any(Subscription::has_collections) {
@@ -105,41 +101,35 @@ impl Server {
     }
 
     /// D-02: additions and changes in the order of the types. If only one type has anything to send, it sends everything at once.
-    fn poll_additions(
-        &mut self,
-        sight: &Sight,
-        answers: &impl Answers,
-        removals_wait: &mut bool,
-        now: Instant,
-    ) -> Option<Response> {
+    fn poll_additions(&mut self, turn: &StreamTurn<'_, impl Answers>, removals_wait: &mut bool) -> Option<Response> {
         let (mut open, mut waiting) = (true, false);
         for at in 0..self.types.len() {
             let kind = self.types.get(at)?.type_url().kind();
-            if kind.gated() && !(open && self.warm(sight, now)) {
+            if kind.gated() && !(open && self.warm(turn)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
-                let survey = self.types.get_mut(at)?.survey(sight, answers);
+                let survey = self.types.get_mut(at)?.survey(turn);
                 if !survey.adds {
                     *removals_wait |= !survey.has_all();
                     continue;
                 }
                 waiting = true;
-                if !self.additions.wait(self.bound(), now) {
+                if !self.additions.wait(self.bound(), turn.now) {
                     continue;
                 }
-                if !open && self.leads_behind(at, sight, now) {
-                    self.additions.wait_from(now);
+                if !open && self.leads_behind(at, turn) {
+                    self.additions.wait_from(turn.now);
                     continue;
                 }
             }
-            let removals = self.frees(at, sight, answers, now);
-            let step = self.step(at, sight, answers, removals, now);
+            let removals = self.frees(at, turn);
+            let step = self.step(at, turn, removals);
             open &= !(kind == Kind::Cds && self.tries_clusters(at));
             match step {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
-                    return Some(*response);
+                    return Some(response);
                 }
-                Step::Send(response, _) => return Some(*response),
+                Step::Send(response, _) => return Some(response),
                 Step::Blocked => open &= !kind.gates(),
                 Step::Removals => *removals_wait = true,
                 Step::Idle => {}
@@ -159,36 +149,38 @@ impl Server {
     }
 
     /// D-01: removals in the reverse order, clusters and endpoints last. These may have to pause.
-    fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, pause: bool, now: Instant) -> Option<Response> {
+    fn poll_removals(&mut self, turn: &StreamTurn<'_, impl Answers>, pause: bool) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
             let one = self.types.get_mut(at)?;
             let kind = one.type_url().kind();
-            if pause && kind.gates() || kind.gated() && one.survey(sight, answers).adds {
+            if pause && kind.gates() || kind.gated() && one.survey(turn).adds {
                 continue;
             }
-            if let Step::Send(response, _) = self.step(at, sight, answers, true, now) {
-                return Some(*response);
+            if let Step::Send(response, _) = self.step(at, turn, true) {
+                return Some(response);
             }
         }
         None
     }
 
-    fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
+    fn step(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>, removals: bool) -> Step {
         // The routes of a burst wait for the endpoints of its clusters, and endpoints that change with the routes go when they go.
         let endpoints = self.types.get(at).filter(|one| one.type_url().kind() == Kind::Eds);
-        let changes = endpoints.and_then(|_| self.cold_until(self.settings.timers.removal_quiet, sight, now));
+        let changes = endpoints.and_then(|_| self.cold_until(self.settings.timers.removal_quiet, turn));
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
         let (nonces, settings) = (&mut self.nonces, &*self.settings);
-        let step = one.with_sight(sight, |one, slot| {
-            one.poll(&mut Attempt::new(
-                (slot, answers),
+        let step = one.with_sight(turn.sight, |one, slot| {
+            one.poll(&mut Attempt {
+                slot,
+                answers: turn.answers,
                 nonces,
                 settings,
-                (removals, changes),
-                now,
-            ))
+                removals,
+                changes,
+                now: turn.now,
+            })
         });
         if let Step::Send(_, clusters) = &step
             && !clusters.is_empty()
@@ -211,29 +203,29 @@ impl Server {
 
     /// Whether what this type would send leads to a cluster that the client can be sent only when it has answered others, and it may do so
     /// yet.
-    fn leads_behind(&self, at: usize, sight: &Sight, now: Instant) -> bool {
+    fn leads_behind<A>(&self, at: usize, turn: &StreamTurn<'_, A>) -> bool {
         let mut clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
-        let Some(clusters) = clusters.find(|one| one.flights().any(|flight| now < flight.sent + WARMING)) else {
+        let Some(clusters) = clusters.find(|one| one.flights().any(|flight| turn.now < flight.sent + WARMING)) else {
             return false;
         };
-        let known = |name: &Name| matches!(clusters.type_sight(sight).known(name), Some(Known::Present(_)));
+        let known = |name: &Name| matches!(clusters.type_sight(turn.sight).known(name), Some(Known::Present(_)));
         let unsent = |name: &Name| known(name) && !clusters.has(name);
-        self.types.get(at).is_some_and(|one| one.leads(sight, unsent))
+        self.types.get(at).is_some_and(|one| one.sees(turn.sight).leads(unsent))
     }
 
     /// Whether no cluster that was just sent waits for endpoints that this client is about to request.
-    fn warm(&self, sight: &Sight, now: Instant) -> bool {
-        self.cold_until(self.bound(), sight, now).is_none()
+    fn warm<A>(&self, turn: &StreamTurn<'_, A>) -> bool {
+        self.cold_until(self.bound(), turn).is_none()
     }
 
     /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
-    fn cold_until(&self, wait: Duration, sight: &Sight, now: Instant) -> Option<Instant> {
+    fn cold_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
         let clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {
             let until = flight.sent + wait;
             let mut names = flight.batch.items().iter().filter_map(|item| item.resource.endpoints());
-            let cold = now < until && names.any(|name| !self.has_endpoints(type_url, name, sight));
+            let cold = turn.now < until && names.any(|name| !self.has_endpoints(type_url, name, turn.sight));
             cold.then_some(until)
         })
     }
@@ -245,20 +237,10 @@ impl Server {
         })
     }
 
-    /// Whether everything that sends traffic to clusters is sent and settled, and what a client asks for step by step.
-    fn calm(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
-        let by_steps = self.by_steps();
-        self.types.iter_mut().all(|one| match one.type_url().kind() {
-            kind if kind.gated() => one.survey(sight, answers).is_calm(),
-            kind if kind.gates() => !by_steps || one.settled(),
-            _ => true,
-        })
-    }
-
     /// Whether there is nothing to send until there is input other than an acknowledgement.
     fn is_sated(&self, sight: &Sight) -> bool {
         let waits = self.additions.waits() || self.removals.waits() || self.is_ending();
-        !waits && self.types.iter().all(|one| one.is_sated(sight))
+        !waits && self.types.iter().all(|one| one.is_sated(one.type_sight(sight)))
     }
 
     /// Returns why something that the client asked for is unknown, if that is known.

@@ -19,8 +19,6 @@ pub struct Progress {
     type_url: TypeUrl,
     kind: ReceiptKind,
     faults: NameFaults,
-    /// Names over this bound are not kept.
-    bound: NameBound,
     entries: Option<Entries>,
 }
 
@@ -51,18 +49,14 @@ impl Server {
         self.check_names(request.lists.versions.keys(), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;
-        let disputed = subscription.disputes();
         let (kind, entries) = subscription.begin(request, answers, nonces, now);
         let type_url = subscription.type_url().clone();
-        if disputed && matches!(kind, ReceiptKind::Ack(Some(_))) {
-            self.retry(type_url.kind());
-        }
+        self.retry(&type_url, &kind);
         Ok(Progress {
             type_url,
             kind,
             faults,
-            bound,
-            entries,
+            entries: entries.map(|entries| entries.within(bound)),
         })
     }
 
@@ -71,16 +65,15 @@ impl Server {
     /// # Errors
     /// If the stream must end, because too much is kept for it.
     pub fn go_on(&mut self, progress: &mut Progress, answers: &impl Answers, now: Instant) -> Result<bool, End> {
-        let at = self.position(&progress.type_url).ok();
-        let Progress {
-            entries, faults, bound, ..
-        } = progress;
-        if let Some(one) = at.and_then(|at| self.types.get_mut(at)) {
-            entries.take_if(|entries| !one.go_on(entries, *bound, faults, answers, now));
+        let one = self.of_type(&progress.type_url);
+        let entries = &mut progress.entries;
+        let read = one.and_then(|one| entries.take_if(|entries| !one.go_on(entries, answers, now)));
+        if let Some(read) = read {
+            progress.faults.append(read.into_faults());
         }
         // Checked before the names over the limit are requested from any server. Names that end make room for new ones.
-        self.check_count(entries.as_ref())?;
-        Ok(entries.is_some())
+        self.check_count(progress.entries.as_ref())?;
+        Ok(progress.entries.is_some())
     }
 
     /// Ends a request that was taken completely. Returns what it was.

@@ -210,7 +210,7 @@ impl<'s, 'a> Lens<'s, 'a> {
     }
 
     /// Whether anything that is known of what the client wants leads to such a cluster.
-    pub(super) fn leads(self, mut to: impl FnMut(&Name) -> bool) -> bool {
+    pub(in crate::server) fn leads(self, mut to: impl FnMut(&Name) -> bool) -> bool {
         let kind = self.reader.traits().kind;
         let asked = self.books.ledger().asked().map(|name| self.want.meaning(name));
         let asked = asked.filter_map(|name| self.slot.resource(name));
@@ -220,7 +220,7 @@ impl<'s, 'a> Lens<'s, 'a> {
     }
 
     /// Returns the first result for a route that something which the client holds names.
-    pub(super) fn find_route<R>(self, mut find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
+    pub(in crate::server) fn find_route<R>(self, mut find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
         let kind = self.reader.traits().kind;
         let mut of = |name: &Name, row: &Row| {
             let held = row.whole().or_else(|| self.slot.resource(self.want.meaning(name)))?;
