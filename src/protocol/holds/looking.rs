@@ -127,7 +127,8 @@ impl Holds {
         now: Instant,
     ) -> Option<Vec<Update>> {
         let removal = self.table.removal(item)?;
-        if removal.is_remembered() && removal.ordered_until().is_some_and(|until| until <= now) {
+        // What a person said is over for itself, as long as something else holds it.
+        if removal.waits(now) && removal.ordered_until().is_some_and(|until| until <= now) {
             self.table.change(item, HoldEnd::Clock, Row::forget_order);
             return None;
         }

@@ -74,8 +74,9 @@ struct Part {
     alone: bool,
     /// What clients were served when it began.
     before: Option<Arc<State>>,
-    /// They were served that by the view of another server.
+    /// They were served that by the view of another server. Then: what this view had.
     elsewhere: Option<Elsewhere>,
+    own: Option<Arc<State>>,
     lost: BTreeSet<Name>,
     emptied: BTreeSet<Name>,
 }
@@ -119,6 +120,7 @@ impl FirstStates {
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
                 elsewhere: elsewhere.cloned(),
+                own: cut.half(type_url, wildcard).filter(|_| elsewhere.is_some()).cloned(),
                 ..Part::default()
             };
             let other = first.part_mut(!wildcard);
@@ -204,11 +206,12 @@ impl FirstStates {
         parts.find_map(|part| Some(part.elsewhere.as_ref()?.served.clone()))
     }
 
-    /// Whether the view of another server does not serve this any more: then its loss is none. `None`: no session reads that view; `true`: all
-    /// do.
+    /// Whether this is left from before, and the view of another server does not serve it any more: then its loss is none. `None`: no
+    /// session reads that view; `true`: all do. What the server has said since it is served to who has come since.
     pub(super) fn gone_elsewhere(&self, (half, name): &Item) -> Option<bool> {
         let first = self.types.get(&half.0)?;
         let part = Some(first.part(half.1)).filter(|part| part.open && part.before.is_some())?;
+        part.own.as_ref().filter(|own| is_present(own, name))?;
         let serves = |part: &Part| part.before.as_ref().is_some_and(|before| is_present(before, name));
         // Who asks for a name is served what the wildcard covers as well.
         let served = serves(part) || !half.1 && serves(&first.covered);
