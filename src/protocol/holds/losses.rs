@@ -182,8 +182,8 @@ impl FirstStates {
     }
 
     fn close(&mut self, type_url: &TypeUrl, wildcard: bool) {
-        if let Some(first) = self.types.get_mut(type_url) {
-            first.part_mut(wildcard).open = false;
+        if let Some(part) = self.part_mut(&(type_url.clone(), wildcard)) {
+            part.open = false;
         }
         self.types.retain(|_, first| !first.is_over());
     }
@@ -239,14 +239,11 @@ impl FirstStates {
     }
 
     /// The half has the name again, or nobody wants it any more.
-    pub(super) fn find(&mut self, item: &Item) {
-        let ((type_url, wildcard), name) = item;
-        let Some(first) = self.types.get_mut(type_url) else {
-            return;
-        };
-        let part = first.part_mut(*wildcard);
-        part.lost.remove(name);
-        part.emptied.remove(name);
+    pub(super) fn find(&mut self, (half, name): &Item) {
+        if let Some(part) = self.part_mut(half) {
+            part.lost.remove(name);
+            part.emptied.remove(name);
+        }
     }
 
     /// Returns when something is to be judged.
@@ -269,6 +266,10 @@ impl FirstStates {
 
     fn part(&self, half: &Half) -> Option<&Part> {
         self.types.get(&half.0).map(|first| first.part(half.1))
+    }
+
+    fn part_mut(&mut self, half: &Half) -> Option<&mut Part> {
+        self.types.get_mut(&half.0).map(|first| first.part_mut(half.1))
     }
 }
 
