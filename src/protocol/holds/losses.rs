@@ -156,8 +156,7 @@ impl FirstStates {
         let stream = self.stream.first;
         for first in self.types.values_mut() {
             if first.ends(stream).is_some_and(|at| at <= now) {
-                first.covered.open = false;
-                first.named.open = false;
+                (first.covered.open, first.named.open) = (false, false);
             }
         }
         self.types.retain(|_, first| !first.is_over());
@@ -222,14 +221,13 @@ impl FirstStates {
     /// The half has lost the name; `emptied`: its endpoint assignment has become empty; `undecided`: no judgement holds it yet.
     pub(super) fn lose(&mut self, item: &Item, emptied: bool, undecided: bool, now: Instant) {
         let ((type_url, wildcard), name) = item;
-        let Some(first) = self.types.get_mut(type_url) else {
-            return;
-        };
-        let part = first.part_mut(*wildcard);
-        let into = if emptied { &mut part.emptied } else { &mut part.lost };
-        into.insert(name.clone());
-        if undecided {
-            first.undecided.get_or_insert(now);
+        if let Some(first) = self.types.get_mut(type_url) {
+            let part = first.part_mut(*wildcard);
+            let into = if emptied { &mut part.emptied } else { &mut part.lost };
+            into.insert(name.clone());
+            if undecided {
+                first.undecided.get_or_insert(now);
+            }
         }
     }
 
@@ -340,9 +338,7 @@ impl FirstState {
     fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, mass: &MassHold, table: &mut Table, now: Instant) {
         self.undecided = None;
         let of_type = |half: &Half| half.0 == *type_url;
-        let earlier = table.select(of_type, |removal| {
-            removal.judgement().is_some() && !removal.is_emptied()
-        });
+        let earlier = table.select(of_type, |row| row.judgement().is_some() && !row.is_emptied());
         let both = [(&self.covered, true), (&self.named, false)];
         let lost = both.iter().flat_map(|(part, _)| &part.lost);
         let lost: BTreeSet<&Name> = lost.chain(earlier.iter().map(|(_, name)| name)).collect();
