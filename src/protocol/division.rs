@@ -36,6 +36,8 @@ struct Beside {
     pause: Duration,
     /// Whether no name was left at home. A server that waits to be asked for all that it has (E-18) needs them together.
     all: bool,
+    /// When what was answered went back last, if nothing was heard at home since; `true`: in vain, so nothing goes back before.
+    returned: Option<(Instant, bool)>,
 }
 
 /// The streams to one server, each with what it is for.
@@ -165,6 +167,8 @@ impl Division {
         if mixed || which != beside.home {
             return;
         }
+        beside.hear(&type_url, streams);
+        beside.returned = beside.returned.map(|(since, _)| (since, true));
         beside.shift(&type_url, names, streams, which.other());
         beside.groups.push_back(names.to_vec());
         beside.all |= !find(streams, which, &type_url).has_names(&type_url);
@@ -184,11 +188,19 @@ impl Beside {
             retry: None,
             pause: PAUSE,
             all: false,
+            returned: None,
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.unnamed.is_empty() && self.groups.is_empty() && self.alone.is_empty()
+        self.unnamed.is_empty() && self.groups.is_empty() && self.alone.is_empty() && self.returned.is_none()
+    }
+
+    /// The server may have spoken at home since something went back there.
+    fn hear(&mut self, type_url: &TypeUrl, streams: &mut Streams<'_>) {
+        let home = find(streams, self.home, type_url);
+        let is_silent = |since| home.has(type_url) && !home.has_heard(type_url, since);
+        self.returned = self.returned.filter(|(since, _)| is_silent(*since));
     }
 
     /// Whether a name is on the other stream.
@@ -218,6 +230,7 @@ impl Beside {
         is_wanted: impl Fn(&TypeUrl, &Name) -> bool,
         now: Instant,
     ) -> bool {
+        self.hear(type_url, streams);
         let home = find(streams, self.home, type_url);
         let (delta, joined) = (home.dialect() == Dialect::Delta, home.has_names(type_url));
         let news = home.has_heard(type_url, self.since);
@@ -253,7 +266,13 @@ impl Beside {
                 .groups
                 .pop_front()
                 .unwrap_or_else(|| std::mem::take(&mut self.alone));
-            self.shift(type_url, &answered, streams, self.home);
+            // What is answered here is best asked for here, as long as home is silent with it as without it.
+            if self.returned.is_some_and(|(_, in_vain)| in_vain) {
+                self.alone.extend(answered);
+            } else {
+                self.shift(type_url, &answered, streams, self.home);
+                self.returned = Some((now, false));
+            }
             self.ask(type_url, streams, now);
         } else if self.retry.take_if(|at| *at <= now).is_some() && self.groups.is_empty() {
             self.pause = (self.pause * 2).min(PAUSE_MAX);

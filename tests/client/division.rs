@@ -8,6 +8,7 @@ use proto::google::protobuf::Any;
 use protocol::{Division, Leg};
 use xds::{Changes, Dialect, Name, Target, TypeUrl, Want};
 
+use crate::errors::error;
 use crate::{CDS, EDS, Upstream, ms, sotw};
 
 /// Both streams of a view to one server. The clusters' wildcard and the names of endpoints share the first.
@@ -269,6 +270,33 @@ fn a_server_that_has_nothing_new() {
     both.sent();
     both.pass(120);
     assert_eq!(both.sent(), [[""; 0]; 2]);
+}
+
+/// E-27: a list that is silent for something that cannot leave it, here a collection, stays silent, whatever leaves it. What is answered on
+/// the other stream goes back once, and then stays there, where what changes is heard.
+#[test]
+fn a_list_that_is_silent_anyway() {
+    let collection = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/*";
+    let mut both = Both::new(&[collection, "b"]);
+    let (mut lists, mut asked) = (0, false);
+    for round in 0..3600 {
+        let [main, aside] = both.sent();
+        lists += main.len();
+        if main.iter().any(|line| line.contains(" b]")) && asked {
+            // Nothing is asked for on the other stream, so it ends.
+            asked = false;
+            both.aside.disconnect();
+            both.aside.connect();
+        }
+        if !asked && aside.iter().any(|line| line.starts_with("eds [b]")) {
+            asked = true;
+            let mut response = sotw(EDS, "1", &format!("e{round}"), &[]);
+            response.resource_errors = vec![error("b", 5)];
+            both.aside.hears_sotw(response);
+        }
+        both.pass(1);
+    }
+    assert!(lists < 8, "{lists} lists");
 }
 
 /// E-18, E-27: a server that waits to be asked for all that it has gets all names together again as soon as there is another one.

@@ -6,7 +6,7 @@ use xds::{Dialect, Name, ServerFeatures, Trouble, TypeUrl};
 
 use crate::{CDS, EDS, RDS, Upstream, body, delta, ms, refusal, resource, sotw};
 
-fn error(name: &str, code: i32) -> ResourceError {
+pub(crate) fn error(name: &str, code: i32) -> ResourceError {
     ResourceError {
         resource_name: Some(ResourceName {
             name: name.to_owned(),

@@ -253,6 +253,14 @@ impl Wire {
         self.legs.iter().any(|leg| !leg.alone && answered(leg))
     }
 
+    /// Whether the control plane may still answer one of them that was opened after that.
+    pub(crate) fn may_be_answered(&self, since: Duration) -> bool {
+        let waits = |link: &Link| !link.answered && link.opened > since;
+        self.legs
+            .iter()
+            .any(|leg| !leg.alone && leg.link.as_ref().is_some_and(waits))
+    }
+
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
         let leg = self.legs.get_mut(at.leg)?;
         let same = leg.link.as_ref().is_some_and(|link| link.id == at.id);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::Report;
+use super::{Report, answers};
 use super::fault::Fault;
 use super::table::short;
 use crate::answers::{Nacks, Rejected};

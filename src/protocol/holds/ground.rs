@@ -1,7 +1,7 @@
 //! Why something waits.
 //!
-//! Owns the grounds, with three answers of each: when its clock ends, what operators are told, and what its end is called. Does not find
-//! grounds.
+//! Owns the grounds, with the answers of each: when its clock ends, whether it holds for itself, what operators are told, and what its end is
+//! called. Does not find grounds.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,14 +26,20 @@ pub(super) enum Ground {
     Lost(Loss),
     /// A person holds it.
     Ordered(Order),
-    /// Something that is served refers to it.
-    Named(Referring),
+    /// Something that is served refers to it; `None`: what an earlier run of the relay knew.
+    Named(Option<Referring>),
     /// D-12: the other source does not have this. Since when its server is there, as far as was seen.
     Unready(Missing, Instant),
     /// Its cluster has gone.
     AfterCluster(Instant),
     /// The control plane has not spoken of it since the relay has started.
     Unheard,
+}
+
+impl From<(Item, bool)> for Referring {
+    fn from((by, said): (Item, bool)) -> Self {
+        Self { by, said, until: None }
+    }
 }
 
 /// What holds a part of a large loss.
@@ -47,13 +53,12 @@ pub(super) enum Loss {
 
 /// What refers to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Referring {
-    /// Something that an earlier run of the relay knew.
-    Earlier,
-    /// This does. `true`: the control plane still sends it.
-    By(Item, bool),
-    /// Until then this may: it names a route configuration that is not known yet.
-    Perhaps(Item, Instant),
+pub(super) struct Referring {
+    pub(super) by: Item,
+    /// Whether the control plane still sends that.
+    pub(super) said: bool,
+    /// It counts until then only: it may refer to it, or its own server knows better.
+    pub(super) until: Option<Instant>,
 }
 
 impl Ground {
@@ -63,12 +68,19 @@ impl Ground {
             Self::Quiet(_) | Self::Unheard | Self::Lost(Loss::Undecided) => None,
             Self::Lost(Loss::Judged(number)) => clocks.judgements.until(&(of.clone(), *number)),
             Self::Ordered((until, _)) | Self::AfterCluster(until) => Some(*until),
-            Self::Named(Referring::Perhaps(_, until)) => Some(*until).filter(|_| clocks.away.is_none()),
-            Self::Named(_) => clocks.of_reference(said),
+            Self::Named(by) => match by.as_ref().and_then(|by| by.until) {
+                Some(until) => Some(until).filter(|_| clocks.away.is_none()),
+                None => clocks.of_reference(said),
+            },
             // From its return, the other server has as long to answer as any; one that flaps does not make it longer.
             Self::Unready(missing, _) if missing.is_away() => Some(said + clocks.unready),
             Self::Unready(_, there) => Some((*there + clocks.bound).min(said + clocks.unready.max(clocks.bound))),
         }
+    }
+
+    /// Whether operators are told of no reference as long as it lasts.
+    pub(super) const fn is_before_references(&self) -> bool {
+        matches!(self, Self::Quiet(_) | Self::Lost(Loss::Undecided))
     }
 
     /// Returns what operators are told of it.
@@ -78,6 +90,17 @@ impl Ground {
             Self::Ordered(_) | Self::Named(_) => Some((HoldReason::Referenced, None)),
             Self::Unready(..) => Some((HoldReason::Unready, None)),
             Self::Quiet(_) | Self::Lost(Loss::Undecided) | Self::AfterCluster(_) | Self::Unheard => None,
+        }
+    }
+
+    /// Whether it holds the row for itself, whatever refers to that; `expired`: the resource is.
+    pub(super) fn waits(&self, expired: bool, now: Instant) -> bool {
+        match self {
+            Self::Quiet(_) | Self::Unheard => true,
+            Self::AfterCluster(until) => *until > now,
+            Self::Lost(_) => !expired,
+            Self::Ordered((until, _)) => *until > now && !expired,
+            Self::Named(_) | Self::Unready(..) => false,
         }
     }
 

@@ -11,7 +11,7 @@ use super::ground::{Ground, Loss};
 use super::measure::is_present;
 use super::reach::{is_referred, unsettle};
 use super::reading::is_empty_assignment;
-use super::waiting::{Half, Item, Row};
+use super::waiting::{Half, Item, Referrers, Row};
 use super::word::{is_quiet, removes};
 use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update};
 
@@ -20,8 +20,8 @@ use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update};
 struct Waits {
     quiet: bool,
     referred: bool,
-    /// Only for changes that wait here.
-    narrow: bool,
+    /// By these, if at all.
+    referrers: Referrers,
     /// They are a part of a first state, of which something was served before.
     first: bool,
 }
@@ -74,7 +74,7 @@ impl Holds {
         Waits {
             quiet: !self.quiet.is_zero() && is_quiet(kind),
             referred: is_referred(kind) && !(narrow && self.settings.unready.is_zero()),
-            narrow,
+            referrers: if narrow { Referrers::Changes } else { Referrers::All },
             first: self.first_states.judges(half),
         }
     }
@@ -93,12 +93,11 @@ impl Holds {
             let empties = (waits.first || taken)
                 && becomes_empty(half.0.kind(), state, &update)
                 && self.first_states.gone_elsewhere(&item) != Some(true);
-            let follows = empties && taken;
             // What waits already is said again.
             let removal = self.table.removal(&item);
             let waits_for_any = waits.any() || removal.is_some();
             if empties || removes(&update) && waits_for_any && self.can_wait(&item, state, now) {
-                self.begin(&item, update, follows, waits, state, now);
+                self.begin(&item, update, taken, waits, state, now);
                 lost.insert(item.1);
                 continue;
             }
@@ -129,11 +128,11 @@ impl Holds {
             && self.first_states.gone_elsewhere(item) != Some(true)
     }
 
-    /// A removal begins to wait, or is said again. Endpoints that are emptied do so if they are a part of a first state, and if `follows`
-    /// like a removal.
-    fn begin(&mut self, item: &Item, update: Update, follows: bool, waits: Waits, state: Option<&State>, now: Instant) {
+    /// A removal begins to wait, or is said again. Endpoints that are emptied do so if they are a part of a first state, and like a removal
+    /// if removed clusters have `taken` them.
+    fn begin(&mut self, item: &Item, update: Update, taken: bool, waits: Waits, state: Option<&State>, now: Instant) {
         let emptied = matches!(update, Update::Put(..));
-        let goes = follows || !emptied;
+        let goes = taken || !emptied;
         let endpoints = state.and_then(|state| state.resource(&item.1)?.endpoints());
         let known = self.table.removal(item).map(Row::loss);
         let first = waits.first && self.first_states.gone_elsewhere(item).is_none();
@@ -148,11 +147,13 @@ impl Holds {
         let quiet = waits.quiet && goes;
         let grounds = quiet.then_some(Ground::Quiet(now)).into_iter();
         let grounds = grounds.chain(first.then_some(Ground::Lost(Loss::Undecided)));
+        let referrers = match goes && (waits.referred || emptied) {
+            true => waits.referrers,
+            false => Referrers::Nothing(HoldEnd::Free),
+        };
         let row = Row::new(update.into(), grounds.collect(), now)
             .expiring(expiry(state, &item.1))
-            .following(follows)
-            .narrow(waits.narrow)
-            .referred(waits.referred && goes);
+            .referred(referrers);
         if quiet {
             self.queue.push_back((now, item.clone()));
         }

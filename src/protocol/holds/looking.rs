@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::Holds;
+use super::ground::Referring;
 use super::measure::is_present;
 use super::reach::is_referred;
 use super::table::Stage;
-use super::waiting::{Half, Item, Row};
+use super::waiting::{Half, Item, Referrers, Row};
 use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, TypeUrl, Update};
 
 impl Holds {
@@ -95,27 +96,56 @@ impl Holds {
         }
     }
 
-    /// Whether a cluster stays because a listener names a route that is not known yet. Clients are about to ask for that, and send
-    /// traffic by the route that they have. While the control plane is away, nobody can say it.
-    fn may_be_referred(&mut self, item: &Item, now: Instant) -> bool {
-        let until = self.table.get(item).and_then(Row::perhaps_until);
-        let away = self.table.clocks().away;
-        if away.is_none() && until.is_some_and(|until| until <= now) {
-            return false;
-        }
-        let Some(source) = self.reach.unknown_route(item) else {
-            return false;
+    /// Returns what refers to a removal, or may. `narrow`: only changes that wait count.
+    fn referring(
+        &mut self,
+        (stage, item): (Stage, &Item),
+        wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        narrow: bool,
+        now: Instant,
+    ) -> Option<Referring> {
+        let found = match stage {
+            Stage::Listeners => None,
+            Stage::Routes => self.reach.of_route(item, None, narrow, &self.table),
+            Stage::Clusters => match self.reach.of_cluster(item, wanted, narrow, &self.table) {
+                None if !narrow => return self.unknown_route(item, now),
+                found => found,
+            },
+            Stage::Members => self.reach.of_member(item, &self.table, now),
+            Stage::Endpoints => {
+                let counts = |cluster: &&Item| !narrow || self.table.get(cluster).is_some_and(|row| row.by().is_some());
+                match self.table.clusters_of(&item.1).find(counts) {
+                    None if !narrow => return self.cluster_abroad(item, now),
+                    own => own.map(|cluster| (cluster.clone(), false)),
+                }
+            }
         };
-        self.table.may_refer(item, source, away.unwrap_or(now) + self.bound);
-        true
+        found.map(Into::into)
     }
 
-    /// Returns the cluster of another server that keeps an endpoint assignment, and whether that server still sends it: then it does so for a
-    /// while only.
-    fn of_endpoints(&self, item: &Item, now: Instant) -> Option<(Item, bool)> {
-        let over = self.table.get(item)?.said() + self.bound <= now;
-        let found = self.reach.of_endpoints(item);
-        found.filter(|(_, said)| !(*said && over))
+    /// Returns the listener that names a route which is not known yet. Clients are about to ask for that, and send traffic by the route that
+    /// they have, so clusters stay. While the control plane is away, nobody can say it.
+    fn unknown_route(&self, cluster: &Item, now: Instant) -> Option<Referring> {
+        let until = self.table.get(cluster).and_then(Row::perhaps_until);
+        let away = self.table.clocks().away;
+        if away.is_none() && until.is_some_and(|until| until <= now) {
+            return None;
+        }
+        Some(Referring {
+            by: self.reach.unknown_route(cluster)?,
+            said: true,
+            until: Some(away.unwrap_or(now) + self.bound),
+        })
+    }
+
+    /// Returns the cluster of another server, or an older one, that keeps an endpoint assignment. If its server still sends it, it does so
+    /// for a while only.
+    fn cluster_abroad(&self, assignment: &Item, now: Instant) -> Option<Referring> {
+        let (by, said) = self.reach.of_endpoints(assignment)?;
+        let until = self.table.get(assignment)?.said() + self.bound;
+        let until = said.then_some(until);
+        let lasts = until.is_none_or(|until| until > now);
+        lasts.then_some(Referring { by, said, until })
     }
 
     /// Returns what was said of a removal, if it waits for nothing any more.
@@ -127,7 +157,8 @@ impl Holds {
         now: Instant,
     ) -> Option<Vec<Update>> {
         let removal = self.table.removal(item)?;
-        if removal.is_remembered() && removal.ordered_until().is_some_and(|until| until <= now) {
+        // What a person said is over for itself, as long as something else holds it.
+        if removal.waits(now) && removal.ordered_until().is_some_and(|until| until <= now) {
             self.table.change(item, HoldEnd::Clock, Row::forget_order);
             return None;
         }
@@ -138,43 +169,19 @@ impl Holds {
         }
         let limit = self.table.clocks().of_reference(removal.said());
         let over = limit.is_some_and(|limit| limit <= now);
-        let narrow = removal.is_narrow() || !self.follows_references();
+        let narrow = removal.referrers() == Referrers::Changes || !self.follows_references();
         if is_referred(item.0.0.kind()) && removal.can_be_named(now) && !over {
-            let source = match stage {
-                Stage::Listeners => None,
-                Stage::Routes => self.reach.of_route(item, None, narrow, &self.table),
-                Stage::Clusters => self.reach.of_cluster(item, wanted, narrow, &self.table),
-                Stage::Members => self.reach.of_member(item, &self.table, now),
-                Stage::Endpoints => {
-                    let mut own = self.table.clusters_of(&item.1);
-                    let own =
-                        own.find(|cluster| !narrow || self.table.get(cluster).is_some_and(|row| row.by().is_some()));
-                    let own = own
-                        .cloned()
-                        .or_else(|| self.reach.of_older_endpoints(item).filter(|_| !narrow));
-                    own.map(|cluster| (cluster, false))
-                        .or_else(|| self.of_endpoints(item, now).filter(|_| !narrow))
-                }
-            };
-            if stage == Stage::Endpoints
-                && let Some((cluster, true)) = source
-            {
-                let until = self.table.get(item)?.said() + self.bound;
-                self.table.may_refer(item, cluster, until);
-                return None;
-            }
-            if source.is_none() && stage == Stage::Clusters && !narrow {
-                if !self.may_be_referred(item, now) {
-                    self.table.look_at(Stage::Members, item.clone());
-                }
-                return None;
-            }
-            if source.is_some() {
-                self.table.refer(item, source);
+            let referring = self.referring((stage, item), wanted, narrow, now);
+            if referring.is_some() {
+                self.table.refer(item, referring);
                 if stage == Stage::Members {
                     // It holds no members of its own any more.
                     self.reach.touch(item, &mut self.table);
                 }
+                return None;
+            }
+            if stage == Stage::Clusters && !narrow {
+                self.table.look_at(Stage::Members, item.clone());
                 return None;
             }
         }

@@ -74,8 +74,9 @@ struct Part {
     alone: bool,
     /// What clients were served when it began.
     before: Option<Arc<State>>,
-    /// They were served that by the view of another server.
+    /// They were served that by the view of another server. Then: what this view had.
     elsewhere: Option<Elsewhere>,
+    own: Option<Arc<State>>,
     lost: BTreeSet<Name>,
     emptied: BTreeSet<Name>,
 }
@@ -119,6 +120,7 @@ impl FirstStates {
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
                 elsewhere: elsewhere.cloned(),
+                own: cut.half(type_url, wildcard).filter(|_| elsewhere.is_some()).cloned(),
                 ..Part::default()
             };
             let other = first.part_mut(!wildcard);
@@ -154,8 +156,7 @@ impl FirstStates {
         let stream = self.stream.first;
         for first in self.types.values_mut() {
             if first.ends(stream).is_some_and(|at| at <= now) {
-                first.covered.open = false;
-                first.named.open = false;
+                (first.covered.open, first.named.open) = (false, false);
             }
         }
         self.types.retain(|_, first| !first.is_over());
@@ -180,8 +181,8 @@ impl FirstStates {
     }
 
     fn close(&mut self, type_url: &TypeUrl, wildcard: bool) {
-        if let Some(first) = self.types.get_mut(type_url) {
-            first.part_mut(wildcard).open = false;
+        if let Some(part) = self.part_mut(&(type_url.clone(), wildcard)) {
+            part.open = false;
         }
         self.types.retain(|_, first| !first.is_over());
     }
@@ -204,11 +205,12 @@ impl FirstStates {
         parts.find_map(|part| Some(part.elsewhere.as_ref()?.served.clone()))
     }
 
-    /// Whether the view of another server does not serve this any more: then its loss is none. `None`: no session reads that view; `true`: all
-    /// do.
+    /// Whether this is left from before, and the view of another server does not serve it any more: then its loss is none. `None`: no
+    /// session reads that view; `true`: all do. What the server has said since it is served to who has come since.
     pub(super) fn gone_elsewhere(&self, (half, name): &Item) -> Option<bool> {
         let first = self.types.get(&half.0)?;
         let part = Some(first.part(half.1)).filter(|part| part.open && part.before.is_some())?;
+        part.own.as_ref().filter(|own| is_present(own, name))?;
         let serves = |part: &Part| part.before.as_ref().is_some_and(|before| is_present(before, name));
         // Who asks for a name is served what the wildcard covers as well.
         let served = serves(part) || !half.1 && serves(&first.covered);
@@ -219,14 +221,13 @@ impl FirstStates {
     /// The half has lost the name; `emptied`: its endpoint assignment has become empty; `undecided`: no judgement holds it yet.
     pub(super) fn lose(&mut self, item: &Item, emptied: bool, undecided: bool, now: Instant) {
         let ((type_url, wildcard), name) = item;
-        let Some(first) = self.types.get_mut(type_url) else {
-            return;
-        };
-        let part = first.part_mut(*wildcard);
-        let into = if emptied { &mut part.emptied } else { &mut part.lost };
-        into.insert(name.clone());
-        if undecided {
-            first.undecided.get_or_insert(now);
+        if let Some(first) = self.types.get_mut(type_url) {
+            let part = first.part_mut(*wildcard);
+            let into = if emptied { &mut part.emptied } else { &mut part.lost };
+            into.insert(name.clone());
+            if undecided {
+                first.undecided.get_or_insert(now);
+            }
         }
     }
 
@@ -236,14 +237,11 @@ impl FirstStates {
     }
 
     /// The half has the name again, or nobody wants it any more.
-    pub(super) fn find(&mut self, item: &Item) {
-        let ((type_url, wildcard), name) = item;
-        let Some(first) = self.types.get_mut(type_url) else {
-            return;
-        };
-        let part = first.part_mut(*wildcard);
-        part.lost.remove(name);
-        part.emptied.remove(name);
+    pub(super) fn find(&mut self, (half, name): &Item) {
+        if let Some(part) = self.part_mut(half) {
+            part.lost.remove(name);
+            part.emptied.remove(name);
+        }
     }
 
     /// Returns when something is to be judged.
@@ -266,6 +264,10 @@ impl FirstStates {
 
     fn part(&self, half: &Half) -> Option<&Part> {
         self.types.get(&half.0).map(|first| first.part(half.1))
+    }
+
+    fn part_mut(&mut self, half: &Half) -> Option<&mut Part> {
+        self.types.get_mut(&half.0).map(|first| first.part_mut(half.1))
     }
 }
 
@@ -336,9 +338,7 @@ impl FirstState {
     fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, mass: &MassHold, table: &mut Table, now: Instant) {
         self.undecided = None;
         let of_type = |half: &Half| half.0 == *type_url;
-        let earlier = table.select(of_type, |removal| {
-            removal.judgement().is_some() && !removal.is_emptied()
-        });
+        let earlier = table.select(of_type, |row| row.judgement().is_some() && !row.is_emptied());
         let both = [(&self.covered, true), (&self.named, false)];
         let lost = both.iter().flat_map(|(part, _)| &part.lost);
         let lost: BTreeSet<&Name> = lost.chain(earlier.iter().map(|(_, name)| name)).collect();

@@ -236,19 +236,17 @@ impl Holds {
 
     /// The same as `hear` for a source that states all it has each time: what waits and is not said again has been taken back.
     pub fn hear_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
-        let said = |which: fn(&Update) -> bool| -> BTreeSet<Item> {
-            let of_half = |change: &Changes| {
-                let half = (change.type_url.clone(), change.wildcard);
-                let updates = change.updates.iter().filter(|update| which(update));
-                let items = updates.map(|update| (half.clone(), update.name().clone()));
-                items.collect::<Vec<_>>()
-            };
-            changes.iter().flat_map(of_half).collect()
-        };
-        let (gone, put) = (said(removes), said(|update| matches!(update, Update::Put(..))));
+        let mut said = BTreeSet::new();
+        for change in &*changes {
+            let half = (change.type_url.clone(), change.wildcard);
+            let words = change
+                .updates
+                .iter()
+                .filter(|word| removes(word) || matches!(word, Update::Put(..)));
+            said.extend(words.map(|word| ((half.clone(), word.name().clone()), removes(word))));
+        }
         for item in self.table.items() {
-            let again = if self.table.is_going(&item) { &gone } else { &put };
-            if !again.contains(&item) {
+            if !said.contains(&(item.clone(), self.table.is_going(&item))) {
                 self.leave(&item, HoldEnd::Server);
             }
         }

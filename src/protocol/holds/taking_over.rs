@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Holds;
-use super::ground::{Ground, Loss, Referring};
+use super::ground::{Ground, Loss};
 use super::measure::is_present;
 use super::reach::{is_referred, leads_to};
-use super::waiting::{Half, Item, Row};
+use super::waiting::{Half, Item, Referrers, Row};
 use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update};
 
 impl Holds {
@@ -98,8 +98,11 @@ impl Holds {
                 false => Update::Absent(resource.name().clone(), Reason::Said),
             };
             self.first_states.lose(&item, false, true, now);
-            let referred = self.follows_references() && is_referred(half.0.kind());
-            let row = Row::new(gone.into(), vec![Ground::Lost(Loss::Undecided)], now).referred(referred);
+            let referrers = match self.follows_references() && is_referred(half.0.kind()) {
+                true => Referrers::All,
+                false => Referrers::Nothing(HoldEnd::Free),
+            };
+            let row = Row::new(gone.into(), vec![Ground::Lost(Loss::Undecided)], now).referred(referrers);
             self.table.enter(&item, row, resource.endpoints());
             change.updates.push(Update::Put(resource.clone(), None));
         }
@@ -142,8 +145,8 @@ impl Holds {
                 if is_known || self.table.get(&item).is_some() {
                     continue;
                 }
-                let named = Ground::Named(Referring::By(by.clone(), false));
-                let row = Row::new(Update::Forget(item.1.clone()).into(), vec![named], now).referred(true);
+                let named = Ground::Named(Some((by.clone(), false).into()));
+                let row = Row::new(Update::Forget(item.1.clone()).into(), vec![named], now);
                 self.table.enter(&item, row, found.endpoints());
                 let updates = all.entry(item.0.clone()).or_default();
                 updates.push(Update::Put(found.clone(), None));

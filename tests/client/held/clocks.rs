@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use xds::Dialect;
+use xds::{Dialect, HoldAction, HoldTarget, Name, TypeUrl};
 
 use super::plane::{endpoints, listener, route};
 use super::stage::{Stage, USUAL};
@@ -81,6 +81,22 @@ fn a_long_absence() {
         assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
         stage.pass(20 * SECOND);
         assert_eq!(stage.why(CDS, "c0"), "", "{dialect:?}");
+    }
+}
+
+/// A person holds it for a while, which ends while the control plane is away. The judgement holds on, and what operators see is no time
+/// that has passed.
+#[test]
+fn an_order_that_ends_in_an_absence() {
+    for dialect in BOTH {
+        let mut stage = halved(dialect);
+        let one = HoldTarget::Resource(TypeUrl::new(CDS), Name::from("c0"));
+        assert_eq!(stage.order(one, HoldAction::Extend(20 * SECOND)), 1);
+        stage.guard.handle_server(false, stage.upstream.now);
+        stage.pass(60 * SECOND);
+        let held = &stage.holds[0].removals[&Name::from("c0")];
+        assert_eq!((held.until, &held.extended), (None, &None), "{dialect:?}");
+        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
     }
 }
 

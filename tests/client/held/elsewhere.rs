@@ -125,6 +125,27 @@ fn what_a_listener_brings_along() {
     }
 }
 
+/// D-09: sessions come to a view at whose server something is new. What it says and takes back in its first seconds was served to them, though
+/// the view that they read before never had it.
+#[test]
+fn what_the_server_says_and_takes_back() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.elsewhere = Some(stage.upstream.cut.clone().into());
+        stage.put(CDS, "new", cluster("new"));
+        stage.restart();
+        stage.pass(Duration::from_secs(1));
+        stage.put(RDS, "r", route("r", &["new"]));
+        stage.exchange();
+        stage.remove(CDS, "new");
+        stage.pass(Duration::from_secs(3));
+        assert_eq!(stage.why(CDS, "new"), "referenced by rds r", "{dialect:?}");
+        stage.put(RDS, "r", route("r", &["c0"]));
+        stage.pass(Duration::from_secs(1));
+        assert!(!stage.served(CDS).contains("new"), "{dialect:?}");
+    }
+}
+
 /// A view that has a memory of its own, or whose server knows nearly as much, takes nothing over.
 #[test]
 fn another_server_knows_as_much() {

@@ -136,7 +136,7 @@ impl Pair {
     }
 
     /// Each sees what the other one has.
-    fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let with_holds = |stage: &Stage| stage.upstream.cut.with_holds(stage.holds.clone());
         let shown = |stage: &Stage, state| Arc::new(with_holds(stage).with_server_state(state));
         let canary = self.canary.iter().map(|canary| shown(canary, ServerState::Up));

@@ -257,6 +257,6 @@ impl Stage {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a figure")]
-fn clock() -> std::time::Instant {
+pub(crate) fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }

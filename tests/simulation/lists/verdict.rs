@@ -31,9 +31,9 @@ impl Origins {
             let patience = unanswered + Duration::from_secs(1);
             let up = |server: &usize| lists.up_since.get(server).is_some_and(|since| *since + patience <= now);
             let first = servers.first().filter(|first| healed && *first != server);
-            // A server that has answered any stream is there, whatever the relay makes of it.
+            // A server that has answered any stream is there, whatever the relay makes of it, unless another one was opened just now.
             let there = |zone: &Zone| match &zone.wire {
-                Some(wire) => wire.is_answered(),
+                Some(wire) => wire.is_answered() && !wire.may_be_answered(now.saturating_sub(patience)),
                 None => zone.writer.view.cut().server_state() == ServerState::Up,
             };
             if first.is_some_and(|first| there(&self.zones[*first])) {

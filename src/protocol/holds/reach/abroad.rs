@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::waiting::{Half, Item};
-use super::{Source, refers};
+use super::refers;
 use xds::{Beside, Cut, HoldReason, Kind, Name, Owners, Resource, State, ViewPlace};
 
 /// The cuts of other views that were read last.
@@ -14,10 +14,6 @@ use xds::{Beside, Cut, HoldReason, Kind, Name, Owners, Resource, State, ViewPlac
 pub(super) struct Abroad {
     owners: Owners,
     cuts: BTreeMap<ViewPlace, Arc<Cut>>,
-    /// The route configurations among that.
-    routes: BTreeMap<(ViewPlace, Half), Arc<State>>,
-    /// By the name of an endpoint assignment: the clusters there that take their endpoints from it.
-    endpoints: BTreeMap<Name, BTreeSet<Source>>,
 }
 
 /// What has changed.
@@ -65,13 +61,6 @@ impl Abroad {
             }
         }
         self.cuts = now;
-        for change in found.iter().filter(|change| change.half.0.kind() == Kind::Rds) {
-            let key = (change.place.clone(), change.half.clone());
-            match &change.now {
-                Some(now) => self.routes.insert(key, now.clone()),
-                None => self.routes.remove(&key),
-            };
-        }
         News {
             found,
             directs,
@@ -91,9 +80,16 @@ impl Abroad {
     }
 
     /// The states of route configurations there, as they were read last.
-    pub(super) fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, &Half, &Arc<State>)> {
-        let all = self.routes.iter();
-        all.map(|((place, half), state)| (Some(place), half, state))
+    pub(super) fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, Half, &Arc<State>)> {
+        let all = self.cuts.iter();
+        let all = all.flat_map(|(place, cut)| cut.slots().map(move |(of, _)| (place, cut, of)));
+        let read = all.filter(|(place, _, of)| of.kind() == Kind::Rds && place.may_have(&self.owners, of));
+        let halves =
+            read.flat_map(|(place, cut, of)| [true, false].map(|wildcard| (place, cut, (of.clone(), wildcard))));
+        halves.filter_map(|(place, cut, half)| {
+            let state = cut.half(&half.0, half.1)?;
+            Some((Some(place), half, state))
+        })
     }
 
     /// Whether two names have the same owner. What one owner has, a client reads from one view.
@@ -110,21 +106,6 @@ impl Abroad {
         let holds = self.cuts.get(place).into_iter().flat_map(|cut| cut.holds().iter());
         let mut of_type = holds.filter(|hold| hold.type_url == half.0 && hold.reason != HoldReason::Unready);
         of_type.any(|hold| hold.removals.contains_key(name))
-    }
-
-    /// A cluster takes its endpoints from this assignment from now on.
-    pub(super) fn take_endpoints(&mut self, name: &Name, cluster: &Source) {
-        self.endpoints.entry(name.clone()).or_default().insert(cluster.clone());
-    }
-
-    /// And from this one no more.
-    pub(super) fn leave_endpoints(&mut self, name: &Name, cluster: &Source) {
-        super::drop_from(&mut self.endpoints, name, cluster);
-    }
-
-    /// Returns the clusters that take their endpoints from an assignment.
-    pub(super) fn clusters_of(&self, endpoints: &Name) -> impl Iterator<Item = &Source> {
-        self.endpoints.get(endpoints).into_iter().flatten()
     }
 }
 

@@ -2,13 +2,12 @@
 //!
 //! Owns that each name knows its sources. Does not read states.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::table::Table;
 use super::super::waiting::Item;
-use super::named::{clusters, named, refers, routes, without};
-use super::{Reach, Source, drop_from, look, unsettle};
+use super::named::{REFERRED, names, refers, without};
+use super::{Reach, Source, look, unsettle};
 use xds::{Kind, Name, Resource};
 
 impl Reach {
@@ -20,20 +19,14 @@ impl Reach {
         new: Option<&Arc<Resource>>,
         table: &mut Table,
     ) {
-        let (item, place) = source;
-        let kind = item.0.0.kind();
+        let kind = source.0.0.0.kind();
         if !refers(kind) {
             return;
         }
         self.forget_unknown(kind, table);
-        if place.is_some() && kind == Kind::Cds {
-            self.change_endpoints(source, old, new, table);
-        }
-        let (old, new) = (named(kind, old), named(kind, new));
-        for (of, old, new) in [
-            (Kind::Rds, routes(old), routes(new)),
-            (Kind::Cds, clusters(old), clusters(new)),
-        ] {
+        // A held cluster here is found by the table.
+        for of in REFERRED.into_iter().filter(|of| *of != Kind::Eds || source.1.is_some()) {
+            let (old, new) = (names(of, kind, old), names(of, kind, new));
             without(new, old).for_each(|name| self.begin(of, name, source, table));
             without(old, new).for_each(|name| self.end(of, name, source, table));
         }
@@ -42,45 +35,41 @@ impl Reach {
     /// Other contents stand in for a resource from now on.
     pub(super) fn change_stand_ins(&mut self, source: &Source, before: &[Arc<Resource>], table: &mut Table) {
         let kind = source.0.0.0.kind();
-        for name in before.iter().filter_map(|one| one.endpoints()) {
-            unsettle(Kind::Eds, name, &source.0, table);
-        }
         if !refers(kind) {
             return;
         }
         self.forget_unknown(kind, table);
-        for one in self.stand_ins.of(source).to_vec() {
-            let new = named(kind, Some(&one));
-            for (of, new) in [(Kind::Rds, routes(new)), (Kind::Cds, clusters(new))] {
-                new.iter().for_each(|name| self.begin(of, name, source, table));
-            }
-        }
         let goes = source.1.is_none() && self.going.contains(&source.0);
         let served = self.resource(source).filter(|_| !goes).cloned();
-        let served = named(kind, served.as_ref());
-        for old in before {
-            let old = named(kind, Some(old));
-            for (of, old, served) in [
-                (Kind::Rds, routes(old), routes(served)),
-                (Kind::Cds, clusters(old), clusters(served)),
-            ] {
+        let now = self.stand_ins.of(source).to_vec();
+        for of in REFERRED {
+            for new in &now {
+                let new = names(of, kind, Some(new)).iter();
+                new.for_each(|name| self.begin(of, name, source, table));
+            }
+            let served = names(of, kind, served.as_ref());
+            let served: &[Name] = if of == Kind::Eds && source.1.is_none() {
+                &[]
+            } else {
+                served
+            };
+            for old in before {
+                let old = names(of, kind, Some(old));
                 without(old, served).for_each(|name| self.end(of, name, source, table));
             }
         }
     }
 
-    /// A listener or a route changes: it may be known now what was not.
+    /// A listener or a route changes: it may be known now what was not, for which clusters stay.
     fn forget_unknown(&mut self, kind: Kind, table: &mut Table) {
-        if kind != Kind::Cds {
-            self.unknown.take();
-            let suspended = std::mem::take(&mut self.suspended);
-            suspended.into_iter().for_each(|item| table.look(item));
+        if kind != Kind::Cds && self.unknown.take().is_some_and(|unknown| !unknown.is_empty()) {
+            table.look_at_clusters();
         }
     }
 
-    /// A resource names a route configuration or a cluster.
+    /// A resource names another one.
     fn begin(&mut self, of: Kind, name: &Name, source: &Source, table: &mut Table) {
-        let sources = self.named_mut(of).entry(name.clone()).or_default();
+        let sources = self.named.entry(of).or_default().entry(name.clone()).or_default();
         sources.insert(source.clone());
         look(of, name, table, |_, said| !said);
         if of == Kind::Rds {
@@ -93,40 +82,17 @@ impl Reach {
         if self.stand_ins.name(of, source, name) {
             return;
         }
-        drop_from(self.named_mut(of), name, source);
+        if let Some(named) = self.named.get_mut(&of)
+            && let Some(sources) = named.get_mut(name)
+        {
+            sources.remove(source);
+            if sources.is_empty() {
+                named.remove(name);
+            }
+        }
         unsettle(of, name, &source.0, table);
         if of == Kind::Rds {
             self.touch_route(name, table);
-        }
-    }
-
-    fn named_mut(&mut self, of: Kind) -> &mut BTreeMap<Name, BTreeSet<Source>> {
-        if of == Kind::Rds {
-            &mut self.routes
-        } else {
-            &mut self.clusters
-        }
-    }
-
-    /// A cluster of another server takes its endpoints from something else from now on.
-    fn change_endpoints(
-        &mut self,
-        cluster: &Source,
-        old: Option<&Arc<Resource>>,
-        new: Option<&Arc<Resource>>,
-        table: &mut Table,
-    ) {
-        let of = |resource: Option<&Arc<Resource>>| resource.and_then(|resource| resource.endpoints().cloned());
-        let (old, new) = (of(old), of(new));
-        if old == new {
-            return;
-        }
-        if let Some(name) = old {
-            self.abroad.leave_endpoints(&name, cluster);
-            unsettle(Kind::Eds, &name, &cluster.0, table);
-        }
-        if let Some(name) = new {
-            self.abroad.take_endpoints(&name, cluster);
         }
     }
 

@@ -18,10 +18,10 @@ use imbl::ordmap::DiffItem;
 use super::table::Table;
 use super::waiting::{Half, Item, Row};
 use abroad::Abroad;
-use named::{best, named, refers};
+use named::{best, refers};
 pub(super) use named::{is_referred, leads_to};
 use stand_ins::StandIns;
-use xds::{Beside, Cut, Kind, Known, Name, Reason, References, Resource, State, TypeUrl, ViewPlace};
+use xds::{Beside, Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl, ViewPlace};
 
 /// A resource that refers to others, and where it is served; `None`: here.
 type Source = (Item, Option<ViewPlace>);
@@ -30,9 +30,8 @@ type Source = (Item, Option<ViewPlace>);
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     read: BTreeMap<Half, Arc<State>>,
-    /// By the name of a route configuration or a cluster: what names it.
-    routes: BTreeMap<Name, BTreeSet<Source>>,
-    clusters: BTreeMap<Name, BTreeSet<Source>>,
+    /// What names a route configuration, a cluster, or an endpoint assignment (that of a cluster of another server, or of an older one).
+    named: BTreeMap<Kind, BTreeMap<Name, BTreeSet<Source>>>,
     /// The route configurations that hold a removal, and count only because a client wants them.
     leased: BTreeSet<Source>,
     /// The resources in `read` that go, and do not count any more.
@@ -41,8 +40,6 @@ pub(super) struct Reach {
     unconfirmed: BTreeMap<Source, Arc<Resource>>,
     /// What names a route configuration of which nothing is known; empty: that is to be looked for.
     unknown: OnceLock<Vec<Source>>,
-    /// The clusters that stay until that is known.
-    suspended: BTreeSet<Item>,
     abroad: Abroad,
     stand_ins: StandIns,
 }
@@ -53,7 +50,7 @@ impl Reach {
     pub(super) fn read(&mut self, cut: &Cut, table: &mut Table) -> Vec<Item> {
         let mut gone = Vec::new();
         let follows = table.going_halves().any(|half| is_referred(half.0.kind()));
-        let is_empty = self.routes.is_empty() && self.clusters.is_empty();
+        let is_empty = self.named.values().all(BTreeMap::is_empty);
         if !(follows || is_empty) {
             self.clear();
         }
@@ -176,44 +173,42 @@ impl Reach {
     }
 
     fn touch_source(&self, source: &Source, table: &mut Table) {
-        for named in self.all_named(source) {
-            for name in &named.routes {
-                unsettle(Kind::Rds, name, &source.0, table);
+        let kind = source.0.0.0.kind();
+        let contents = self.resource(source).into_iter().chain(self.stand_ins.of(source));
+        for (of, name) in contents
+            .filter(|_| refers(kind))
+            .flat_map(|content| leads_to(kind, content))
+        {
+            unsettle(of, name, &source.0, table);
+            if of == Kind::Rds {
                 self.touch_route(name, table);
-            }
-            for name in &named.clusters {
-                unsettle(Kind::Cds, name, &source.0, table);
             }
         }
     }
 
-    /// Returns what a resource names, and what stands in for it.
-    fn all_named(&self, source: &Source) -> impl Iterator<Item = &References> {
-        let kind = source.0.0.0.kind();
-        let served = named(kind, self.resource(source)).filter(|_| refers(kind));
-        served.into_iter().chain(self.stand_ins.named(source))
+    /// Returns what names this.
+    fn sources(&self, of: Kind, name: &Name) -> impl Iterator<Item = &Source> {
+        let sources = self.named.get(&of).and_then(|named| named.get(name));
+        sources.into_iter().flatten()
     }
 
     /// What is held because of a route configuration of this name must be looked at again.
     fn touch_route(&self, name: &Name, table: &mut Table) {
         for (_, half, state) in self.route_states() {
-            let item = (half.clone(), name.clone());
+            let item = (half, name.clone());
             let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
             let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
-            let served = resources.filter_map(|resource| named(Kind::Rds, Some(resource)));
-            for name in served
-                .chain(self.stand_ins.named_anywhere(&item))
-                .flat_map(|named| &named.clusters)
-            {
-                unsettle(Kind::Cds, name, &item, table);
+            let contents = resources.chain(self.stand_ins.anywhere(&item));
+            for (of, name) in contents.flat_map(|content| leads_to(Kind::Rds, content)) {
+                unsettle(of, name, &item, table);
             }
         }
     }
 
     /// The states of route configurations, wherever they are.
-    fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, &Half, &Arc<State>)> {
+    fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, Half, &Arc<State>)> {
         let here = self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
-        let here = here.map(|(half, state)| (None, half, state));
+        let here = here.map(|(half, state)| (None, half.clone(), state));
         here.chain(self.abroad.route_states())
     }
 
@@ -245,23 +240,20 @@ impl Reach {
         }
     }
 
-    /// Returns a cluster of another server that takes its endpoints from a removed assignment, and whether that server still sends it.
+    /// Returns a cluster of another server that takes its endpoints from a removed assignment, or an older one that clients use, and whether
+    /// the control plane still sends that. One that it does not send comes first.
     pub(super) fn of_endpoints(&self, assignment: &Item) -> Option<(Item, bool)> {
-        let clusters = self.abroad.clusters_of(&assignment.1);
+        let name = &assignment.1;
+        let clusters = self.sources(Kind::Eds, name);
         let clusters = clusters.filter(|source| self.meets(assignment, source));
-        let clusters = clusters.map(|(item, place)| {
-            let held = place.as_ref().is_some_and(|place| self.abroad.is_held(place, item));
-            (item, held)
+        let unsaid = clusters.map(|source| {
+            let held = source
+                .1
+                .as_ref()
+                .is_none_or(|place| self.abroad.is_held(place, &source.0));
+            (&source.0, held || self.stand_ins.name(Kind::Eds, source, name))
         });
-        best(clusters).map(|(item, table)| (item, !table))
-    }
-
-    /// Returns a cluster in whose place another one stands that has these endpoints.
-    pub(super) fn of_older_endpoints(&self, assignment: &Item) -> Option<Item> {
-        let mut clusters = self.stand_ins.with_endpoints(&assignment.1);
-        clusters
-            .find(|source| self.meets(assignment, source))
-            .map(|(item, _)| item.clone())
+        best(unsaid).map(|(item, unsaid)| (item, !unsaid))
     }
 
     /// Returns what names a route configuration, and whether the control plane still sends that. `narrow`: only changes that wait count.
@@ -272,7 +264,7 @@ impl Reach {
         narrow: bool,
         table: &Table,
     ) -> Option<(Item, bool)> {
-        let sources = self.routes.get(name).into_iter().flatten();
+        let sources = self.sources(Kind::Rds, name);
         let counts = |source: &Source| !narrow || waits_here(source, table);
         let sources = sources.filter(|source| counts(source) && self.meet(place, (half, name), source));
         best(sources.map(|source| (&source.0, self.is_said(source, table))))
@@ -286,7 +278,7 @@ impl Reach {
         narrow: bool,
         table: &Table,
     ) -> Option<(Item, bool)> {
-        let sources = self.clusters.get(&cluster.1).into_iter().flatten();
+        let sources = self.sources(Kind::Cds, &cluster.1);
         let in_use = sources.filter_map(|source| {
             let (item, kind) = (&source.0, source.0.0.0.kind());
             if kind == Kind::Cds || !self.meets(cluster, source) || narrow && !waits_here(source, table) {
@@ -301,7 +293,7 @@ impl Reach {
             }
         });
         let (source, said) = best(in_use)?;
-        if source.0.0.0.kind() == Kind::Rds && !self.routes.contains_key(&source.0.1) {
+        if source.0.0.0.kind() == Kind::Rds && self.sources(Kind::Rds, &source.0.1).next().is_none() {
             self.leased.insert(source.clone());
         }
         Some((source.0, said))
@@ -310,7 +302,7 @@ impl Reach {
     /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
     /// only another one holds does not count, so no two clusters hold each other.
     pub(super) fn of_member(&self, member: &Item, table: &Table, now: Instant) -> Option<(Item, bool)> {
-        let sources = self.clusters.get(&member.1).into_iter().flatten();
+        let sources = self.sources(Kind::Cds, &member.1);
         let sources = sources.filter(|source| source.0.0.0.kind() == Kind::Cds && self.meets(member, source));
         best(
             sources.filter_map(|source| match table.removal(&source.0).filter(|_| source.1.is_none()) {
@@ -325,23 +317,20 @@ impl Reach {
     }
 
     /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
-    pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
+    pub(super) fn unknown_route(&self, cluster: &Item) -> Option<Item> {
         let unknown = self.unknown.get_or_init(|| {
             let is_known = |name: &Name, source: &Source| {
                 let mut states = self.route_states();
-                states.any(|(place, half, state)| state.known(name).is_some() && self.meet(place, (half, name), source))
+                states
+                    .any(|(place, half, state)| state.known(name).is_some() && self.meet(place, (&half, name), source))
             };
-            let all = self.routes.iter();
+            let all = self.named.get(&Kind::Rds).into_iter().flatten();
             let all = all.flat_map(|(name, sources)| sources.iter().map(move |source| (name, source)));
             let unknown = all.filter(|(name, source)| !is_known(name, source));
             unknown.map(|(_, source)| source.clone()).collect()
         });
         let found = unknown.iter().find(|source| self.meets(cluster, source));
-        let found = found.map(|(item, _)| item.clone());
-        if found.is_some() {
-            self.suspended.insert(cluster.clone());
-        }
-        found
+        found.map(|(item, _)| item.clone())
     }
 
     fn resource(&self, source: &Source) -> Option<&Arc<Resource>> {
@@ -371,13 +360,4 @@ fn look(kind: Kind, name: &Name, table: &mut Table, which: impl Fn(&Item, bool) 
         .filter(|(_, removal)| removal.by().is_some_and(|(by, said)| which(by, said)));
     let items: Vec<Item> = by.map(|(item, _)| item).collect();
     items.into_iter().for_each(|item| table.look(item));
-}
-
-fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Source>>, name: &Name, source: &Source) {
-    if let Some(sources) = of.get_mut(name) {
-        sources.remove(source);
-        if sources.is_empty() {
-            of.remove(name);
-        }
-    }
 }

@@ -5,27 +5,30 @@
 use std::sync::Arc;
 
 use super::super::reading::references;
-use xds::{Kind, Name, References, Resource};
+use xds::{Kind, Name, Resource};
 
-pub(super) fn named(kind: Kind, resource: Option<&Arc<Resource>>) -> Option<&References> {
-    resource.and_then(|resource| references(kind, resource))
-}
+/// The kinds that are referred to, in the order in which they go.
+pub(super) const REFERRED: [Kind; 3] = [Kind::Rds, Kind::Cds, Kind::Eds];
 
-pub(super) fn routes(named: Option<&References>) -> &[Name] {
-    named.map_or(&[], |named| &named.routes)
-}
-
-pub(super) fn clusters(named: Option<&References>) -> &[Name] {
-    named.map_or(&[], |named| &named.clusters)
+/// Returns what a resource of this `kind` names of another one.
+pub(super) fn names(of: Kind, kind: Kind, resource: Option<&Arc<Resource>>) -> &[Name] {
+    let Some(resource) = resource else { return &[] };
+    if of == Kind::Eds {
+        return resource.endpoints().map_or(&[], std::slice::from_ref);
+    }
+    references(kind, resource).map_or(&[], |found| {
+        if of == Kind::Rds {
+            &found.routes
+        } else {
+            &found.clusters
+        }
+    })
 }
 
 /// Returns all that a resource names.
 pub(in super::super) fn leads_to(kind: Kind, resource: &Arc<Resource>) -> impl Iterator<Item = (Kind, &Name)> {
-    let named = named(kind, Some(resource));
-    let endpoints = resource.endpoints().map(|name| (Kind::Eds, name));
-    let routes = routes(named).iter().map(|name| (Kind::Rds, name));
-    let clusters = clusters(named).iter().map(|name| (Kind::Cds, name));
-    routes.chain(clusters).chain(endpoints)
+    let all = REFERRED.into_iter();
+    all.flat_map(move |of| names(of, kind, Some(resource)).iter().map(move |name| (of, name)))
 }
 
 /// Returns the names of a sorted list that are not in another one.
@@ -39,7 +42,7 @@ pub(super) fn without<'a>(of: &'a [Name], others: &'a [Name]) -> impl Iterator<I
 
 /// Whether resources of this kind can be referred to.
 pub(in super::super) const fn is_referred(kind: Kind) -> bool {
-    matches!(kind, Kind::Cds | Kind::Rds | Kind::Eds)
+    matches!(kind, Kind::Rds | Kind::Cds | Kind::Eds)
 }
 
 /// Whether resources of this kind can refer to others.

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::reading::references;
 use super::super::waiting::{Half, Item};
 use super::Source;
-use xds::{Cut, Kind, Name, Older, References, Resource, ViewPlace};
+use super::named::names;
+use xds::{Cut, Kind, Name, Older, Resource, ViewPlace};
 
 /// The older contents that were read last.
 #[derive(Debug, Default)]
@@ -74,36 +74,17 @@ impl StandIns {
         self.by_source.get(source).map_or(&[], |found| found)
     }
 
-    /// Returns what that refers to.
-    pub(super) fn named(&self, source: &Source) -> impl Iterator<Item = &References> {
-        let kind = source.0.0.0.kind();
-        self.of(source).iter().filter_map(move |one| references(kind, one))
-    }
-
-    /// Returns what everything refers to that stands in for this, wherever it is read.
-    pub(super) fn named_anywhere(&self, item: &Item) -> impl Iterator<Item = &References> {
+    /// Returns everything that stands in for this, wherever it is read.
+    pub(super) fn anywhere(&self, item: &Item) -> impl Iterator<Item = &Arc<Resource>> {
         let all = self.by_source.range((item.clone(), None)..);
-        all.map(|(source, _)| source)
-            .take_while(move |source| source.0 == *item)
-            .flat_map(|source| self.named(source))
+        let of_item = all.take_while(move |(source, _)| source.0 == *item);
+        of_item.flat_map(|(_, found)| found)
     }
 
-    /// Whether any of what stands in for this names this route configuration or cluster.
+    /// Whether any of what stands in for this names this.
     pub(super) fn name(&self, of: Kind, source: &Source, name: &Name) -> bool {
-        let names = |named: &References| {
-            if of == Kind::Rds {
-                named.routes.contains(name)
-            } else {
-                named.clusters.contains(name)
-            }
-        };
-        self.named(source).any(names)
-    }
-
-    /// Returns the clusters in whose place another one stands that has these endpoints.
-    pub(super) fn with_endpoints(&self, name: &Name) -> impl Iterator<Item = &Source> {
-        let all = self.by_source.iter();
-        let has = |one: &Arc<Resource>| one.endpoints() == Some(name);
-        all.filter_map(move |(source, found)| found.iter().any(has).then_some(source))
+        let kind = source.0.0.0.kind();
+        let mut found = self.of(source).iter();
+        found.any(|one| names(of, kind, Some(one)).contains(name))
     }
 }

@@ -5,22 +5,13 @@
 use std::time::Instant;
 
 use super::super::ground::{Ground, Loss, Order};
-use super::super::waiting::{Half, Item, Row};
+use super::super::waiting::{Item, Row};
 use super::Table;
-use xds::{Hold, HoldEnd, TypeUrl};
+use xds::{Hold, HoldEnd, HoldReason, TypeUrl};
 
 impl Table {
     pub(in super::super) fn has_judgements(&self) -> bool {
         !self.clocks.judgements.is_empty()
-    }
-
-    /// Returns what a judgement holds; without a number, what all judgements of the type hold.
-    pub(super) fn judged(&self, type_url: &TypeUrl, number: Option<u32>) -> Vec<Item> {
-        let of_type = |half: &Half| half.0 == *type_url;
-        self.select(of_type, |removal| {
-            let by = removal.judgement();
-            by.is_some_and(|by| number.is_none_or(|number| number == by))
-        })
     }
 
     /// A judgement holds these: the one with this number, if it holds anything still. Returns its number.
@@ -61,13 +52,13 @@ impl Table {
     /// A person holds these judgements until then.
     pub(in super::super) fn extend(&mut self, type_url: &TypeUrl, number: Option<u32>, order: &Order) {
         self.clocks.judgements.extend(type_url, number, order);
-        self.show_again(self.judged(type_url, number));
+        self.show_again(self.held_for(type_url, HoldReason::Mass, number));
     }
 
     /// Ends the judgements whose time is over. A person may hold single names for longer.
     pub(in super::super) fn end_judgements(&mut self, now: Instant) {
         while let Some(key) = self.clocks.judgements.over(now) {
-            let names = self.judged(&key.0, Some(key.1));
+            let names = self.held_for(&key.0, HoldReason::Mass, Some(key.1));
             let ordered = |item: &Item| self.get(item).and_then(Row::ordered_until).filter(|until| *until > now);
             let longer = names.iter().filter_map(ordered).max();
             let over: Vec<Item> = names.into_iter().filter(|item| ordered(item).is_none()).collect();

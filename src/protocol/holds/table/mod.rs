@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::clocks::Clocks;
-use super::ground::Reason;
+use super::ground::{Reason, Referring};
 use super::told::Told;
 use super::waiting::{Half, Item, Row};
 use super::word::Word;
@@ -143,13 +143,8 @@ impl Table {
 
     /// Returns what operators see as held for this reason.
     pub(super) fn held_for(&self, type_url: &TypeUrl, reason: HoldReason, number: Option<u32>) -> Vec<Item> {
-        match reason {
-            HoldReason::Mass => self.judged(type_url, number),
-            HoldReason::Unready | HoldReason::Referenced => {
-                let of_type = |half: &Half| half.0 == *type_url;
-                self.select(of_type, |row| row.reason() == Some((reason, None)))
-            }
-        }
+        let is_it = |(own, by): Reason| own == reason && (number.is_none() || number == by);
+        self.select(|half| half.0 == *type_url, |row| row.reason().is_some_and(is_it))
     }
 
     /// Whether a held cluster takes its endpoints from this assignment.
@@ -199,23 +194,12 @@ impl Table {
         self.show(item, before, end);
     }
 
-    /// This refers to a removal, or it is not known any more what does.
-    pub(super) fn refer(&mut self, item: &Item, source: Option<(Item, bool)>) {
+    /// This refers to a removal, or may, or it is not known any more what does. Whoever sees nothing new must not be told again: an alarm
+    /// that is over would make the removal be looked at without end.
+    pub(super) fn refer(&mut self, item: &Item, referring: Option<Referring>) {
         let Some(removal) = self.get_mut(item) else { return };
-        if removal.by() != source.as_ref().map(|(source, said)| (source, *said)) {
-            let before = removal.reason();
-            removal.refer(source);
-            self.show(item, before, HoldEnd::Free);
-        }
-    }
-
-    /// This listener names a route that is not known yet, and may refer to a removal by it.
-    pub(super) fn may_refer(&mut self, item: &Item, source: Item, until: Instant) {
-        let Some(removal) = self.get_mut(item) else { return };
-        // Whoever sees nothing new must not be told again: an alarm that is over would make the removal be looked at without end.
-        if removal.perhaps_until().is_none() || removal.by() != Some((&source, true)) {
-            let before = removal.reason();
-            removal.may_be_referred(source, until);
+        let before = removal.reason();
+        if removal.refer(referring) {
             self.show(item, before, HoldEnd::Free);
         }
     }
@@ -228,9 +212,19 @@ impl Table {
         }
         self.clocks.away = (!there).then_some(now);
         let stood = before.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        for item in self.select(|half| half.0.kind() == Kind::Cds, |row| row.perhaps_until().is_some()) {
+        for item in self.perhaps_referred() {
             self.change(&item, HoldEnd::Free, |row| row.prolong(stood));
         }
+    }
+
+    /// Returns the clusters to which something may refer.
+    fn perhaps_referred(&self) -> Vec<Item> {
+        self.select(|half| half.0.kind() == Kind::Cds, |row| row.perhaps_until().is_some())
+    }
+
+    /// It may be known now what refers to them.
+    pub(super) fn look_at_clusters(&mut self) {
+        self.perhaps_referred().into_iter().for_each(|item| self.look(item));
     }
 
     /// A removal does not wait any more, because of `end`.

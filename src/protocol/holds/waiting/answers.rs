@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::super::clocks::Clocks;
-use super::super::ground::{Ground, Loss, Order, Reason, Referring};
+use super::super::ground::{Ground, Order, Reason};
 use super::{Half, Row};
 use xds::{HeldRemoval, HoldEnd, HoldReason, Link, Referrer, TypeUrl};
 
@@ -27,15 +27,14 @@ impl Row {
         let ended = self.grounds.iter().filter(over).map(Ground::end).max();
         let limit = clocks.of_reference(self.said).filter(|limit| *limit <= now);
         let ended = ended.max(limit.map(|_| HoldEnd::Clock));
-        self.freed.or(ended).unwrap_or(HoldEnd::Free)
+        self.freed().or(ended).unwrap_or(HoldEnd::Free)
     }
 
     /// Returns why it is held, as far as operators are told: the quiet time is no hold.
     pub(in super::super) fn reason(&self) -> Option<Reason> {
         let reasons = self.grounds.iter().filter_map(Ground::reason);
         let reason = reasons.min_by_key(|(reason, _)| *reason == HoldReason::Referenced)?;
-        let untold = |ground: &Ground| matches!(ground, Ground::Quiet(_) | Ground::Lost(Loss::Undecided));
-        let hidden = reason.0 == HoldReason::Referenced && self.grounds.iter().any(untold);
+        let hidden = reason.0 == HoldReason::Referenced && self.grounds.iter().any(Ground::is_before_references);
         if hidden { None } else { Some(reason) }
     }
 
@@ -45,9 +44,7 @@ impl Row {
         let until = |ground: &Ground| ground.until(of, self.said, clocks);
         let endless = |ground: &Ground| {
             let silent = *ground == Ground::Unheard && self.order().is_none();
-            silent
-                || matches!(ground, Ground::Named(Referring::By(..) | Referring::Perhaps(..)))
-                    && until(ground).is_none()
+            silent || matches!(ground, Ground::Named(Some(_))) && until(ground).is_none()
         };
         if self.loss().is_none() && self.grounds.iter().any(endless) {
             return None;
@@ -57,10 +54,10 @@ impl Row {
 
     /// Returns it as operators see it; `order`: what a person said of its judgement.
     pub(in super::super) fn shown(&self, (of, wildcard): &Half, clocks: &Clocks, order: Option<&Order>) -> HeldRemoval {
-        let missing = self.unready();
-        let missing = missing.map(|(missing, _)| (missing.missing(), !missing.is_away()));
+        let unready = self.unready();
+        let unready = unready.map(|(missing, _)| (missing.missing(), !missing.is_away()));
         let named = self.by().map(|(((of, _), name), said)| ((of, name), said));
-        let by = named.or(missing).map(|((type_url, name), said)| Referrer {
+        let by = named.or(unready).map(|((type_url, name), said)| Referrer {
             type_url: type_url.clone(),
             name: name.clone(),
             link: match said {

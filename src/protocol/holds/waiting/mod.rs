@@ -25,17 +25,31 @@ pub(super) struct Row {
     said: Instant,
     word: Word,
     grounds: Vec<Ground>,
-    /// It waits for nothing that it leads to or that refers to it, because of this.
-    freed: Option<HoldEnd>,
+    referrers: Referrers,
     /// When the resource expires.
     expires: Option<Instant>,
     /// What a removed cluster takes its endpoints from.
     endpoints: Option<Name>,
-    /// Endpoints of a removed cluster that were emptied: when the cluster has gone, they stay for a while. Clients may still use it until
-    /// they have the routes that leave it, and what they are sent of endpoints does not wait for that.
-    follows: bool,
-    /// Only a change that waits here can refer to it.
-    narrow: bool,
+}
+
+/// What can still refer to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Referrers {
+    /// All that is served.
+    All,
+    /// A change that waits here: another relay holds it for all else, or nobody does.
+    Changes,
+    /// Nothing, and it waits for nothing that it leads to, because of this.
+    Nothing(HoldEnd),
+}
+
+/// The first ground of a row of this form, and what is asked of it.
+macro_rules! found {
+    ($row:expr, $form:pat => $answer:expr) => {
+        $row.grounds
+            .iter()
+            .find_map(|ground| if let $form = ground { Some($answer) } else { None })
+    };
 }
 
 impl Row {
@@ -45,11 +59,9 @@ impl Row {
             said: now,
             word,
             grounds,
-            freed: None,
+            referrers: Referrers::All,
             expires: None,
             endpoints: None,
-            follows: false,
-            narrow: false,
         }
     }
 
@@ -57,7 +69,7 @@ impl Row {
     pub(super) fn remembered(earlier: &HeldRemoval, judgement: Option<u32>, until: Option<Instant>) -> Self {
         let held = match judgement {
             Some(number) => Ground::Lost(Loss::Judged(number)),
-            None => Ground::Named(Referring::Earlier),
+            None => Ground::Named(None),
         };
         let order = until.zip(earlier.extended.clone()).map(Ground::Ordered);
         let grounds = [held, Ground::Unheard].into_iter().chain(order);
@@ -69,25 +81,14 @@ impl Row {
         Self { expires, ..self }
     }
 
-    /// The same for endpoints that `follow` their cluster.
-    pub(super) fn following(self, follows: bool) -> Self {
-        Self { follows, ..self }
+    /// The same for what these can refer to.
+    pub(super) fn referred(self, referrers: Referrers) -> Self {
+        Self { referrers, ..self }
     }
 
-    /// The same for what nothing can refer to, unless `referred`.
-    pub(super) fn referred(self, referred: bool) -> Self {
-        let freed = if referred { None } else { Some(HoldEnd::Free) };
-        Self { freed, ..self }
-    }
-
-    /// The same for what only a change that waits here can refer to: another relay holds it for all else, or nobody does.
-    pub(super) fn narrow(self, narrow: bool) -> Self {
-        Self { narrow, ..self }
-    }
-
-    /// Whether only a change that waits here can refer to it.
-    pub(super) const fn is_narrow(&self) -> bool {
-        self.narrow
+    /// What can still refer to it.
+    pub(super) const fn referrers(&self) -> Referrers {
+        self.referrers
     }
 
     /// Whether it is a change that waits; else it is a removal, or the like.
@@ -119,43 +120,22 @@ impl Row {
 
     /// What holds it as a part of a large loss.
     pub(super) fn loss(&self) -> Option<Loss> {
-        self.find(|ground| {
-            if let Ground::Lost(loss) = ground {
-                Some(*loss)
-            } else {
-                None
-            }
-        })
+        found!(self, Ground::Lost(loss) => *loss)
     }
 
     /// The number of the judgement that holds it.
     pub(super) fn judgement(&self) -> Option<u32> {
-        match self.loss()? {
-            Loss::Judged(number) => Some(number),
-            Loss::Undecided => None,
-        }
+        found!(self, Ground::Lost(Loss::Judged(number)) => *number)
     }
 
     /// When the quiet time for which it waits began.
     pub(super) fn quiet_since(&self) -> Option<Instant> {
-        self.find(|ground| {
-            if let Ground::Quiet(since) = ground {
-                Some(*since)
-            } else {
-                None
-            }
-        })
+        found!(self, Ground::Quiet(since) => *since)
     }
 
     /// Until when a person holds it, and why.
     fn order(&self) -> Option<&Order> {
-        self.find(|ground| {
-            if let Ground::Ordered(order) = ground {
-                Some(order)
-            } else {
-                None
-            }
-        })
+        found!(self, Ground::Ordered(order) => order)
     }
 
     pub(super) fn ordered_until(&self) -> Option<Instant> {
@@ -164,38 +144,21 @@ impl Row {
 
     /// What refers to it, and whether the control plane still sends that.
     pub(super) fn by(&self) -> Option<(&Item, bool)> {
-        match self.referring()? {
-            Referring::By(item, said) => Some((item, *said)),
-            Referring::Perhaps(item, _) => Some((item, true)),
-            Referring::Earlier => None,
-        }
+        self.referring().map(|referring| (&referring.by, referring.said))
     }
 
-    /// Until when a listener may refer to it.
+    /// Until when something may refer to it.
     pub(super) fn perhaps_until(&self) -> Option<Instant> {
-        match self.referring()? {
-            Referring::Perhaps(_, until) => Some(*until),
-            Referring::By(..) | Referring::Earlier => None,
-        }
+        self.referring()?.until
     }
 
     fn referring(&self) -> Option<&Referring> {
-        self.find(|ground| if let Ground::Named(by) = ground { Some(by) } else { None })
+        found!(self, Ground::Named(Some(referring)) => referring)
     }
 
     /// What a change waits for, and since when the server of that is there.
     fn unready(&self) -> Option<(&Missing, Instant)> {
-        self.find(|ground| {
-            if let Ground::Unready(missing, there) = ground {
-                Some((missing, *there))
-            } else {
-                None
-            }
-        })
-    }
-
-    fn find<'a, T>(&'a self, which: impl Fn(&'a Ground) -> Option<T>) -> Option<T> {
-        self.grounds.iter().find_map(which)
+        found!(self, Ground::Unready(missing, there) => (missing, *there))
     }
 
     /// What the cluster takes its endpoints from.
@@ -245,22 +208,23 @@ impl Row {
     pub(super) fn restart_quiet(&mut self, now: Instant) {
         self.wait(Ground::Quiet(now));
         self.strike(|ground| matches!(ground, Ground::AfterCluster(_)));
-        self.follows = false;
+        self.referrers = Referrers::Nothing(HoldEnd::Free);
     }
 
     pub(super) fn end_quiet(&mut self) {
         self.strike(|ground| matches!(ground, Ground::Quiet(_)));
     }
 
-    /// Its cluster has gone: it stays until then, once.
-    pub(super) fn outlive(&mut self, until: Instant) {
-        self.follows = false;
-        self.wait(Ground::AfterCluster(until));
+    /// Whether it stays for a while when its cluster has gone: endpoints of a removed cluster that were emptied. Clients may still use the
+    /// cluster until they have the routes that leave it, and what they are sent of endpoints does not wait for that.
+    pub(super) fn follows(&self) -> bool {
+        self.is_emptied() && self.freed().is_none()
     }
 
-    /// Whether it stays for a while when its cluster has gone.
-    pub(super) const fn follows(&self) -> bool {
-        self.follows
+    /// Its cluster has gone: it stays until then, once.
+    pub(super) fn outlive(&mut self, until: Instant) {
+        self.referrers = Referrers::Nothing(HoldEnd::Free);
+        self.wait(Ground::AfterCluster(until));
     }
 
     /// It is no part of a large loss.
@@ -277,32 +241,38 @@ impl Row {
     pub(super) fn free(&mut self, end: HoldEnd) {
         self.release();
         self.strike(|ground| matches!(ground, Ground::Named(_)));
-        self.freed = Some(end);
+        self.referrers = Referrers::Nothing(end);
     }
 
-    /// What has freed it.
+    /// Why nothing can refer to it any more.
     pub(super) const fn freed(&self) -> Option<HoldEnd> {
-        self.freed
-    }
-
-    /// Something was found that refers to it (`true`: the control plane still sends that), or nothing is known to.
-    pub(super) fn refer(&mut self, source: Option<(Item, bool)>) {
-        match source {
-            Some((source, said)) => self.wait(Ground::Named(Referring::By(source, said))),
-            None => self.strike(|ground| matches!(ground, Ground::Named(_))),
+        match self.referrers {
+            Referrers::Nothing(end) => Some(end),
+            Referrers::All | Referrers::Changes => None,
         }
     }
 
-    /// This listener may refer to it until then, or until the end of an earlier wait of this kind.
-    pub(super) fn may_be_referred(&mut self, source: Item, until: Instant) {
-        let until = self.perhaps_until().unwrap_or(until);
-        self.wait(Ground::Named(Referring::Perhaps(source, until)));
+    /// This was found to refer to it, or nothing was. The time of what may refer to it does not begin anew. Returns whether that is new.
+    pub(super) fn refer(&mut self, referring: Option<Referring>) -> bool {
+        let earlier = self.perhaps_until();
+        let referring = referring.map(|new| Referring {
+            until: new.until.map(|until| earlier.unwrap_or(until)),
+            ..new
+        });
+        if self.referring() == referring.as_ref() {
+            return false;
+        }
+        match referring {
+            Some(new) => self.wait(Ground::Named(Some(new))),
+            None => self.strike(|ground| matches!(ground, Ground::Named(_))),
+        }
+        true
     }
 
     /// The time in which a listener may refer to it is so much longer.
     pub(super) fn prolong(&mut self, time: Duration) {
         for ground in &mut self.grounds {
-            if let Ground::Named(Referring::Perhaps(_, until)) = ground {
+            if let Ground::Named(Some(Referring { until: Some(until), .. })) = ground {
                 *until += time;
             }
         }
@@ -328,18 +298,13 @@ impl Row {
 
     /// Whether it waits, whatever refers to it.
     pub(super) fn waits(&self, now: Instant) -> bool {
-        self.grounds.iter().any(|ground| match ground {
-            Ground::Quiet(_) | Ground::Unheard => true,
-            Ground::AfterCluster(until) => *until > now,
-            Ground::Lost(_) => !self.is_expired(now),
-            Ground::Ordered((until, _)) => *until > now && !self.is_expired(now),
-            Ground::Named(_) | Ground::Unready(..) => false,
-        })
+        let expired = self.is_expired(now);
+        self.grounds.iter().any(|ground| ground.waits(expired, now))
     }
 
     /// Whether what refers to it counts.
     pub(super) fn can_be_named(&self, now: Instant) -> bool {
-        self.freed.is_none() && !self.is_expired(now)
+        self.freed().is_none() && !self.is_expired(now)
     }
 
     fn is_expired(&self, now: Instant) -> bool {
