@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::{Report, answers};
 use super::fault::Fault;
 use super::table::short;
+use super::{Report, answers};
 use crate::answers::{Nacks, Rejected};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, one_or_several};
@@ -169,7 +169,10 @@ impl Together {
 /// count them.
 fn others(relays: &Relays<'_>, (type_url, name, version, words): &Key) -> Option<[usize; 2]> {
     let asked = relays.each(|relay| answers::nacks_of(relay, type_url, name, version).ok());
-    let all = asked.iter().flatten().flat_map(|nacks| &nacks.rejections);
+    let all = asked
+        .iter()
+        .filter_map(|(_, nacks)| nacks.as_ref())
+        .flat_map(|nacks| &nacks.rejections);
     let mut sum = Who::default();
     for rejection in all.filter(|one| one.rejection == *words) {
         sum.take(&Who::of("", rejection), std::ops::Add::add);
