@@ -6,9 +6,9 @@
 mod acks;
 mod agenda;
 mod awaited;
-mod collections;
 mod complaint;
 mod completeness;
+mod coverage;
 mod divided;
 mod entry;
 mod feed;

@@ -33,7 +33,7 @@ pub struct Reported {
 impl Reporting {
     /// Asks the clients, if it is time.
     pub(super) fn ask(&mut self, feed: &mut Feed, now: Instant) {
-        if feed.outbound_mut().asks_clients(now) {
+        if feed.late(true).is_some_and(|(late, _)| late.asks(now)) {
             self.questions.insert(feed.type_url().clone());
         }
     }
@@ -52,7 +52,7 @@ impl Client {
     /// E-24: a client has rejected something of this type.
     pub fn handle_rejected(&mut self, type_url: &TypeUrl, now: Instant) {
         if let Some(feed) = self.feeds.get_mut(type_url) {
-            feed.outbound_mut().rejected(now);
+            feed.rejected(now);
             self.note(type_url);
         }
     }
@@ -65,7 +65,9 @@ impl Client {
     /// Takes all that clients reject of a type.
     pub fn handle_rejections(&mut self, type_url: &TypeUrl, rejections: &[Rejection]) {
         if let Some(feed) = self.feeds.get_mut(type_url) {
-            feed.clients_reject(rejections);
+            if let Some((late, kept)) = feed.late(false) {
+                late.answer(rejections, kept);
+            }
             self.reporting.note(feed);
             self.note(type_url);
         }
@@ -88,7 +90,8 @@ impl Client {
             self.reporting.unsaid.remove(type_url);
             return None;
         };
-        let rejections = feed.take_rejections(now);
+        let told = feed.late(true);
+        let rejections = told.map_or_else(Vec::new, |(late, kept)| late.take(now, kept));
         self.reporting.note(feed);
         if rejections.is_empty() {
             return None;
