@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::{Report, answers};
 use super::fault::Fault;
 use super::table::short;
+use super::{Report, answers};
 use crate::answers::{Nacks, Rejected};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, one_or_several};

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::awaited::Patience;
 use super::completeness::{Completeness, Heard, Settled};
+use super::rhythm::Patience;
 use xds::{Dialect, Name};
 
 /// The wildcard and the collections. Each is complete under the same conditions.
@@ -51,14 +51,6 @@ impl Wildcard {
     pub(super) const fn is_asked(self) -> bool {
         matches!(self, Self::Wanted | Self::Hidden)
     }
-
-    pub(super) const fn is_wanted(self) -> bool {
-        matches!(self, Self::Wanted)
-    }
-
-    pub(super) const fn is_hidden(self) -> bool {
-        matches!(self, Self::Hidden)
-    }
 }
 
 impl Coverage {
@@ -86,9 +78,14 @@ impl Coverage {
         self.all = Completeness::default();
     }
 
-    /// Whether all is known that the wildcard covers.
-    pub(super) const fn has_all(&self) -> bool {
-        self.all.complete()
+    /// Returns what the wildcard waits for.
+    pub(super) const fn all(&self) -> &Completeness {
+        &self.all
+    }
+
+    /// Returns the same, to say what became of it.
+    pub(super) const fn all_mut(&mut self) -> &mut Completeness {
+        &mut self.all
     }
 
     pub(super) fn insert(&mut self, collection: &Name) {
@@ -243,11 +240,6 @@ impl Coverage {
         self.collections.get_mut(collection).is_some_and(Completeness::finish)
     }
 
-    /// The server has sent all.
-    pub(super) fn finish_all(&mut self) {
-        self.all.finish();
-    }
-
     /// What the present response mentions says nothing about the rest.
     pub(super) fn forget_mentioned(&mut self) {
         self.mentioned.clear();
@@ -256,11 +248,6 @@ impl Coverage {
     /// The relay's ACKs for all responses so far are sent.
     pub(super) fn answered(&mut self, now: Instant) {
         self.each(|one| one.answered(now));
-    }
-
-    /// The server answers a later request of the same stream. Returns whether that changes when the wildcard is complete.
-    pub(super) const fn overtaken(&mut self) -> bool {
-        self.all.overtaken()
     }
 
     /// A part of a message came.
@@ -288,16 +275,6 @@ impl Coverage {
         }
         self.rest();
         settled
-    }
-
-    /// Whether the first answer has left names out, and it is not known what that means.
-    pub(super) fn is_unsure(&self) -> bool {
-        self.all.is_unsure()
-    }
-
-    /// It is known now whether the server ignores the versions that it is sent. Returns the names that are gone.
-    pub(super) fn tried(&mut self, ignores: bool) -> Vec<Name> {
-        self.all.tried(ignores)
     }
 
     fn each(&mut self, mut act: impl FnMut(&mut Completeness)) {

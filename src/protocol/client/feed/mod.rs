@@ -13,12 +13,13 @@ mod streams;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::awaited::{Awaited, Patience};
+use super::awaited::Awaited;
 use super::coverage::{Coverage, Wildcard};
 use super::entry::Entry;
 use super::kept::{Brought, Kept};
 use super::late::Late;
 use super::outbound::Outbound;
+use super::rhythm::Patience;
 use arcstr::ArcStr;
 use exchange::Exchange;
 pub(crate) use moved::MovedName;
@@ -30,7 +31,7 @@ use xds::{Changes, Name, Reason, Resource, ServerFeatures, ServerWords, Target, 
 ///
 /// Invariant: either a wildcard is wanted or names are, never both; everything in `kept` is wanted.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(crate) struct Feed {
     type_url: TypeUrl,
     outbound: Outbound,
     exchange: Exchange,
@@ -65,11 +66,11 @@ impl Feed {
         &self.outbound
     }
 
-    pub(super) const fn wanted(&self) -> bool {
-        self.coverage.wildcard().is_wanted() || self.has_names()
+    pub(super) fn wanted(&self) -> bool {
+        self.coverage.wildcard() == Wildcard::Wanted || self.has_names()
     }
 
-    pub(super) const fn has_names(&self) -> bool {
+    pub(crate) const fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
 
@@ -77,18 +78,18 @@ impl Feed {
         self.names.contains(name.as_str())
     }
 
-    pub(super) const fn asks_wildcard(&self) -> bool {
+    pub(crate) const fn asks_wildcard(&self) -> bool {
         self.coverage.wildcard().is_asked()
     }
 
     /// Whether nobody wants the wildcard and the server goes on sending it, for a type that no client has invented.
     pub(super) fn goes_on(&self) -> bool {
-        self.coverage.wildcard().is_hidden() && self.type_url.traits().wildcard
+        self.coverage.wildcard() == Wildcard::Hidden && self.type_url.traits().wildcard
     }
 
     /// Returns whether nothing is known yet of something that is wanted.
     pub(super) fn lacks(&self) -> bool {
-        let wildcard = self.coverage.wildcard().is_wanted() && !self.coverage.has_all();
+        let wildcard = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
         wildcard && self.kept.is_empty() || self.names.lacks()
     }
 
@@ -111,13 +112,13 @@ impl Feed {
     }
 
     /// Whether the server has said anything about the type since then, on this stream.
-    pub(super) fn has_heard_since(&self, then: Instant) -> bool {
+    pub(crate) fn has_heard_since(&self, then: Instant) -> bool {
         self.exchange.has_heard_since(then)
     }
 
     /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
     pub(super) fn is_unsure(&self) -> bool {
-        self.coverage.is_unsure()
+        self.coverage.all().is_unsure()
     }
 
     /// While it is not known what an answer that left names out means, returns a resource that it had, what is asked for to find that out,
@@ -133,7 +134,7 @@ impl Feed {
 
     /// All of this is held, as if an answer had just ended.
     pub(super) fn bring_all(&mut self, brought: &[Brought]) {
-        self.coverage.finish_all();
+        self.coverage.all_mut().finish();
         for (resource, version) in brought {
             self.kept.hold(resource, version.clone());
         }
@@ -141,7 +142,7 @@ impl Feed {
 
     /// It is known now whether the server ignores the versions that it is sent.
     pub(super) fn tried(&mut self, ignores: bool) -> Option<Changes> {
-        let gone = self.coverage.tried(ignores);
+        let gone = self.coverage.all_mut().tried(ignores);
         let mut updates = Vec::new();
         gone.iter().for_each(|name| self.gone(name, Reason::Said, &mut updates));
         self.changes(updates, None, None)
@@ -172,7 +173,7 @@ impl Feed {
                 None
             }
             Wildcard::Hidden => {
-                let complete = self.coverage.has_all().then_some(true);
+                let complete = self.coverage.all().complete().then_some(true);
                 let answered = self.outbound.is_answered().then_some(true);
                 let updates = self.kept.puts().chain(self.errors.updates()).collect();
                 self.changes(updates, complete, answered)
@@ -321,7 +322,7 @@ impl Feed {
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {
         let any = !updates.is_empty() || complete.is_some() || answered.is_some();
-        (any && !self.coverage.wildcard().is_hidden()).then(|| Changes {
+        (any && self.coverage.wildcard() != Wildcard::Hidden).then(|| Changes {
             type_url: self.type_url.clone(),
             wildcard: self.asks_wildcard(),
             updates,

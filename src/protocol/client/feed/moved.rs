@@ -66,11 +66,8 @@ impl Feed {
 
 /// Returns the names that a resource of this kind names: the endpoints of a cluster, the routes of a listener or scope.
 pub(in crate::client) fn named(kind: Kind, resource: &Resource) -> impl Iterator<Item = &Name> {
-    let endpoints = resource.endpoints().filter(|_| kind == Kind::Cds);
-    let routes = matches!(kind, Kind::Lds | Kind::Srds)
-        .then(|| references(kind, resource))
-        .flatten();
-    endpoints
-        .into_iter()
-        .chain(routes.into_iter().flat_map(|found| &*found.routes))
+    let directs = kind.gated() && kind.names().is_some();
+    let routes = directs.then(|| references(kind, resource)).flatten();
+    let routes = routes.into_iter().flat_map(|found| &*found.routes);
+    resource.endpoints().into_iter().chain(routes)
 }

@@ -193,7 +193,7 @@ impl Feed {
     /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error, and so does the wildcard
     /// until it is answered.
     pub(in crate::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let all = self.asks_wildcard() && !self.coverage.has_all();
+        let all = self.asks_wildcard() && !self.coverage.all().complete();
         let all = all.then(|| Name::from(Name::WILDCARD));
         let open = all.iter().chain(self.names.open());
         let open = open.filter(|name| self.errors.get(name) != Some(error));

@@ -8,8 +8,9 @@ use std::time::Instant;
 use arcstr::ArcStr;
 
 use super::Feed;
+use crate::client::coverage::Wildcard;
+use crate::client::doubt::TOLD_MAX;
 use crate::client::outbound::Opening;
-use crate::client::silence::{PassedOver, TOLD_MAX};
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::{Name, Target, Want};
 
@@ -114,14 +115,11 @@ impl Feed {
         }
     }
 
-    /// E-27: returns the last question, once, if the server has passed over it for as long as it may take for a name.
-    pub(in crate::client) fn take_passed_over(&mut self, now: Instant) -> Option<PassedOver> {
+    /// E-27: returns the last question, once, if the server has passed over it for as long as it may take for a name: some of what was asked
+    /// for and nothing is known of, and when.
+    pub(in crate::client) fn take_passed_over(&mut self, now: Instant) -> Option<(Vec<Want>, Instant)> {
         let asked = self.exchange.take_overdue(now)?;
-        Some(PassedOver {
-            type_url: self.type_url.clone(),
-            wants: self.lacked(),
-            asked,
-        })
+        Some((self.lacked(), asked))
     }
 
     /// Returns some of what was asked for and nothing is known of, as it was asked for.
@@ -133,7 +131,7 @@ impl Feed {
             written,
         };
         if self.asks_wildcard() {
-            let open = self.coverage.wildcard().is_wanted() && !self.coverage.has_all();
+            let open = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
             return open.then(|| want(Target::Wildcard, None)).into_iter().collect();
         }
         let open = self.names.open().filter(|name| self.outbound.has_told(name.as_str()));

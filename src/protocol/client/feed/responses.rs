@@ -13,7 +13,7 @@ use crate::client::coverage::Mention;
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
 use crate::client::kept::Receipt;
-use xds::{Changes, Dialect, Kind, Name, Reason, Update};
+use xds::{Changes, Dialect, Name, Reason, Update};
 
 /// What a response has changed.
 pub(in crate::client) struct Taken {
@@ -128,7 +128,7 @@ impl Feed {
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
         if entry.body.is_none() {
             // C-21: a virtual host without a body does not exist; it is never a heartbeat.
-            if self.type_url.kind() == Kind::Vhds {
+            if self.type_url.kind().is_void_without_body() {
                 return self.missing(entry, updates);
             }
             // E-10: without a body, the entry says that what is not held does not exist. It confirms content that is held if the version

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use super::Feed;
 use super::exchange::Silence;
 use crate::client::acks::Ack;
-use crate::client::awaited::Patience;
 use crate::client::completeness::Settled;
+use crate::client::coverage::Wildcard;
+use crate::client::rhythm::Patience;
 use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
 
 impl Feed {
@@ -42,7 +43,7 @@ impl Feed {
             answered: Some(false),
             ..Changes::of(half, Vec::new())
         });
-        if self.coverage.wildcard().is_hidden() {
+        if self.coverage.wildcard() == Wildcard::Hidden {
             self.drop_wildcard();
         }
         self.outbound.disconnected();
@@ -60,7 +61,7 @@ impl Feed {
     /// server is not sent its version; what the server does not confirm is dropped. Returns `None` if the server has answered
     /// already.
     pub(in crate::client) fn restore(&mut self, target: &Target, slot: &Slot) -> Option<Changes> {
-        if self.outbound.is_answered() || self.coverage.wildcard().is_hidden() {
+        if self.outbound.is_answered() || self.coverage.wildcard() == Wildcard::Hidden {
             return None;
         }
         let mut complete = None;
@@ -115,7 +116,7 @@ impl Feed {
     /// The type in this place answers. Returns whether that changes when the wildcard is complete: it does if the server was asked for it
     /// later, and has begun to answer here.
     pub(in crate::client) const fn overtaken(&mut self, by: u32) -> bool {
-        self.outbound.place() < by && self.coverage.overtaken()
+        self.outbound.place() < by && self.coverage.all_mut().overtaken()
     }
 
     pub(in crate::client) fn bytes(&mut self, at: Instant) {
