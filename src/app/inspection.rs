@@ -13,7 +13,7 @@ use crate::tls::{self, ServerTls};
 use crate::token::Tokens;
 use crate::upstream::{Dictionary, FileSet};
 use crate::wire::owners;
-use crate::xds::{Access, Kind, TypeUrl, Types};
+use crate::xds::{Access, TypeUrl, Types};
 
 /// What is wrong with files.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ impl Inspection {
         self.warnings.extend(found.warnings);
         let withheld = |type_url: &&TypeUrl| access.is_some_and(|access| !access.serves(type_url));
         for type_url in files.content().types().filter(withheld) {
-            let cure = if type_url.kind() == Kind::Sds {
+            let cure = if type_url.kind().is_secret() {
                 "write a rule with `types: sds`, or set `secrets: allow`"
             } else {
                 "write a rule that allows this type, or take them out of the file"

@@ -20,7 +20,7 @@ use crate::identity::{Identity, SvidFault};
 use crate::protocol::{self, NameFault};
 use crate::telemetry::LinePaces;
 use crate::wire::Peer;
-use crate::xds::{Kind, TypeUrl};
+use crate::xds::TypeUrl;
 
 /// The lines of one listener's clients.
 #[derive(Debug, Default)]
@@ -136,7 +136,7 @@ impl Log {
                 "a name that is no valid xdstp name of the type: it is asked for by its text; an Envoy rejects such names"
             }
             NameFault::Long => "a name of more than 4096 bytes: not answered",
-            NameFault::Denied if type_url.kind() == Kind::Sds => {
+            NameFault::Denied if type_url.kind().is_secret() => {
                 "a secret that no rule allows it: for this client it does not exist (without rules for it, `secrets: allow` serves secrets)"
             }
             NameFault::Denied => "a name that no rule allows it: for this client it does not exist",

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::walk::{Key, Reached};
 use crate::json::{Schemas, Secrets};
-use crate::xds::{Kind, Resource, TypeUrl, Version};
+use crate::xds::{Resource, TypeUrl, Version};
 
 /// What two servers have under one key; `None`: nothing.
 pub type Sides = [Option<Arc<Resource>>; 2];
@@ -96,7 +96,7 @@ impl Contents {
     /// # Errors
     /// They are secrets, or cannot be read.
     pub fn fields(&self, type_url: &TypeUrl, one: &Resource, other: &Resource) -> Result<Vec<Field>, String> {
-        if type_url.kind() == Kind::Sds {
+        if type_url.kind().is_secret() {
             return Err("secrets are compared by their hashes".to_owned());
         }
         let [one_value, other_value] = [one, other].map(|one| self.value(type_url, one, Secrets::Redact));

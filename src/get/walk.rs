@@ -13,7 +13,7 @@ use super::peer::{Line, Peer};
 use crate::cache::Full;
 use crate::json::{Schemas, Secrets};
 use crate::protocol::references;
-use crate::xds::{Cut, Kind, Known, Name, Resource, Target, TypeUrl, Version};
+use crate::xds::{Cut, Known, Name, Resource, Target, TypeUrl, Version};
 
 /// A resource, by its type and its name.
 pub type Key = (TypeUrl, Name);
@@ -91,7 +91,7 @@ impl Ways {
             found.clusters.iter().for_each(|name| put("cds", name));
         }
         resource.endpoints().into_iter().for_each(|name| put("eds", name));
-        if !matches!(type_url.kind(), Kind::Eds | Kind::Leds | Kind::Sds | Kind::Rtds) {
+        if !type_url.kind().is_leaf() {
             let read = self
                 .schemas
                 .resource_json(type_url.url(), &resource.body(), Secrets::Redact);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::client::Client;
+use super::client::{Client, Feed};
 use super::demand::Leg;
 use xds::{Dialect, Name, Target, TypeUrl, Want};
 
@@ -142,7 +142,9 @@ impl Division {
                 .into_iter()
                 .flat_map(|(which, types)| types.into_iter().map(move |of| (which, of)))
             {
-                let mixed = streams.iter().any(|(_, client)| client.asks_wildcard(&type_url));
+                let mixed = streams
+                    .iter()
+                    .any(|(_, client)| client.feed_of(&type_url).is_some_and(Feed::asks_wildcard));
                 let beside = self
                     .types
                     .entry(type_url.clone())
@@ -158,7 +160,9 @@ impl Division {
 
     /// E-27: the server says nothing of the type any more since it was asked for these names.
     fn silence(&mut self, which: Leg, type_url: TypeUrl, names: &[Name], streams: &mut Streams<'_>, now: Instant) {
-        let mixed = streams.iter().any(|(_, client)| client.asks_wildcard(&type_url));
+        let mixed = streams
+            .iter()
+            .any(|(_, client)| client.feed_of(&type_url).is_some_and(Feed::asks_wildcard));
         let beside = self
             .types
             .entry(type_url.clone())
@@ -171,7 +175,8 @@ impl Division {
         beside.returned = beside.returned.map(|(since, _)| (since, true));
         beside.shift(&type_url, names, streams, which.other());
         beside.groups.push_back(names.to_vec());
-        beside.all |= !find(streams, which, &type_url).has_names(&type_url);
+        let home = find(streams, which, &type_url).feed_of(&type_url);
+        beside.all |= !home.is_some_and(Feed::has_names);
         beside.ask(&type_url, streams, now);
     }
 }
@@ -198,8 +203,8 @@ impl Beside {
 
     /// The server may have spoken at home since something went back there.
     fn hear(&mut self, type_url: &TypeUrl, streams: &mut Streams<'_>) {
-        let home = find(streams, self.home, type_url);
-        let is_silent = |since| home.has(type_url) && !home.has_heard(type_url, since);
+        let home = find(streams, self.home, type_url).feed_of(type_url);
+        let is_silent = |since| home.is_some_and(|feed| !feed.has_heard_since(since));
         self.returned = self.returned.filter(|(since, _)| is_silent(*since));
     }
 
@@ -232,8 +237,11 @@ impl Beside {
     ) -> bool {
         self.hear(type_url, streams);
         let home = find(streams, self.home, type_url);
-        let (delta, joined) = (home.dialect() == Dialect::Delta, home.has_names(type_url));
-        let news = home.has_heard(type_url, self.since);
+        let delta = home.dialect() == Dialect::Delta;
+        let joined = home.feed_of(type_url).is_some_and(Feed::has_names);
+        let news = home
+            .feed_of(type_url)
+            .is_some_and(|feed| feed.has_heard_since(self.since));
         if delta || self.all && joined {
             self.reunite(type_url, streams);
             return true;
@@ -259,7 +267,8 @@ impl Beside {
         let here = self.unnamed.values().any(|at| *at == self.home);
         self.look = self.look.filter(|_| here).or_else(|| here.then_some(now + GIVEN_UP));
         let tried = !self.groups.is_empty() || !self.alone.is_empty();
-        if tried && find(streams, self.home.other(), type_url).has_heard(type_url, self.since) {
+        let other = find(streams, self.home.other(), type_url).feed_of(type_url);
+        if tried && other.is_some_and(|feed| feed.has_heard_since(self.since)) {
             self.all = false;
             self.pause = PAUSE;
             let answered = self
@@ -352,7 +361,7 @@ impl Beside {
 fn find<'a>(streams: &'a mut Streams<'_>, which: Leg, type_url: &TypeUrl) -> &'a mut Client {
     let of = |at: &usize| streams[*at].0 == which;
     let all = (0..streams.len()).filter(of);
-    let own = all.clone().find(|at| streams[*at].1.has(type_url));
+    let own = all.clone().find(|at| streams[*at].1.feed_of(type_url).is_some());
     let at = own.or_else(|| all.clone().next()).unwrap_or(0);
     streams[at].1
 }

@@ -24,8 +24,8 @@ mod user_agent;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
-    Client, ClientSettings, Cutter, DeltaResponse, FIELD_BYTES_MIN, Parted, PassedOver, Received, Reported, Request,
-    Rhythm, Sample, SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
+    Client, ClientSettings, Cutter, Decided, DeltaResponse, Doubt, FIELD_BYTES_MIN, Parted, Received, Reported,
+    Request, Rhythm, SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
 };
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};

@@ -15,8 +15,8 @@ use super::cursor::{Cursor, Fault, Halt};
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Older, Reason, Resource, ResourceParts, TypeUrl, Types,
-    Update, Version,
+    Changes, Cut, HeldRemoval, Hold, HoldReason, Name, Older, Reason, Resource, ResourceParts, TypeUrl, Types, Update,
+    Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -240,7 +240,7 @@ impl Decoder {
 
     fn put(&mut self, update: Update) {
         if let Some(half) = &mut self.half
-            && (self.secrets || half.type_url.kind() != Kind::Sds)
+            && (self.secrets || !half.type_url.kind().is_secret())
         {
             half.updates.push(update);
         }
@@ -248,7 +248,7 @@ impl Decoder {
 
     fn end_half(&mut self) {
         if let Some(half) = self.half.take()
-            && (self.secrets || half.type_url.kind() != Kind::Sds)
+            && (self.secrets || !half.type_url.kind().is_secret())
         {
             self.cut = self.cut.with(&half).0;
         }

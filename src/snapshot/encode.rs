@@ -12,9 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, SnapshotError, tag};
 use crate::clock::WallClock;
-use crate::xds::{
-    Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Older, Reason, Resource, State, TypeUrl, Version,
-};
+use crate::xds::{Cut, HeldRemoval, Hold, HoldReason, Known, Name, Older, Reason, Resource, State, TypeUrl, Version};
 
 /// The node ids of so many clients are written that use older content.
 const KEEPERS_MAX: usize = 1024;
@@ -99,7 +97,7 @@ fn content(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) 
     text(into, &of.server)?;
     text(into, &of.class)?;
     for (type_url, slot) in cut.slots() {
-        if type_url.kind() == Kind::Sds && !choice.secrets {
+        if type_url.kind().is_secret() && !choice.secrets {
             continue;
         }
         if let Some(state) = &slot.wildcard {
@@ -119,7 +117,7 @@ fn content(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) 
             held(into, hold, name, removal)?;
         }
     }
-    let may = |one: &&Older| one.type_url.kind() != Kind::Sds && (choice.may)(&one.type_url, &one.content);
+    let may = |one: &&Older| !one.type_url.kind().is_secret() && (choice.may)(&one.type_url, &one.content);
     for one in cut.older().iter().filter(may) {
         older(into, one)?;
     }

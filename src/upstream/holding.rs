@@ -1,14 +1,15 @@
-//! What a writer holds back of what its source says: removals, and changes that lead to other servers.
+//! What a writer holds back of what its source says: removals, and changes that lead to other servers; and what it publishes.
 //!
-//! Owns that holds are published and logged. Decides nothing about what waits.
+//! Owns that changes are published and traced, and holds published and logged. Decides nothing about what waits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clock::now;
+use super::traced;
 use crate::cache::View;
 use crate::protocol::Holds;
-use crate::telemetry::HoldMetrics;
+use crate::telemetry::{Arrival, HoldMetrics, Traces};
 use crate::xds::{
     Beside, Changes, Cut, GuardSettings, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, ServerState, TypeUrl, Want,
 };
@@ -21,6 +22,7 @@ pub(super) struct Holding {
     view: Arc<View>,
     /// The source's name for operators.
     source: String,
+    traces: Arc<Traces>,
     metrics: Arc<HoldMetrics>,
     holds: Holds,
     find_beside: Option<FindBeside>,
@@ -28,10 +30,16 @@ pub(super) struct Holding {
 
 impl Holding {
     /// Nothing waits. What an earlier run of the relay held is remembered with [`Self::begin`].
-    pub(super) fn new(view: Arc<View>, source: &str, metrics: Arc<HoldMetrics>, holds: Holds) -> Self {
+    pub(super) fn new(
+        view: Arc<View>,
+        source: &str,
+        (traces, metrics): (Arc<Traces>, Arc<HoldMetrics>),
+        holds: Holds,
+    ) -> Self {
         Self {
             view,
             source: source.to_owned(),
+            traces,
             metrics,
             holds,
             find_beside: None,
@@ -60,9 +68,13 @@ impl Holding {
         self.holds.handle_settings(settings);
     }
 
-    /// A person has given an order.
-    pub(super) fn handle_order(&mut self, order: &HoldOrder) {
-        self.holds.handle_order(order, now());
+    /// Takes what people have ordered. Who has given an order is told that it is carried out when it is dropped.
+    pub(super) fn take_orders(&mut self) -> Vec<(HoldOrder, impl Send + use<>)> {
+        let orders = self.view.mailbox().take_orders();
+        for (order, _) in &orders {
+            self.holds.handle_order(order, now());
+        }
+        orders
     }
 
     /// A want has ended: what waits of it is forgotten.
@@ -109,6 +121,25 @@ impl Holding {
             None => self.view.demand().wants(type_url, name),
         };
         self.holds.look(cut, beside.as_ref(), wanted, now())
+    }
+
+    /// Publishes changes, which these responses brought, in the view that has this cut. The other tasks of this thread have their turns
+    /// in between, because very many may wait for them.
+    pub(super) async fn publish(&self, changes: &[Changes], arrivals: &[Arrival], cut: &Cut) {
+        if changes.is_empty() {
+            return;
+        }
+        let traced = traced::begin(&self.traces, arrivals, changes, cut);
+        let mut woken = self.view.publish(changes);
+        traced.iter().for_each(|change| change.apply(now()));
+        while woken.wake_some() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whether changes are traced.
+    pub(super) fn traces(&self) -> bool {
+        self.traces.is_on()
     }
 
     /// Returns when `look` is due.

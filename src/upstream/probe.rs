@@ -1,30 +1,21 @@
-//! A question that is asked on a stream of its own: one that a server has passed over (E-27), or whether it reads versions (E-04).
+//! A question that is asked on a stream of its own, because a server leaves something open (E-04, E-27).
 //!
-//! Owns how long that takes, and what its answer means: only content shows anything. Knows nothing of the stream that
-//! the types share, and of the view: what it hears is not kept.
+//! Owns how long that takes. Knows nothing of the stream that the types share, and of the view: what it hears is not kept.
 
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::clock::now;
 use super::leg::Leg;
-use crate::protocol::{PassedOver, Sample};
-use crate::xds::{Changes, Update};
-
-/// What is asked.
-pub(super) enum Question {
-    /// For what a server has passed over. Any content of it shows that the server was deaf.
-    PassedOver(PassedOver),
-    /// Whether the server sends again what it is sent the version of.
-    Versions(Sample),
-}
+use crate::protocol::Doubt;
+use crate::xds::Changes;
 
 /// The question, and its stream.
 pub(super) struct Probe {
-    question: Question,
+    doubt: Doubt,
     leg: Leg,
-    /// When the server has sent something of what it was asked for.
-    answered: Option<Instant>,
+    /// When the answer has shown what was doubted.
+    shown: Option<Instant>,
     /// When it is given up.
     until: Instant,
 }
@@ -34,16 +25,13 @@ const BOTH: Duration = Duration::from_secs(1);
 
 impl Probe {
     /// Asks the question on this stream.
-    pub(super) fn new(question: Question, mut leg: Leg) -> Self {
-        match &question {
-            Question::PassedOver(question) => question.wants.iter().for_each(|want| drop(leg.want(want))),
-            Question::Versions(sample) => drop(leg.client().handle_sample(sample)),
-        }
+    pub(super) fn new(doubt: Doubt, mut leg: Leg) -> Self {
+        leg.client().handle_question(&doubt);
         Self {
-            question,
+            doubt,
             until: now() + leg.patience(),
             leg,
-            answered: None,
+            shown: None,
         }
     }
 
@@ -62,12 +50,8 @@ impl Probe {
 
     fn note(&mut self, said: &[Changes]) {
         let mut updates = said.iter().flat_map(|changes| &changes.updates);
-        let shows = |update: &Update| match &self.question {
-            Question::PassedOver(_) => matches!(update, Update::Put(..)),
-            Question::Versions(sample) => sample.is_failed_by(update),
-        };
-        if updates.any(shows) {
-            self.answered.get_or_insert_with(now);
+        if updates.any(|update| self.doubt.is_shown_by(update)) {
+            self.shown.get_or_insert_with(now);
         }
     }
 
@@ -76,15 +60,15 @@ impl Probe {
     }
 
     fn ends(&self) -> Instant {
-        self.answered.map_or(self.until, |answered| answered + BOTH)
+        self.shown.map_or(self.until, |shown| shown + BOTH)
     }
 
     pub(super) fn is_over(&self) -> bool {
         self.ends() <= now()
     }
 
-    /// Returns the question, and whether content has come.
-    pub(super) fn into_outcome(self) -> (Question, bool) {
-        (self.question, self.answered.is_some())
+    /// Returns the doubt, and whether the answer has shown it.
+    pub(super) fn into_outcome(self) -> (Doubt, bool) {
+        (self.doubt, self.shown.is_some())
     }
 }

@@ -9,7 +9,7 @@ use super::writer::Talk;
 use crate::cache::View;
 
 /// Tells the streams what clients have rejected and what they want to know of that, and notes what the server was told.
-pub(super) fn turn<L: Talk>(view: &Arc<View>, talks: [&mut L; 2]) {
+pub(super) fn turn<L: Talk>(view: &Arc<View>, talks: &mut [L; 2]) {
     let rejected = view.rejected().take();
     for talk in talks {
         talk.each_stream(&mut |leg: &mut Leg| {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::now;
 use super::leg::Leg;
-use super::probe::{Probe, Question};
+use super::probe::Probe;
 use super::status::Board;
 use super::writer::Talk;
 use crate::protocol::{Client, Doubts};
@@ -78,39 +78,27 @@ impl Way {
         }
     }
 
-    /// E-27: asks anew, on another stream, what the shared stream has passed over. If that is answered there, the type has a stream of its
-    /// own from now on. E-04: finds out there whether the server reads versions, if that decides what is gone.
+    /// E-04, E-27: asks on another stream what the shared one leaves open. A type for which it is deaf has a stream of its own from now on.
     fn doubt(&mut self, changes: &mut Vec<Changes>) {
-        while let Some(question) = self.shared.take_passed_over() {
-            if self.probe.is_none() && self.doubts.handle_doubt(&question.type_url, now()) {
-                self.ask(Question::PassedOver(question));
+        while let Some(doubt) = self.shared.client().take_doubt(self.probe.is_none()) {
+            let due =
+                doubt.is_of_versions() || self.probe.is_none() && self.doubts.handle_doubt(doubt.type_url(), now());
+            if due {
+                self.probe = Some(Box::new(Probe::new(doubt, self.shared.beside())));
             }
-        }
-        if self.probe.is_none()
-            && let Some(sample) = self.shared.take_sample()
-        {
-            self.ask(Question::Versions(sample));
         }
         // The end of the shared stream is the end of the question.
         self.probe.take_if(|_| !self.shared.is_connected());
         if let Some(probe) = &mut self.probe {
             probe.turn();
         }
-        let over = self.probe.take_if(|probe| probe.is_over());
-        match over.map(|probe| probe.into_outcome()) {
-            Some((Question::PassedOver(question), true)) => {
-                if let Some(type_url) = self.shared.answered_beside(question) {
-                    self.separate(type_url, changes);
-                    self.legs().for_each(|leg| leg.turn(changes));
-                }
+        if let Some(probe) = self.probe.take_if(|probe| probe.is_over()) {
+            let (doubt, shown) = probe.into_outcome();
+            if let Some(type_url) = self.shared.decide(&doubt, shown, changes) {
+                self.separate(type_url, changes);
+                self.legs().for_each(|leg| leg.turn(changes));
             }
-            Some((Question::Versions(sample), ignores)) => self.shared.tried(&sample, ignores, changes),
-            Some((Question::PassedOver(_), false)) | None => {}
         }
-    }
-
-    fn ask(&mut self, question: Question) {
-        self.probe = Some(Box::new(Probe::new(question, self.shared.beside())));
     }
 
     fn separate(&mut self, type_url: TypeUrl, changes: &mut Vec<Changes>) {

@@ -20,7 +20,6 @@ use super::merged::add;
 use super::reports;
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
-use super::traced;
 use super::way::Way;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
@@ -45,9 +44,8 @@ pub struct Writer<L: Talk = Way> {
     division: Division,
     holding: Holding,
     questions: mpsc::Receiver<WordsQuestion>,
-    traces: Arc<Traces>,
-    main: L,
-    aside: L,
+    /// The main connection and the one aside.
+    talks: [L; 2],
 }
 
 /// One of a view's two connections to its server: a stream or polls.
@@ -96,7 +94,7 @@ pub trait Talk: Send {
 impl<L: Talk> Writer<L> {
     /// Returns a function that reads the status of both streams.
     pub fn statuses(&self) -> impl Fn() -> Vec<Status> + Send + Sync + use<L> {
-        let boards = [self.main.board().clone(), self.aside.board().clone()];
+        let boards = self.talks.each_ref().map(|talk| talk.board().clone());
         move || boards.iter().map(Board::read).collect()
     }
 }
@@ -120,7 +118,7 @@ impl Writer<Way> {
             Way::new(Leg::new(dialer, node.clone(), answers.clone()))
         };
         let waiting = Holds::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
-        Self::of(view, target.uri(), told, waiting, way(Which::Main), way(Which::Aside))
+        Self::of(view, target.uri(), told, waiting, [Which::Main, Which::Aside].map(way))
     }
 }
 
@@ -128,21 +126,18 @@ impl<L: Talk> Writer<L> {
     pub(super) fn of(
         view: Arc<View>,
         server: &str,
-        (traces, metrics): (Arc<Traces>, Arc<HoldMetrics>),
+        told: (Arc<Traces>, Arc<HoldMetrics>),
         waiting: Holds,
-        main: L,
-        aside: L,
+        talks: [L; 2],
     ) -> Self {
         Self {
             questions: view.mailbox().questions(),
-            holding: Holding::new(view.clone(), server, metrics, waiting),
+            holding: Holding::new(view.clone(), server, told, waiting),
             view,
             server: server.to_owned(),
             demand: Demand::default(),
             division: Division::default(),
-            traces,
-            main,
-            aside,
+            talks,
         }
     }
 
@@ -156,7 +151,7 @@ impl<L: Talk> Writer<L> {
     /// Bytes that other views have as well are kept once. What polls bring is not looked up.
     #[must_use]
     pub fn sharing(mut self, twins: &Twins) -> Self {
-        for talk in [&mut self.main, &mut self.aside] {
+        for talk in &mut self.talks {
             talk.each_stream(&mut |leg| leg.share(twins));
         }
         self
@@ -180,20 +175,16 @@ impl<L: Talk> Writer<L> {
     }
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
-        let (quiet, bound) = self.main.removal_times();
+        let [main, _] = &self.talks;
+        let (quiet, bound) = main.removal_times();
         self.holding.set_times(quiet, bound);
         self.holding.set(self.view.guarded().settings());
-        let mut ordered = Vec::new();
-        for (order, doing) in self.view.mailbox().take_orders() {
-            self.holding.handle_order(&order);
-            ordered.push(doing);
-        }
+        let orders = self.holding.take_orders();
         self.pass_marks(changes);
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
         self.holding.hear(changes, &self.view.cut());
         if self.view.mailbox().take_superseded() {
-            self.main.supersede();
-            self.aside.supersede();
+            self.talks.iter_mut().for_each(L::supersede);
         }
         for _ in 0..WANTS_AT_ONCE {
             self.pass_wants(changes);
@@ -202,14 +193,13 @@ impl<L: Talk> Writer<L> {
             }
             tokio::task::yield_now().await;
         }
-        let mut arrivals = self.take_arrivals();
+        let mut arrivals: Vec<Arrival> = self.talks.iter_mut().flat_map(L::take_arrivals).collect();
         loop {
             let mut said = Vec::new();
             for again in [true, false] {
                 // What time has told the streams may move names, which they say at once.
                 if self.divide() || again {
-                    self.main.turn(&mut said);
-                    self.aside.turn(&mut said);
+                    self.talks.iter_mut().for_each(|talk| talk.turn(&mut said));
                 }
             }
             let cut = self.view.cut();
@@ -227,20 +217,17 @@ impl<L: Talk> Writer<L> {
                 let server_state = self.server_state();
                 self.holding.handle_server(server_state, &cut);
                 self.holding.tell();
-                reports::turn(&self.view, [&mut self.main, &mut self.aside]);
+                reports::turn(&self.view, &mut self.talks);
                 self.view.head().publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
-                drop(ordered);
+                drop(orders);
                 return;
             }
             // Nothing is said to be held that is not served.
             self.holding.tell();
-            let traced = traced::begin(&self.traces, &std::mem::take(&mut arrivals), changes, &cut);
-            let mut woken = self.view.publish(changes);
-            traced.iter().for_each(|change| change.apply(now()));
-            while woken.wake_some() {
-                tokio::task::yield_now().await;
-            }
+            self.holding
+                .publish(changes, &std::mem::take(&mut arrivals), &cut)
+                .await;
             changes.clear();
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
@@ -249,22 +236,20 @@ impl<L: Talk> Writer<L> {
 
     /// K-25: what is refused as a loop has come through sessions that end now; the others go on.
     fn pass_marks(&mut self, changes: &mut Vec<Changes>) {
-        let mut loops = self.main.take_loops();
-        loops.append(&mut self.aside.take_loops());
-        loops.iter().for_each(|mark| self.view.end_loop(mark, now()));
-        if let Some(relays) = self.view.mailbox().take_relays(now()) {
-            self.main.come_through(&relays);
-            self.aside.come_through(&relays);
+        let loops = self.talks.iter_mut().flat_map(L::take_loops);
+        loops.for_each(|mark| self.view.end_loop(&mark, now()));
+        let relays = self.view.mailbox().take_relays(now());
+        for talk in &mut self.talks {
+            relays.iter().for_each(|relays| talk.come_through(relays));
+            talk.settle_loops(changes);
         }
-        self.main.settle_loops(changes);
-        self.aside.settle_loops(changes);
     }
 
     /// Moves names that may silence the server (K-01, E-27). Returns whether any have moved.
     fn divide(&mut self) -> bool {
         let demand = self.view.demand();
         let is_wanted = |type_url: &TypeUrl, name: &Name| demand.wants(type_url, name);
-        let mut streams = streams(&mut self.main, &mut self.aside);
+        let mut streams = streams(&mut self.talks);
         !streams.is_empty() && self.division.turn(&mut streams, is_wanted, now())
     }
 
@@ -279,16 +264,9 @@ impl<L: Talk> Writer<L> {
         }
     }
 
-    fn take_arrivals(&mut self) -> Vec<Arrival> {
-        let mut arrivals = self.main.take_arrivals();
-        arrivals.append(&mut self.aside.take_arrivals());
-        arrivals
-    }
-
     /// Asks for names that waited for a wildcard which the server does not answer. Returns whether there were any.
     fn free_names(&mut self, changes: &mut Vec<Changes>) -> bool {
-        let mut unserved = self.main.take_unserved();
-        unserved.append(&mut self.aside.take_unserved());
+        let unserved: Vec<TypeUrl> = self.talks.iter_mut().flat_map(L::take_unserved).collect();
         if unserved.is_empty() {
             return false;
         }
@@ -304,9 +282,10 @@ impl<L: Talk> Writer<L> {
 
     /// Returns the state by the two streams; one from which nothing is wanted does not count.
     fn server_state(&self) -> ServerState {
-        let legs = [self.main.server_state(), self.aside.server_state()];
-        let of_both = legs.into_iter().flatten().reduce(ServerState::beside);
-        of_both.unwrap_or_else(|| self.view.cut().server_state())
+        let states = self.talks.iter().filter_map(L::server_state);
+        states
+            .reduce(ServerState::beside)
+            .unwrap_or_else(|| self.view.cut().server_state())
     }
 
     /// Returns why the server has not answered, for clients that cannot be served.
@@ -314,7 +293,7 @@ impl<L: Talk> Writer<L> {
         if server_state == ServerState::Up {
             return None;
         }
-        let error = self.main.board().error().or_else(|| self.aside.board().error());
+        let error = self.talks.iter().find_map(|talk| talk.board().error());
         error.map(|error| error_line(&self.server, &error))
     }
 
@@ -323,14 +302,15 @@ impl<L: Talk> Writer<L> {
             let (earlier, mut restored) = (self.view.head().restored(), Vec::new());
             for (which, want) in told {
                 let which = if self.division.concerns(&want.type_url) {
-                    let mut streams = streams(&mut self.main, &mut self.aside);
+                    let mut streams = streams(&mut self.talks);
                     self.division.route(which, &want, &mut streams)
                 } else {
                     which
                 };
+                let [main, aside] = &mut self.talks;
                 let leg = match which {
-                    Which::Main => &mut self.main,
-                    Which::Aside => &mut self.aside,
+                    Which::Main => main,
+                    Which::Aside => aside,
                 };
                 leg.want(&want).into_iter().for_each(|change| add(changes, change));
                 let slot = earlier.as_ref().and_then(|earlier| earlier.slot(&want.type_url));
@@ -366,15 +346,15 @@ impl<L: Talk> Writer<L> {
     /// Answers operators. This changes nothing, so no turn follows.
     fn answer_questions(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some(question)) = self.questions.poll_recv(cx) {
-            let (main, aside) = (&self.main, &self.aside);
-            question.answer(|type_url, name| main.words(type_url, name).or_else(|| aside.words(type_url, name)));
+            let talks = &self.talks;
+            question.answer(|type_url, name| talks.iter().find_map(|talk| talk.words(type_url, name)));
         }
     }
 
     /// Returns whether either connection has had an event.
     fn hear(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> bool {
-        let main = self.main.poll(cx, changes).is_ready();
-        self.aside.poll(cx, changes).is_ready() || main
+        let talks = self.talks.iter_mut();
+        talks.fold(false, |any, talk| talk.poll(cx, changes).is_ready() || any)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -383,16 +363,15 @@ impl<L: Talk> Writer<L> {
             self.view.mailbox().relays_due(),
             self.holding.poll_timeout(),
             self.division.poll_timeout(),
-            self.main.poll_timeout(),
-            self.aside.poll_timeout(),
         ];
-        all.into_iter().flatten().min()
+        let talks = self.talks.iter().map(L::poll_timeout);
+        all.into_iter().chain(talks).flatten().min()
     }
 }
 
 /// Returns the machines of all streams, each with what its stream is for.
-fn streams<'a, L: Talk>(main: &'a mut L, aside: &'a mut L) -> Vec<(Which, &'a mut Client)> {
-    let main = main.clients().into_iter().map(|client| (Which::Main, client));
-    let aside = aside.clients().into_iter().map(|client| (Which::Aside, client));
-    main.chain(aside).collect()
+fn streams<L: Talk>(talks: &mut [L; 2]) -> Vec<(Which, &mut Client)> {
+    let legs = [Which::Main, Which::Aside].into_iter().zip(talks);
+    let all = legs.flat_map(|(which, talk)| talk.clients().into_iter().map(move |client| (which, client)));
+    all.collect()
 }

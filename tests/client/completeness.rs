@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use protocol::{Rhythm, read_delta};
+use protocol::{Decided, Rhythm, read_delta};
 use xds::Dialect;
 
 use crate::{CDS, EDS, LDS, Upstream, delta, ms, relay};
@@ -242,31 +242,32 @@ fn a_server_that_says_nothing_of_the_map() {
         upstream.hears(delta(CDS, "m1", &["a=1"], &[]));
         upstream.sent();
         upstream.pass(ms(4_999));
-        assert!(upstream.client.take_sample().is_none());
+        assert!(upstream.client.take_doubt(true).is_none());
         upstream.pass(ms(1));
-        let sample = upstream.client.take_sample().unwrap();
-        assert!(upstream.client.take_sample().is_none(), "once");
+        let doubt = upstream.client.take_doubt(true).unwrap();
+        assert!(upstream.client.take_doubt(true).is_none(), "once");
         let mut beside = Upstream {
             client: upstream.client.beside(),
             ..Upstream::new(Dialect::Delta)
         };
-        beside.client.handle_sample(&sample);
+        beside.client.handle_question(&doubt);
         beside.connect();
         assert_eq!(beside.sent(), ["cds a@1 gone@1"]);
         for (said, shows) in [("a=2", false), ("a=1", true)] {
             let response = Bytes::from(delta(CDS, said, &[said], &[]).encode_to_vec());
             let heard = beside.client.handle_delta(read_delta(response).unwrap(), beside.now);
             let mut updates = heard.iter().flat_map(|changes| &changes.updates);
-            assert_eq!(updates.any(|update| sample.is_failed_by(update)), shows, "{said}");
+            assert_eq!(updates.any(|update| doubt.is_shown_by(update)), shows, "{said}");
         }
-        let changes = upstream.client.handle_tried(&sample, ignores);
-        upstream.publish(changes.into_iter().collect());
+        if let Some(Decided::Gone(gone)) = upstream.client.handle_outcome(&doubt, ignores) {
+            upstream.publish(vec![gone]);
+        }
         assert_eq!(upstream.wildcard(CDS), rest);
         // What is sent again later means nothing any more.
         upstream.hears(delta(CDS, "m2", &["a=1"], &[]));
         upstream.pass(ms(60_000));
         assert_eq!(upstream.wildcard(CDS), rest);
-        assert!(upstream.client.take_sample().is_none());
+        assert!(upstream.client.take_doubt(true).is_none());
     }
 }
 

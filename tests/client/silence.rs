@@ -1,5 +1,6 @@
 //! Questions that a server passes over while it answers for other types of the same stream.
 
+use protocol::Decided;
 use xds::{Dialect, Target};
 
 use crate::{CDS, EDS, Upstream, delta, ms, sotw};
@@ -19,14 +20,15 @@ impl Upstream {
 
     /// What was passed over by now: `eds a b`.
     fn passed_over(&mut self) -> Option<String> {
-        let passed_over = self.client.take_passed_over()?;
-        let targets = passed_over.wants.iter().map(|want| match &want.target {
+        let doubt = self.client.take_doubt(false)?;
+        let targets = doubt.wants().iter().map(|want| match &want.target {
             Target::Wildcard => "*".to_owned(),
             Target::Name(name) => name.to_string(),
         });
         let targets: Vec<String> = targets.collect();
-        assert!(self.client.waits_for(&passed_over));
-        let word = passed_over.type_url.short().unwrap_or_default().to_owned();
+        let decided = self.client.handle_outcome(&doubt, true);
+        assert!(matches!(decided, Some(Decided::Deaf(_))));
+        let word = doubt.type_url().short().unwrap_or_default().to_owned();
         Some(format!("{word} {}", targets.join(" ")))
     }
 

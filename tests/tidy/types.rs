@@ -27,8 +27,7 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("src/get/printed.rs", "Printed", 2),
     ("src/json/read/mod.rs", "Reader", 1),
     ("src/protocol/client/ingest.rs", "Message", 12),
-    ("src/protocol/client/wire.rs", "DeltaResponse", 3),
-    ("src/protocol/client/wire.rs", "SotwResponse", 3),
+    ("src/protocol/client/wire.rs", "Undecoded", 3),
     ("src/telemetry/traces/change.rs", "News", 3),
     ("src/wire/sealed/batch.rs", "Batch", 1),
 ];

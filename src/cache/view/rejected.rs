@@ -15,7 +15,7 @@ use super::older::Stock;
 use super::rows::Rows;
 use classes::{Class, Node};
 use inquiry::StreamNumber;
-use xds::{Cut, Holds, Kind, Known, Name, Older, Resource, Slot, Stance, TypeUrl, Version};
+use xds::{Cut, Holds, Known, Name, Older, Resource, Slot, Stance, TypeUrl, Version};
 
 /// What clients of a view reject.
 pub struct Rejected {
@@ -89,7 +89,7 @@ impl Rejected {
         now: Instant,
     ) -> bool {
         let mut table = self.table.lock();
-        if let Some(name) = name.filter(|_| may_be_older(type_url)) {
+        if let Some(name) = name.filter(|_| !type_url.kind().is_fleeting()) {
             table.use_older(seat, (type_url.clone(), name.clone()), rejecter.as_ref(), replaced, now);
         }
         let rejects = rejecter.as_ref().is_some_and(|one| one.stance.rejects.is_some());
@@ -132,7 +132,7 @@ impl Rejected {
         accepted: Vec<Arc<Resource>>,
         is_current: impl Fn(Version) -> bool,
     ) -> Vec<Arc<Resource>> {
-        if !may_be_older(&key.0) {
+        if key.0.kind().is_fleeting() {
             return Vec::new();
         }
         let mut all: Vec<Arc<Resource>> = self.table.lock().older.of_name(key).cloned().collect();
@@ -313,12 +313,6 @@ impl Table {
             self.older.keep(&key.0, &content, seat, &one.node.id, now);
         }
     }
-}
-
-/// Whether older content of a type is ever used: an old key may be what must not be used, and older endpoints lead nowhere.
-fn may_be_older(type_url: &TypeUrl) -> bool {
-    let kind = type_url.kind();
-    !(kind == Kind::Sds || kind.is_endpoints())
 }
 
 /// Returns what is served of a name, if it has this version.

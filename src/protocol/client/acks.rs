@@ -62,11 +62,15 @@ impl Acks {
         self.version = version;
     }
 
-    /// A response was received, and this is its answer. In SotW it replaces earlier ones.
+    /// A response was received, and this is its answer.
     pub(super) fn received(&mut self, ack: Ack, dialect: Dialect, now: Instant) {
         self.nonce.clone_from(&ack.nonce);
         match dialect {
-            Dialect::Sotw => self.replace(ack, now),
+            // In SotW it replaces earlier ones. E-21: the latest wins.
+            Dialect::Sotw => {
+                self.pending.clear();
+                self.push(ack, now);
+            }
             // C-02: without a nonce, the response cannot be acknowledged.
             Dialect::Delta if ack.nonce.is_empty() => {}
             Dialect::Delta => self.push(ack, now),
@@ -82,12 +86,6 @@ impl Acks {
         }
         let at = self.at(&ack, now);
         self.pending.push_back(Pending { ack, at });
-    }
-
-    /// Replaces all answers by the one to the newest response (SotW). E-21: the latest wins.
-    fn replace(&mut self, ack: Ack, now: Instant) {
-        self.pending.clear();
-        self.push(ack, now);
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::Client;
 use super::outbound::Outbound;
 use xds::TypeUrl;
 
@@ -20,15 +19,10 @@ pub(super) struct Agenda {
 
 impl Agenda {
     /// Records whether a type has requests to send. Without `outbound`, the server gets no requests for the type.
-    fn note_requests(&mut self, type_url: &TypeUrl, outbound: Option<&Outbound>) {
-        let sets = [
-            (
-                &mut self.answers,
-                outbound.is_some_and(|outbound| !outbound.acks().is_empty()),
-            ),
-            (&mut self.changes, outbound.is_some_and(Outbound::changed)),
-        ];
-        for (types, belongs) in sets {
+    pub(super) fn note_requests(&mut self, type_url: &TypeUrl, outbound: Option<&Outbound>) {
+        let answers = outbound.is_some_and(|outbound| !outbound.acks().is_empty());
+        let changes = outbound.is_some_and(Outbound::changed);
+        for (types, belongs) in [(&mut self.answers, answers), (&mut self.changes, changes)] {
             if !belongs {
                 types.remove(type_url);
             } else if !types.contains(type_url) {
@@ -38,7 +32,7 @@ impl Agenda {
     }
 
     /// Records when a type has work to do.
-    fn note_deadline(&mut self, type_url: &TypeUrl, deadline: Option<Instant>) {
+    pub(super) fn note_deadline(&mut self, type_url: &TypeUrl, deadline: Option<Instant>) {
         let before = match deadline {
             Some(at) => self.by_type.insert(type_url.clone(), at),
             None => self.by_type.remove(type_url),
@@ -57,9 +51,7 @@ impl Agenda {
     pub(super) fn remove(&mut self, type_url: &TypeUrl) {
         self.answers.remove(type_url);
         self.changes.remove(type_url);
-        if let Some(at) = self.by_type.remove(type_url) {
-            self.by_time.remove(&(at, type_url.clone()));
-        }
+        self.note_deadline(type_url, None);
     }
 
     /// Returns the types with responses to answer, in make-before-break order (D-02).
@@ -84,39 +76,8 @@ impl Agenda {
 
     /// Drops a deadline that has passed: the type only has to send something now, which needs no reminder.
     pub(super) fn rest(&mut self, type_url: &TypeUrl, now: Instant) {
-        if let Some(at) = self.by_type.get(type_url).copied().filter(|at| *at <= now) {
-            self.by_type.remove(type_url);
-            self.by_time.remove(&(at, type_url.clone()));
+        if self.by_type.get(type_url).is_some_and(|at| *at <= now) {
+            self.note_deadline(type_url, None);
         }
-    }
-}
-
-impl Client {
-    /// What a type has to send or to do may have changed.
-    pub(super) fn note(&mut self, type_url: &TypeUrl) {
-        self.note_requests(type_url);
-        if let Some(feed) = self.feeds.get(type_url) {
-            self.agenda.note_deadline(type_url, feed.deadline());
-        }
-    }
-
-    /// What a type has to send may have changed, and it has nothing to do earlier than before. There may be very many such calls, and
-    /// to find the next deadline takes longer the more collections wait.
-    pub(super) fn note_requests(&mut self, type_url: &TypeUrl) {
-        if let Some(feed) = self.feeds.get(type_url) {
-            let outbound = self.asks(type_url).then_some(feed.outbound());
-            self.agenda.note_requests(type_url, outbound);
-        }
-    }
-
-    /// The same for all types.
-    pub(super) fn note_all(&mut self) {
-        let mut agenda = Agenda::default();
-        for (type_url, feed) in &self.feeds {
-            let outbound = self.asks(type_url).then_some(feed.outbound());
-            agenda.note_requests(type_url, outbound);
-            agenda.note_deadline(type_url, feed.deadline());
-        }
-        self.agenda = agenda;
     }
 }

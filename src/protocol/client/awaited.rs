@@ -3,9 +3,8 @@
 //! Owns the time that a server has to answer for a name (E-08). Knows nothing of resources.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::completeness::Quiet;
 use crate::sorted::{Named, Sorted};
 use xds::Name;
 
@@ -247,39 +246,6 @@ impl Awaited {
                 self.ends.remove(&(batch.until, number));
                 self.batches.remove(&number);
             }
-        }
-    }
-}
-
-/// How long the relay waits for a server's answers for one type.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    /// How long a server may take to answer for a name.
-    pub(super) does_not_exist: Duration,
-    /// How long a server must be quiet before a wildcard is complete.
-    pub(super) quiet: Duration,
-    /// The same, learned from how this server answers for this type.
-    pub(super) learned: Option<Duration>,
-    /// The same, for any server that has never paused.
-    pub(super) steady: Duration,
-}
-
-impl Patience {
-    pub(super) fn wildcard(&self) -> Quiet {
-        let learned = self.learned.unwrap_or(self.quiet);
-        Quiet {
-            needed: learned.min(self.quiet),
-            unknown: self.quiet,
-            overtaken: self.steady,
-        }
-    }
-
-    /// For collections, the learned time does not count: their members may come in another rhythm than a wildcard.
-    pub(super) const fn unlearned(&self) -> Quiet {
-        Quiet {
-            needed: self.quiet,
-            unknown: self.quiet,
-            overtaken: self.quiet,
         }
     }
 }

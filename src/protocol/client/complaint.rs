@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use proto::google::rpc::Status;
-use xds::{Kind, Name, Objection, Rejection, TypeUrl, printable};
+use xds::{Name, Objection, Rejection, TypeUrl, printable};
 
 /// gRPC's INTERNAL, with which Envoys reject. Servers do not count a rejection whose code is 0.
 const INTERNAL: i32 = 13;
@@ -21,7 +21,8 @@ pub(super) fn complaint(type_url: &TypeUrl, rejections: &[Rejection]) -> Status 
     for group in named.chunk_by(alike) {
         let Some(first) = group.first() else { continue };
         let separator = if message.is_empty() { "" } else { "; " };
-        let (one, several) = nouns(type_url);
+        let nouns = type_url.kind().nouns();
+        let (one, several) = nouns.unwrap_or((type_url.full_name(), type_url.full_name()));
         let names: Vec<&Name> = group
             .iter()
             .filter_map(|one| one.content.as_ref())
@@ -64,23 +65,6 @@ fn alike(one: &Rejection, other: &Rejection) -> bool {
         && counts(one) == counts(other)
         && one.kind == other.kind
         && one.objection == other.objection
-}
-
-/// Returns the words for one resource of the type, and for several.
-fn nouns(type_url: &TypeUrl) -> (&str, &str) {
-    match type_url.kind() {
-        Kind::Cds => ("cluster", "clusters"),
-        Kind::Eds => ("endpoints of", "endpoints of"),
-        Kind::Leds => ("locality endpoints", "locality endpoints"),
-        Kind::Lds => ("listener", "listeners"),
-        Kind::Rds => ("route configuration", "route configurations"),
-        Kind::Srds => ("scoped route", "scoped routes"),
-        Kind::Vhds => ("virtual host", "virtual hosts"),
-        Kind::Sds => ("secret", "secrets"),
-        Kind::Rtds => ("runtime layer", "runtime layers"),
-        Kind::Ecds => ("extension configuration", "extension configurations"),
-        Kind::Other => (type_url.full_name(), type_url.full_name()),
-    }
 }
 
 /// Returns the beginning of a text, without control characters.

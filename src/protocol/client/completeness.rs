@@ -1,4 +1,4 @@
-//! When a wildcard is complete.
+//! When a wildcard or a collection is complete.
 //!
 //! Owns how long the server must be quiet before that, and which names were not confirmed since a reconnect. Knows nothing of
 //! content.
@@ -11,7 +11,7 @@ use xds::Name;
 /// Whether a wildcard is complete, and what it waits for until it is.
 ///
 /// Invariant: `open` is set from the first response on a stream until the wildcard is complete.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Completeness {
     complete: bool,
     open: Option<Open>,
@@ -56,7 +56,10 @@ struct Open {
 /// The result of a response or of the passing of time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
+    /// Whether the wildcard is newly complete.
     pub(super) complete: bool,
+    /// The collections that are.
+    pub(super) whole: Vec<Name>,
     pub(super) gone: Vec<Name>,
     /// The longest quiet time within the server's answer, if the end of that answer was seen.
     pub(super) pause: Option<Duration>,
@@ -88,20 +91,6 @@ pub(super) struct Heard {
 }
 
 impl Completeness {
-    pub(super) const fn new() -> Self {
-        Self {
-            complete: false,
-            open: None,
-            unconfirmed: BTreeMap::new(),
-            asked: BTreeSet::new(),
-            ignored: false,
-            over: false,
-            refused: false,
-            calm_since: None,
-            guessed: None,
-        }
-    }
-
     pub(super) const fn complete(&self) -> bool {
         self.complete
     }
@@ -121,12 +110,12 @@ impl Completeness {
     }
 
     /// A stream begins on which these names are requested by themselves; the server is sent their versions.
-    pub(super) fn named(&mut self, held: BTreeSet<Name>) {
-        *self = Self {
+    pub(super) fn named(held: BTreeSet<Name>) -> Self {
+        Self {
             complete: true,
             unconfirmed: held.into_iter().map(|name| (name, true)).collect(),
-            ..Self::new()
-        };
+            ..Self::default()
+        }
     }
 
     /// E-04: the server is sent another version of the name than its own, so it will mention the name.
@@ -197,17 +186,7 @@ impl Completeness {
             self.calm_since = Some(now);
         }
         if !self.complete {
-            let open = self.open.get_or_insert(Open {
-                first: now,
-                quiet_since: now,
-                spoke: now,
-                pause: Duration::ZERO,
-                perhaps: Duration::ZERO,
-                unanswered: true,
-                more: false,
-                doubtful: false,
-                overtaken: false,
-            });
+            let open = self.open.get_or_insert_with(|| Open::new(now));
             open.doubtful = heard.uncertain;
             open.more = heard.more == Some(true);
             if heard.news {
@@ -220,12 +199,10 @@ impl Completeness {
             }
         }
         if heard.more == Some(false) && !heard.uncertain {
-            let gone = self.purge();
-            let complete = self.finish();
             return Settled {
-                complete,
-                gone,
-                pause: None,
+                gone: self.purge(),
+                complete: self.finish(),
+                ..Settled::default()
             };
         }
         Settled {
@@ -306,8 +283,8 @@ impl Completeness {
             self.guessed = (silent && needed < quiet.unknown).then_some(open.spoke);
             return Settled {
                 complete: true,
-                gone: Vec::new(),
                 pause: silent.then_some(open.pause),
+                ..Settled::default()
             };
         }
         Settled {
@@ -342,6 +319,20 @@ impl Completeness {
 }
 
 impl Open {
+    const fn new(now: Instant) -> Self {
+        Self {
+            first: now,
+            quiet_since: now,
+            spoke: now,
+            pause: Duration::ZERO,
+            perhaps: Duration::ZERO,
+            unanswered: true,
+            more: false,
+            doubtful: false,
+            overtaken: false,
+        }
+    }
+
     /// How long the server must be quiet. What it has paused so far it may pause again.
     fn needed(&self, quiet: Quiet) -> Duration {
         match self.overtaken {

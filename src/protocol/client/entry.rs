@@ -13,7 +13,7 @@ use super::wire::{OTHER_BYTES_MAX, is_message, next_field, string_field};
 use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
-use xds::{Kind, Name, NameRule, Resource, ResourceParts, TypeUrl, WRAPPER_URL, put_field};
+use xds::{Name, NameRule, Resource, ResourceParts, Slot, Twins, TypeUrl, WRAPPER_URL, put_field};
 
 /// One entry of a response.
 pub(super) struct Entry {
@@ -258,7 +258,9 @@ pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, n
         aliases: entry.aliases.clone(),
         passed_on: &entry.passed_on,
         body,
-        endpoints: (type_url.kind() == Kind::Cds)
+        endpoints: type_url
+            .kind()
+            .names_endpoints()
             .then(|| endpoints(&entry.name, body))
             .flatten(),
         received: now,
@@ -290,4 +292,26 @@ fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
         Some(service) => read(&service),
         None => own().unwrap_or_else(|| read(name.as_str())),
     })
+}
+
+/// Finds what other views have under the names of the entries. Decides nothing by that: content is compared as ever.
+pub(super) fn find_twins(entries: &mut [Entry], type_url: &TypeUrl, twins: &Twins) {
+    let cuts = twins.cuts();
+    let slots: Vec<&Slot> = cuts.iter().filter_map(|cut| cut.slot(type_url)).collect();
+    for entry in entries.iter_mut().filter(|_| !slots.is_empty()) {
+        let mut found = slots.iter().filter_map(|slot| slot.resource(&entry.name));
+        entry.twin = found.next().cloned();
+    }
+}
+
+/// Many control planes give all resources of a response one version: it is in memory once.
+pub(super) fn share_versions(entries: &mut [Entry]) {
+    let mut last = ArcStr::new();
+    for version in entries.iter_mut().filter_map(|entry| entry.version.as_mut()) {
+        if *version == last {
+            *version = last.clone();
+        } else {
+            last = version.clone();
+        }
+    }
 }

@@ -10,10 +10,9 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::acks::Ack;
-use super::entry::{Entry, Fault, called, canonical};
-use super::noted::Received;
+use super::entry::{Entry, Fault, called, canonical, share_versions};
 use super::refusals::Refusal;
-use super::twins::share_versions;
+use super::told::Received;
 use super::ways::Ways;
 use super::wire::{DeltaResponse, FIELD_BYTES_MIN, OTHER_BYTES_MAX, SotwResponse};
 use proto::envoy::service::discovery::v3 as discovery;
@@ -21,6 +20,7 @@ use proto::google::protobuf::Any;
 use xds::{Name, ResourceError, TypeUrl};
 
 /// A response in the form that both dialects share.
+#[derive(Default)]
 pub(super) struct Message {
     pub(super) nonce: String,
     /// What the server calls itself.
@@ -142,15 +142,9 @@ impl Message {
             nonce,
             identifier: identifier.unwrap_or_default(),
             version: ArcStr::from(version),
-            entries: Vec::new(),
-            removed: Vec::new(),
-            removed_as: BTreeMap::new(),
-            spoiled: BTreeSet::new(),
-            errors: BTreeMap::new(),
             faults,
             uncertain: full,
-            more: None,
-            ignored: 0,
+            ..Self::default()
         }
     }
 

@@ -85,9 +85,11 @@ impl Kept {
         self.resource(name.as_str()).map_or(0, |resource| resource.body().len())
     }
 
-    /// Returns what is held of a collection (F-10).
+    /// Returns what is held of a collection (F-10), or of the wildcard.
     pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
-        self.members.get(collection).into_iter().flatten()
+        let all = (collection.as_str() == Name::WILDCARD).then(|| self.resources.keys());
+        let members = self.members.get(collection).into_iter().flatten();
+        all.into_iter().flatten().chain(members)
     }
 
     /// Returns the stored name with this text, and the server's version of that resource.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::kept::Kept;
 use xds::{Name, Rejection, Version, named_in};
 
 /// What the server is told of one type besides acknowledgements.
@@ -72,10 +73,10 @@ impl Late {
         due
     }
 
-    /// Takes the clients' answer. `is_current`: whether the server's last word for a content is this version.
-    pub(super) fn answer(&mut self, rejections: &[Rejection], is_current: impl Fn(&Name, Version) -> bool) {
-        self.said.retain(|(content, _), _| holds(content.as_ref(), &is_current));
-        let current = rejections.iter().filter(|one| holds(one.content.as_ref(), &is_current));
+    /// Takes the clients' answer. Only what the server's last word for a content is counts.
+    pub(super) fn answer(&mut self, rejections: &[Rejection], kept: &Kept) {
+        self.said.retain(|(content, _), _| holds(content.as_ref(), kept));
+        let current = rejections.iter().filter(|one| holds(one.content.as_ref(), kept));
         let blamed = blamed(current.collect());
         let news = blamed.into_iter().filter(|one| {
             let said = self.said.get(&key(one));
@@ -85,12 +86,12 @@ impl Late {
     }
 
     /// Takes what is to be said now; it counts as said.
-    pub(super) fn take(&mut self, now: Instant, is_current: impl Fn(&Name, Version) -> bool) -> Vec<Rejection> {
+    pub(super) fn take(&mut self, now: Instant, kept: &Kept) -> Vec<Rejection> {
         if self.sent.is_some_and(|at| now < at + PACE) {
             return Vec::new();
         }
         let mut unsaid = std::mem::take(&mut self.unsaid);
-        unsaid.retain(|one| holds(one.content.as_ref(), &is_current));
+        unsaid.retain(|one| holds(one.content.as_ref(), kept));
         if !unsaid.is_empty() {
             self.said.extend(unsaid.iter().map(|one| (key(one), one.clients)));
             self.sent = Some(now);
@@ -113,8 +114,8 @@ impl Late {
     }
 }
 
-fn holds(content: Option<&(Name, Version)>, is_current: impl Fn(&Name, Version) -> bool) -> bool {
-    content.is_none_or(|(name, version)| is_current(name, *version))
+fn holds(content: Option<&(Name, Version)>, kept: &Kept) -> bool {
+    content.is_none_or(|(name, version)| kept.version(name) == Some(*version))
 }
 
 /// Once for each content and kind; what a relay says, once for each of its texts.

@@ -6,30 +6,24 @@
 mod acks;
 mod agenda;
 mod awaited;
-mod collections;
+mod beside;
 mod complaint;
 mod completeness;
-mod divided;
+mod coverage;
+mod doubt;
 mod entry;
 mod feed;
-mod greeting;
 mod ingest;
 mod kept;
 mod late;
 mod node;
-mod noted;
-mod order;
 mod outbound;
-mod parted;
 mod refusals;
 mod reporting;
 mod rhythm;
-mod sample;
-mod silence;
 mod stated;
 mod stream;
-mod sweep;
-mod twins;
+mod told;
 mod unserved;
 mod ways;
 mod wire;
@@ -39,27 +33,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agenda::Agenda;
+pub use beside::Parted;
+use beside::Renamed;
 use bytes::Bytes;
-use divided::Renamed;
-use feed::Feed;
+pub use doubt::{Decided, Doubt};
+use entry::find_twins;
+pub(crate) use feed::Feed;
 use ingest::Message;
-use outbound::Opening;
-use reporting::Reporting;
-use stream::Stream;
-use unserved::Unserved;
-use ways::Ways;
-
+use node::Introduction;
 pub use node::come_through;
-pub use noted::Received;
-pub use parted::Parted;
+use outbound::Opening;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 pub use reporting::Reported;
+use reporting::Reporting;
 pub use rhythm::Rhythm;
-pub use sample::Sample;
-pub use silence::PassedOver;
 pub use stated::stated;
-
+use stream::Stream;
+pub use told::Received;
+use unserved::Unserved;
+use ways::Ways;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
 use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
@@ -82,15 +75,11 @@ pub struct Client {
     dialect: Dialect,
     /// The dialect in which the server gave the versions of the held content.
     versions_of: Dialect,
-    /// What all streams of a view have in common of the node; shared, because a client's own node can be large.
-    node: Arc<Node>,
     /// Where the same content may be in memory already.
     twins: Twins,
-    /// The relays that ask through this one.
-    relays: Vec<String>,
-    /// The node as a field of a request in the present dialect, once one was sent; and the same until `take_node` returns it.
-    greeting: Option<Bytes>,
-    introduction: Option<Bytes>,
+    introduction: Introduction,
+    /// The node as a field of the last request, if that has it, until `take_node` returns it.
+    introduced: Option<Bytes>,
     /// Boxed: a map has room for eleven at once, and most streams have few types.
     feeds: BTreeMap<TypeUrl, Box<Feed>>,
     agenda: Agenda,
@@ -143,15 +132,17 @@ impl Client {
     /// Creates the client's half for a server that will see the relay as `node`.
     #[must_use]
     pub fn new(settings: Arc<ClientSettings>, dialect: Dialect, node: impl Into<Arc<Node>>) -> Self {
+        Self::introduced(settings, dialect, Introduction::new(node.into()))
+    }
+
+    fn introduced(settings: Arc<ClientSettings>, dialect: Dialect, introduction: Introduction) -> Self {
         Self {
             settings,
             dialect,
             versions_of: dialect,
-            node: node.into(),
             twins: Twins::default(),
-            relays: Vec::new(),
-            greeting: None,
-            introduction: None,
+            introduction,
+            introduced: None,
             feeds: BTreeMap::new(),
             agenda: Agenda::default(),
             stream: None,
@@ -179,6 +170,18 @@ impl Client {
         self.wanted_in(self.dialect)
     }
 
+    /// Returns whether anything is wanted that can be requested in this dialect.
+    #[must_use]
+    pub fn wanted_in(&self, dialect: Dialect) -> bool {
+        let mut feeds = self.feeds.iter();
+        feeds.any(|(type_url, feed)| feed.wanted() && self.unserved.asks(dialect, type_url))
+    }
+
+    /// Returns whether the type can be requested in the present dialect.
+    fn asks(&self, type_url: &TypeUrl) -> bool {
+        self.unserved.asks(self.dialect, type_url)
+    }
+
     /// Returns whether nothing is known yet of something that is wanted and can be asked for.
     #[must_use]
     pub fn lacks(&self) -> bool {
@@ -190,27 +193,6 @@ impl Client {
     #[must_use]
     pub const fn connected(&self) -> bool {
         self.stream.is_some()
-    }
-
-    /// Changes the dialect. To be called only between streams. The two dialects have different versions, so the server is not
-    /// sent those of the other dialect. They are forgotten only when the server answers (E-23: it may refuse this dialect).
-    pub fn handle_dialect(&mut self, dialect: Dialect) {
-        debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
-        if std::mem::replace(&mut self.dialect, dialect) != dialect {
-            self.unserved.clear();
-            self.greeting = None;
-        }
-    }
-
-    /// G-12: another server has stood in for this one. The content from this server is kept, but the server is not sent its
-    /// versions. To be called only between streams.
-    pub fn handle_superseded(&mut self) {
-        debug_assert!(self.stream.is_none(), "the versions belong to the stream");
-        self.forget_versions();
-    }
-
-    fn forget_versions(&mut self) {
-        self.feeds.values_mut().for_each(|feed| feed.forget_versions());
     }
 
     /// Something is wanted, or not any more. The content that nobody wants is dropped.
@@ -233,7 +215,8 @@ impl Client {
             Target::Wildcard => None,
             Target::Name(name) => Some(name),
         };
-        let told = self.tell_unserved(&want.type_url, only);
+        let feed = self.feeds.get_mut(&want.type_url);
+        let told = feed.and_then(|feed| self.unserved.tell(feed, only));
         self.note_requests(&want.type_url);
         self.drop_unwanted(&want.type_url);
         changes.into_iter().chain(told).collect()
@@ -279,12 +262,11 @@ impl Client {
         let mut changes = Vec::new();
         while let Some(type_url) = self.agenda.due(now) {
             self.note_silence(&type_url, now);
-            self.press(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
                 changes.extend(changed);
                 if let Some(stream) = self.stream.as_mut().filter(|_| feed.is_unsure()) {
-                    stream.unsure.insert(type_url.clone());
+                    stream.note_unsure(&type_url);
                 }
                 self.reporting.ask(feed, now);
                 self.note_pause(&type_url, pause);
@@ -295,6 +277,30 @@ impl Client {
         changes
     }
 
+    /// What a type has to send or to do may have changed.
+    fn note(&mut self, type_url: &TypeUrl) {
+        self.note_requests(type_url);
+        if let Some(feed) = self.feeds.get(type_url) {
+            self.agenda.note_deadline(type_url, feed.deadline());
+        }
+    }
+
+    /// What a type has to send may have changed, and it has nothing to do earlier than before. There may be very many such calls, and
+    /// to find the next deadline takes longer the more collections wait.
+    fn note_requests(&mut self, type_url: &TypeUrl) {
+        if let Some(feed) = self.feeds.get(type_url) {
+            let outbound = self.asks(type_url).then_some(feed.outbound());
+            self.agenda.note_requests(type_url, outbound);
+        }
+    }
+
+    /// What all types have to send or to do may have changed.
+    fn note_all(&mut self) {
+        self.agenda = Agenda::default();
+        let all: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
+        all.iter().for_each(|type_url| self.note(type_url));
+    }
+
     /// Returns the next message for the server, without [its node](Self::take_node). It counts as sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
         let request = self.next_request(now)?;
@@ -303,8 +309,7 @@ impl Client {
     }
 
     fn next_request(&mut self, now: Instant) -> Option<Request> {
-        let stream = self.stream.as_ref()?;
-        let (forgetful, place) = (stream.forgetful, stream.requested);
+        let (place, forgetful) = self.stream.as_ref()?.opening();
         // D-08: ACKs and NACKs before everything else.
         let due = |of: &&TypeUrl| self.feeds.get(*of).is_some_and(|feed| feed.outbound().acks().due(now));
         let answer = self.agenda.answers().find(due);
@@ -313,7 +318,7 @@ impl Client {
         let Some(type_url) = answer.or_else(change).cloned() else {
             return self.greet_again().or_else(|| self.report(now));
         };
-        let urges = !self.is_polled() && !self.tries;
+        let urges = !self.unserved.is_polled() && !self.tries;
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
         let legacy = type_url.traits().wildcard && !forgetful;
@@ -350,25 +355,26 @@ impl Client {
         if self.dialect == Dialect::Delta {
             self.unserved.clear();
         }
-        let before = self.naming(type_url);
+        let naming = self.naming(type_url);
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
         let mut message = read(type_url, feed.outbound().ways());
-        twins::find(&mut message.entries, type_url, &self.twins);
+        find_twins(&mut message.entries, type_url, &self.twins);
         let valid = message.entries.len();
         let outbound = feed.outbound();
         let place = (!outbound.is_answered()).then(|| outbound.place());
         let taken = feed.receive(message, self.dialect, now);
         self.received = Some(taken.message.received(type_url, valid));
         if let Some(stream) = &mut self.stream {
-            stream.relayed = taken.message.is_relayed();
-            stream.heard = Some(now);
+            stream.hear(taken.message.is_relayed(), now);
         }
         feed.acknowledge(taken.message.answer(), self.dialect, now);
         place.into_iter().for_each(|place| self.overtake(place));
         self.note_pause(type_url, taken.pause);
-        self.note_renamed(type_url, &before);
+        if let Some((of, before)) = naming {
+            self.note_renamed(type_url, of, &before);
+        }
         self.note(type_url);
         taken.changes.into_iter().collect()
     }

@@ -1,10 +1,26 @@
-//! The node that the relay sends to servers.
+//! The node that the relay sends to servers (E-01).
 //!
-//! Owns what every upstream node has in common. Knows nothing of classes.
+//! Owns what every upstream node has in common, and its encoding. Knows nothing of classes, and not which requests have it.
 
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
 use classes::RELAYS;
+use prost::Message as _;
 use proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use proto::google::protobuf::{ListValue, Struct, Value, value};
+use xds::{Dialect, put_field};
+
+/// How the relay presents itself to one server.
+#[derive(Debug)]
+pub(super) struct Introduction {
+    /// What all streams of a view have in common of the node; shared, because a client's own node can be large.
+    node: Arc<Node>,
+    /// The relays that ask through this one.
+    relays: Vec<String>,
+    /// The node as a field of a request, once one was sent in this dialect. All requests share the bytes.
+    field: Option<(Dialect, Bytes)>,
+}
 
 /// What the relay itself can read, whatever its clients can (K-04).
 const FEATURES: [&str; 3] = [
@@ -13,6 +29,60 @@ const FEATURES: [&str; 3] = [
     // No document defines it: an earlier relay sends errors of names only to those who declare it.
     "xds.config.supports-resource-errors",
 ];
+
+impl Introduction {
+    pub(super) const fn new(node: Arc<Node>) -> Self {
+        Self {
+            node,
+            relays: Vec::new(),
+            field: None,
+        }
+    }
+
+    /// Returns the same for another stream.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            relays: self.relays.clone(),
+            ..Self::new(self.node.clone())
+        }
+    }
+
+    /// K-25: these relays ask through this one.
+    pub(super) fn come_through(&mut self, relays: Vec<String>) {
+        self.relays = relays;
+        self.field = None;
+    }
+
+    pub(super) fn comes_through(&self, relay: &str) -> bool {
+        self.relays.iter().any(|known| known == relay)
+    }
+
+    /// Returns the node, of the relay with this id.
+    pub(super) fn node(&self, relay_id: &str) -> Node {
+        stamped(come_through((*self.node).clone(), self.relays.clone()), relay_id)
+    }
+
+    /// Returns the same as a field of a request.
+    pub(super) fn field(&mut self, dialect: Dialect, relay_id: &str) -> Bytes {
+        if let Some((_, field)) = self.field.as_ref().filter(|(of, _)| *of == dialect) {
+            return field.clone();
+        }
+        let number = match dialect {
+            Dialect::Sotw => 2,
+            Dialect::Delta => 1,
+        };
+        let mut field = BytesMut::new();
+        put_field(&mut field, number, &self.node(relay_id).encode_to_vec());
+        let field = field.freeze();
+        self.field = Some((dialect, field.clone()));
+        field
+    }
+
+    /// Returns the bytes that the server was sent last.
+    pub(super) fn sent(&self) -> &[u8] {
+        self.field.as_ref().map_or(&[], |(_, field)| field.as_ref())
+    }
+}
 
 /// Returns the node with the ids of the relays that its clients have come through.
 #[must_use]
@@ -34,7 +104,7 @@ pub fn come_through(mut node: Node, relays: Vec<String>) -> Node {
 }
 
 /// Returns the node with the relay's own id, features and software.
-pub(super) fn stamped(mut node: Node, relay_id: &str) -> Node {
+fn stamped(mut node: Node, relay_id: &str) -> Node {
     // K-25: every relay adds its id, so that a relay that finds its own id refuses the stream.
     let fields = &mut node.metadata.get_or_insert_with(Struct::default).fields;
     let mut relays = match fields.remove(RELAYS).and_then(|value| value.kind) {

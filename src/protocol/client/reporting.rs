@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use super::Request;
 use super::complaint::complaint;
 use super::feed::Feed;
-use super::{Client, Request};
-use xds::{Name, Rejection, TypeUrl, Version};
+use xds::{Dialect, Name, Rejection, TypeUrl, Version};
 
 /// What passes between the machine and those who ask the clients.
 #[derive(Debug, Default)]
@@ -33,9 +33,57 @@ pub struct Reported {
 impl Reporting {
     /// Asks the clients, if it is time.
     pub(super) fn ask(&mut self, feed: &mut Feed, now: Instant) {
-        if feed.outbound_mut().asks_clients(now) {
+        if feed.late(true).is_some_and(|(late, _)| late.asks(now)) {
             self.questions.insert(feed.type_url().clone());
         }
+    }
+
+    /// Returns the types of which it is to be found out what clients reject, each once.
+    pub(super) fn take_questions(&mut self) -> BTreeSet<TypeUrl> {
+        std::mem::take(&mut self.questions)
+    }
+
+    /// Takes all that clients reject of a type.
+    pub(super) fn answer(&mut self, feed: &mut Feed, rejections: &[Rejection]) {
+        if let Some((late, kept)) = feed.late(false) {
+            late.answer(rejections, kept);
+        }
+        self.note(feed);
+    }
+
+    /// Returns the types with something to say.
+    pub(super) fn unsaid(&self) -> Vec<TypeUrl> {
+        self.unsaid.iter().cloned().collect()
+    }
+
+    /// Nothing is said of a type.
+    pub(super) fn forget(&mut self, type_url: &TypeUrl) {
+        self.unsaid.remove(type_url);
+    }
+
+    /// Returns the request that tells the server what clients reject of a type, if it may be told now.
+    pub(super) fn tell(&mut self, feed: &mut Feed, dialect: Dialect, now: Instant) -> Option<Request> {
+        let told = feed.late(true);
+        let rejections = told.map_or_else(Vec::new, |(late, kept)| late.take(now, kept));
+        self.note(feed);
+        if rejections.is_empty() {
+            return None;
+        }
+        let type_url = feed.type_url();
+        let request = feed
+            .outbound()
+            .report(type_url, dialect, complaint(type_url, &rejections));
+        self.reported = Some(Reported {
+            type_url: type_url.clone(),
+            contents: rejections.into_iter().filter_map(|one| one.content).collect(),
+            at: now,
+        });
+        Some(request)
+    }
+
+    /// Returns what the last request told the server, once.
+    pub(super) const fn take_reported(&mut self) -> Option<Reported> {
+        self.reported.take()
     }
 
     /// Records whether a type has something to say.
@@ -45,62 +93,5 @@ impl Reporting {
         } else {
             self.unsaid.remove(feed.type_url());
         }
-    }
-}
-
-impl Client {
-    /// E-24: a client has rejected something of this type.
-    pub fn handle_rejected(&mut self, type_url: &TypeUrl, now: Instant) {
-        if let Some(feed) = self.feeds.get_mut(type_url) {
-            feed.outbound_mut().rejected(now);
-            self.note(type_url);
-        }
-    }
-
-    /// Returns the types of which it is to be found out what clients reject, each once: see [`Self::handle_rejections`].
-    pub fn take_questions(&mut self) -> BTreeSet<TypeUrl> {
-        std::mem::take(&mut self.reporting.questions)
-    }
-
-    /// Takes all that clients reject of a type.
-    pub fn handle_rejections(&mut self, type_url: &TypeUrl, rejections: &[Rejection]) {
-        if let Some(feed) = self.feeds.get_mut(type_url) {
-            feed.clients_reject(rejections);
-            self.reporting.note(feed);
-            self.note(type_url);
-        }
-    }
-
-    /// Returns what the last request told the server, once.
-    pub const fn take_reported(&mut self) -> Option<Reported> {
-        self.reporting.reported.take()
-    }
-
-    /// Returns the next request that tells the server what clients reject.
-    pub(super) fn report(&mut self, now: Instant) -> Option<Request> {
-        let types: Vec<TypeUrl> = self.reporting.unsaid.iter().cloned().collect();
-        types.iter().find_map(|type_url| self.report_of(type_url, now))
-    }
-
-    fn report_of(&mut self, type_url: &TypeUrl, now: Instant) -> Option<Request> {
-        let asks = self.asks(type_url);
-        let Some(feed) = self.feeds.get_mut(type_url).filter(|_| asks) else {
-            self.reporting.unsaid.remove(type_url);
-            return None;
-        };
-        let rejections = feed.take_rejections(now);
-        self.reporting.note(feed);
-        if rejections.is_empty() {
-            return None;
-        }
-        let rejected = complaint(type_url, &rejections);
-        let request = feed.outbound().report(type_url, self.dialect, rejected);
-        self.reporting.reported = Some(Reported {
-            type_url: type_url.clone(),
-            contents: rejections.into_iter().filter_map(|one| one.content).collect(),
-            at: now,
-        });
-        self.note(type_url);
-        Some(request)
     }
 }

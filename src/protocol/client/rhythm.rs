@@ -1,14 +1,13 @@
-//! What the relay has learned about how a server answers for a wildcard.
+//! What the relay has learned about how a server answers for a wildcard, and how long it waits for a server.
 //!
 //! Owns how long the server must be quiet from then on. Knows no single view or stream: what one stream learns holds for the
 //! whole server.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::awaited::Patience;
-use super::{Client, ClientSettings};
+use super::ClientSettings;
+use super::completeness::Quiet;
 use xds::TypeUrl;
 
 /// The longest pause within an answer, for each type of which the end of an answer was seen.
@@ -28,6 +27,19 @@ const MARGIN: Duration = Duration::from_millis(30);
 /// one, has nothing more to send.
 const ROUND_TRIPS: u32 = 2;
 const ROUND_TRIPS_UNKNOWN: u32 = 4;
+
+/// How long the relay waits for a server's answers for one type.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Patience {
+    /// How long a server may take to answer for a name.
+    pub(super) does_not_exist: Duration,
+    /// How long a server must be quiet before a wildcard is complete.
+    quiet: Duration,
+    /// The same, learned from how this server answers for this type.
+    learned: Option<Duration>,
+    /// The same, for any server that has never paused.
+    steady: Duration,
+}
 
 impl Rhythm {
     /// Returns whether nothing was learned.
@@ -58,39 +70,34 @@ impl Rhythm {
     }
 }
 
-impl Client {
-    /// Takes what was learned of the same server so far. It holds for what is requested from now on.
-    pub fn handle_rhythm(&mut self, rhythm: Arc<Rhythm>) {
-        self.rhythm = rhythm;
-    }
-
-    /// Takes what this stream has learned of the server, to be shared with the server's other streams.
-    pub fn take_rhythm(&mut self) -> Option<Rhythm> {
-        (!self.seen.is_empty()).then(|| std::mem::take(&mut self.seen))
-    }
-
-    /// The server has shown this pause, if any, in an answer.
-    pub(super) fn note_pause(&mut self, type_url: &TypeUrl, pause: Option<Duration>) {
-        if let Some(pause) = pause {
-            self.seen.note(type_url, pause);
+impl Patience {
+    /// `learned`: how long this server must be quiet, if that is known.
+    pub(super) fn new(settings: &ClientSettings, learned: Option<Duration>, round_trip: Duration) -> Self {
+        // G-14: a server that reports errors itself has twice the time.
+        let times = 1 + u32::from(settings.features.resource_timer_is_transient_error);
+        Self {
+            does_not_exist: settings.does_not_exist * times,
+            quiet: settings.wildcard_quiet.max(round_trip * ROUND_TRIPS_UNKNOWN),
+            learned,
+            steady: MARGIN.max(round_trip * ROUND_TRIPS),
         }
     }
 
-    /// There are new settings, for what is asked for from now on.
-    pub fn handle_settings(&mut self, settings: Arc<ClientSettings>) {
-        self.settings = settings;
+    pub(super) fn wildcard(&self) -> Quiet {
+        let learned = self.learned.unwrap_or(self.quiet);
+        Quiet {
+            needed: learned.min(self.quiet),
+            unknown: self.quiet,
+            overtaken: self.steady,
+        }
     }
 
-    /// Returns how long the relay waits for this server's answers for a type.
-    pub(super) fn patience(&self, type_url: &TypeUrl) -> Patience {
-        // G-14: a server that reports errors itself has twice the time.
-        let times = 1 + u32::from(self.settings.features.resource_timer_is_transient_error);
-        let round_trip = self.stream.as_ref().map_or(Duration::ZERO, |stream| stream.round_trip);
-        Patience {
-            does_not_exist: self.settings.does_not_exist * times,
-            quiet: self.settings.wildcard_quiet.max(round_trip * ROUND_TRIPS_UNKNOWN),
-            learned: self.rhythm.quiet(type_url, round_trip),
-            steady: MARGIN.max(round_trip * ROUND_TRIPS),
+    /// For collections, the learned time does not count: their members may come in another rhythm than a wildcard.
+    pub(super) const fn unlearned(&self) -> Quiet {
+        Quiet {
+            needed: self.quiet,
+            unknown: self.quiet,
+            overtaken: self.quiet,
         }
     }
 }

@@ -1,38 +1,121 @@
-//! The beginning and the end of a stream.
+//! The present stream: its beginning and its end, who was greeted, what was asked for in which order, and what may be forgotten.
 //!
-//! Owns what ends with the stream. Knows nothing of connections.
+//! Owns what ends with the stream. Knows nothing of connections and of content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::Client;
-use super::silence::PassedOver;
-use super::sweep::TYPES_REMEMBERED;
-use xds::{Changes, TypeUrl};
+use super::doubt::Doubt;
+use super::{Client, Request};
+use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use xds::{Changes, Dialect, TypeUrl};
 
 /// State that belongs to the present stream alone.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    pub(super) node_sent: bool,
+    node_sent: bool,
     /// Whether another relay is at the other end.
-    pub(super) relayed: bool,
+    relayed: bool,
     /// When the server has last answered for any type.
-    pub(super) heard: Option<Instant>,
+    heard: Option<Instant>,
     /// How long the transport takes for a round trip.
-    pub(super) round_trip: Duration,
+    round_trip: Duration,
     /// The number of first requests so far.
-    pub(super) requested: u32,
+    requested: u32,
     /// Types were dropped on this stream, so it is not known any more whether the server was asked for a new type before.
-    pub(super) forgetful: bool,
+    forgetful: bool,
     /// From this number of types on, those that nobody wants are dropped.
-    pub(super) sweep_at: usize,
+    sweep_at: usize,
     /// Types of which the first answer has left names out, and it is not known what that means.
-    pub(super) unsure: BTreeSet<TypeUrl>,
+    unsure: BTreeSet<TypeUrl>,
     /// Questions that the server has passed over, until somebody takes them.
-    pub(super) passed_over: BTreeMap<TypeUrl, PassedOver>,
+    passed_over: BTreeMap<TypeUrl, Doubt>,
+}
+
+/// While the stream lasts, up to this number of types that nobody wants is kept.
+const TYPES_REMEMBERED: usize = 1024;
+
+impl Stream {
+    /// A request is sent. E-01: each has the node, because some control planes look at that of each. A relay remembers it. Returns whether
+    /// this one has it.
+    const fn greets(&mut self) -> bool {
+        !std::mem::replace(&mut self.node_sent, true) || !self.relayed
+    }
+
+    /// How long the transport takes for a round trip.
+    pub(super) const fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    /// When the server has last answered for any type.
+    pub(super) const fn heard(&self) -> Option<Instant> {
+        self.heard
+    }
+
+    /// The server has answered; `relayed`: another relay is at the other end.
+    pub(super) const fn hear(&mut self, relayed: bool, now: Instant) {
+        self.relayed = relayed;
+        self.heard = Some(now);
+    }
+
+    /// Returns the place of the next type that is requested for the first time, and whether it is not known that it was not before.
+    pub(super) const fn opening(&self) -> (u32, bool) {
+        (self.requested, self.forgetful)
+    }
+
+    /// The first answer for the type has left names out, and it is not known what that means.
+    pub(super) fn note_unsure(&mut self, type_url: &TypeUrl) {
+        self.unsure.insert(type_url.clone());
+    }
+
+    /// The server has passed over a question for the type.
+    pub(super) fn note_passed_over(&mut self, doubt: Doubt) {
+        self.passed_over.insert(doubt.type_url().clone(), doubt);
+    }
+
+    /// Takes such a question.
+    pub(super) fn take_passed_over(&mut self) -> Option<Doubt> {
+        Some(self.passed_over.pop_first()?.1)
+    }
+
+    /// Takes a type of which the first answer has left names out. Another relay reads versions.
+    pub(super) fn take_unsure(&mut self) -> Option<TypeUrl> {
+        self.unsure.pop_first().filter(|_| !self.relayed)
+    }
+
+    /// There are so many types. Returns whether those are to be dropped that nobody wants.
+    const fn is_full(&self, types: usize) -> bool {
+        types > self.sweep_at
+    }
+
+    /// They were dropped.
+    fn swept(&mut self, before: usize, after: usize) {
+        self.forgetful |= after < before;
+        self.sweep_at = TYPES_REMEMBERED.max(after * 2);
+    }
 }
 
 impl Client {
+    /// Changes the dialect. To be called only between streams. The two dialects have different versions, so the server is not
+    /// sent those of the other dialect. They are forgotten only when the server answers (E-23: it may refuse this dialect).
+    pub fn handle_dialect(&mut self, dialect: Dialect) {
+        debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
+        if std::mem::replace(&mut self.dialect, dialect) != dialect {
+            self.unserved.clear();
+        }
+    }
+
+    /// G-12: another server has stood in for this one. The content from this server is kept, but the server is not sent its
+    /// versions. To be called only between streams.
+    pub fn handle_superseded(&mut self) {
+        debug_assert!(self.stream.is_none(), "the versions belong to the stream");
+        self.forget_versions();
+    }
+
+    pub(super) fn forget_versions(&mut self) {
+        self.feeds.values_mut().for_each(|feed| feed.forget_versions());
+    }
+
     /// A stream was opened; `round_trip` is how long its transport takes for a round trip.
     pub fn handle_connected(&mut self, round_trip: Duration) {
         self.stream = Some(Stream {
@@ -59,5 +142,76 @@ impl Client {
         self.feeds.retain(|_, feed| feed.wanted());
         self.note_all();
         changes
+    }
+
+    /// K-25: these relays ask through this one, so another relay is sent the node again on the present stream.
+    pub fn handle_relays(&mut self, relays: Vec<String>) {
+        self.introduction.come_through(relays);
+        self.stream.iter_mut().for_each(|stream| stream.node_sent = false);
+    }
+
+    /// The last request has the node, or has none.
+    pub(super) fn introduce(&mut self) {
+        let greets = self.stream.as_mut().is_some_and(Stream::greets);
+        let (introduction, relay_id) = (&mut self.introduction, &self.settings.relay_id);
+        self.introduced = greets.then(|| introduction.field(self.dialect, relay_id));
+    }
+
+    /// K-25: returns a request with nothing but the changed node. C-04: it changes no subscription. SotW has no such request: there it is the
+    /// last one of a type once more.
+    pub(super) fn greet_again(&self) -> Option<Request> {
+        if self.stream.as_ref()?.node_sent || self.unserved.is_polled() {
+            return None;
+        }
+        let mut opened = self.feeds.iter().filter(|(_, feed)| feed.outbound().is_opened());
+        match self.dialect {
+            Dialect::Sotw => {
+                let quiet = opened.filter(|(_, feed)| feed.outbound().may_repeat());
+                // A server might answer a question once more.
+                let (type_url, feed) = quiet.max_by_key(|(_, feed)| feed.outbound().is_answered())?;
+                Some(Request::Sotw(feed.outbound().sotw_request(type_url, None)))
+            }
+            Dialect::Delta => Some(Request::Delta(DeltaDiscoveryRequest {
+                type_url: opened.next()?.0.url().to_owned(),
+                ..DeltaDiscoveryRequest::default()
+            })),
+        }
+    }
+
+    /// A request was sent; `first`: its type, if that was the first request of the type on the stream.
+    pub(super) fn note_asked(&mut self, first: Option<TypeUrl>) {
+        if let (Some(_), Some(stream)) = (&first, &mut self.stream) {
+            stream.requested = stream.requested.wrapping_add(1);
+        }
+        self.asked = first;
+    }
+
+    /// The server answers the type in this place for the first time: it has gone on from those that it was asked for earlier.
+    pub(super) fn overtake(&mut self, place: u32) {
+        let overtaken = self.feeds.values_mut().filter_map(|feed| {
+            let overtaken = feed.overtaken(place);
+            overtaken.then(|| feed.type_url().clone())
+        });
+        let overtaken: Vec<TypeUrl> = overtaken.collect();
+        overtaken.iter().for_each(|type_url| self.note(type_url));
+    }
+
+    /// Drops types that nobody wants, so that a client that invents types without end does not fill this table.
+    pub(super) fn drop_unwanted(&mut self, last: &TypeUrl) {
+        let Some(stream) = &mut self.stream else {
+            if self.feeds.get(last).is_some_and(|feed| !feed.wanted()) {
+                self.feeds.remove(last);
+                self.agenda.remove(last);
+            }
+            return;
+        };
+        if !stream.is_full(self.feeds.len()) {
+            return;
+        }
+        let before = self.feeds.len();
+        self.feeds
+            .retain(|_, feed| feed.wanted() || feed.outbound().is_ready() || feed.goes_on());
+        stream.swept(before, self.feeds.len());
+        self.note_all();
     }
 }

@@ -15,25 +15,22 @@ use xds::put_field;
 #[error("the server sent a response that is not readable ({0}); it is no xDS server, or the message was damaged")]
 pub struct Unreadable(&'static str);
 
-/// A delta response whose entries are not decoded yet. Each is decoded by itself, so that the many entries are never in memory
-/// twice.
+/// A response whose entries are not decoded yet. Each is decoded by itself, so that the many entries are never in memory twice. A SotW one
+/// that was not cut out of a message has its entries in `head`.
 #[derive(Debug)]
-pub struct DeltaResponse {
+pub struct Undecoded<H> {
     /// Everything but the entries.
-    pub(super) head: DeltaDiscoveryResponse,
+    pub(super) head: H,
     /// The entries, in order.
     pub(super) entries: Vec<Bytes>,
     /// Whether the end of the response is left out, because it is too large.
     pub(super) full: bool,
 }
 
-/// The same of a SotW response. One that was not cut out of a message has its entries in `head`.
-#[derive(Debug)]
-pub struct SotwResponse {
-    pub(super) head: DiscoveryResponse,
-    pub(super) entries: Vec<Bytes>,
-    pub(super) full: bool,
-}
+/// A delta response.
+pub type DeltaResponse = Undecoded<DeltaDiscoveryResponse>;
+/// A SotW response.
+pub type SotwResponse = Undecoded<DiscoveryResponse>;
 
 /// A response of either dialect that is cut into its entries while it arrives; the received buffers are not kept.
 #[derive(Debug, Default)]
@@ -84,29 +81,16 @@ pub fn read_delta(message: impl AsRef<[u8]>) -> Result<DeltaResponse, Unreadable
     Cutter::whole(message.as_ref()).delta()
 }
 
-impl DeltaResponse {
-    /// Returns the server's own name for itself, if it says one.
-    pub const fn identifier(&mut self) -> Option<&mut String> {
-        match &mut self.head.control_plane {
-            Some(plane) => Some(&mut plane.identifier),
-            None => None,
-        }
-    }
-}
-
-impl SotwResponse {
+impl<H> Undecoded<H> {
     /// Returns everything but the entries.
     #[must_use]
-    pub const fn head(&self) -> &DiscoveryResponse {
+    pub const fn head(&self) -> &H {
         &self.head
     }
 
-    /// Returns the server's own name for itself, if it says one.
-    pub const fn identifier(&mut self) -> Option<&mut String> {
-        match &mut self.head.control_plane {
-            Some(plane) => Some(&mut plane.identifier),
-            None => None,
-        }
+    /// Returns the same, to take the server's span out of its name for itself.
+    pub const fn head_mut(&mut self) -> &mut H {
+        &mut self.head
     }
 }
 
@@ -223,9 +207,7 @@ impl Cutter {
     /// # Errors
     /// If it is damaged, and its type or its nonce is lost.
     pub fn sotw(self) -> Result<SotwResponse, Unreadable> {
-        let full = self.full;
-        let (head, entries) = self.finish()?;
-        Ok(SotwResponse { head, entries, full })
+        self.finish()
     }
 
     /// Returns the delta response. E-13: an entry that is not readable is rejected alone, when it is decoded.
@@ -233,14 +215,12 @@ impl Cutter {
     /// # Errors
     /// If it is damaged, and its type or its nonce is lost.
     pub fn delta(self) -> Result<DeltaResponse, Unreadable> {
-        let full = self.full;
-        let (head, entries) = self.finish()?;
-        Ok(DeltaResponse { head, entries, full })
+        self.finish()
     }
 
     /// Returns all fields but the entries, and the entries. If the other fields are damaged, only type and nonce are kept. An
     /// empty entry, which no response may have, stands for the lost part.
-    fn finish<M: Message + Default>(mut self) -> Result<(M, Vec<Bytes>), Unreadable> {
+    fn finish<M: Message + Default>(mut self) -> Result<Undecoded<M>, Unreadable> {
         let whole = self.finish_begun();
         let mut damage = (!whole).then_some("it is cut off, or is not a protobuf message");
         let mut rest = M::decode(self.head.freeze());
@@ -254,7 +234,11 @@ impl Cutter {
             None => {}
         }
         let damaged = |_| Unreadable("its type_url or its nonce is not UTF-8");
-        Ok((rest.map_err(damaged)?, self.entries))
+        Ok(Undecoded {
+            head: rest.map_err(damaged)?,
+            entries: self.entries,
+            full: self.full,
+        })
     }
 }
 

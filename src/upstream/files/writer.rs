@@ -11,9 +11,8 @@ use super::{Files, Loaded};
 use crate::cache::View;
 use crate::clock::{self, now};
 use crate::protocol::Holds;
-use crate::telemetry::{Arrival, Traces};
+use crate::telemetry::Arrival;
 use crate::upstream::holding::{FindBeside, Holding};
-use crate::upstream::traced;
 use crate::xds::{Changes, GuardSettings, Update};
 
 /// Keeps a view in step with the files of a source.
@@ -25,21 +24,19 @@ pub struct FileWriter {
     /// for other servers.
     holding: Holding,
     server: Arc<str>,
-    traces: Arc<Traces>,
 }
 
 impl FileWriter {
     /// Creates the writer of a view of this source.
     #[must_use]
     pub fn new(view: Arc<View>, files: &Files, waiting: Holds) -> Self {
-        let metrics = files.metrics.holds.clone();
+        let told = (files.metrics.traces.clone(), files.metrics.holds.clone());
         Self {
-            holding: Holding::new(view.clone(), &files.uri, metrics, waiting),
+            holding: Holding::new(view.clone(), &files.uri, told, waiting),
             view,
             loaded: files.loaded.subscribe(),
             asked: Asked::default(),
             server: Arc::from(&*files.uri),
-            traces: files.metrics.traces.clone(),
         }
     }
 
@@ -58,29 +55,28 @@ impl FileWriter {
                 unready: self.view.guarded().settings().unready,
                 ..GuardSettings::OFF
             });
-            let orders = self.view.mailbox().take_orders();
-            orders.iter().for_each(|(order, _)| self.holding.handle_order(order));
+            let orders = self.holding.take_orders();
             let loaded = self.loaded.borrow_and_update().clone();
             let wants = self.view.take_wants(now());
             let ended = wants.iter().filter(|want| !want.wanted);
             ended.for_each(|want| self.holding.handle_unwanted(want));
-            let changes = self.asked.handle_wants(&wants, &loaded.content, &self.view.cut());
-            self.publish(&changes).await;
+            let cut = self.view.cut();
+            let changes = self.asked.handle_wants(&wants, &loaded.content, &cut);
+            self.holding.publish(&changes, &[], &cut).await;
             if !self.asked.is_at(&loaded.content) {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
                 self.holding.hear_again(&mut changes, &cut);
                 self.holding.cross(&mut changes, &cut);
-                let traced = traced::begin(&self.traces, &self.arrivals(&changes), &changes, &cut);
-                self.publish(&changes).await;
-                traced.iter().for_each(|change| change.apply(now()));
+                self.holding.publish(&changes, &self.arrivals(&changes), &cut).await;
             }
             loop {
-                let free = self.holding.look(&self.view.cut());
+                let cut = self.view.cut();
+                let free = self.holding.look(&cut);
                 if free.is_empty() {
                     break;
                 }
-                self.publish(&free).await;
+                self.holding.publish(&free, &[], &cut).await;
             }
             self.holding.tell();
             drop(orders);
@@ -111,18 +107,8 @@ impl FileWriter {
                 stream: None,
             })
         };
-        let traced = changes.iter().filter(|_| self.traces.is_on());
+        let traced = changes.iter().filter(|_| self.holding.traces());
         traced.filter_map(of_type).collect()
-    }
-
-    async fn publish(&self, changes: &[Changes]) {
-        if changes.is_empty() {
-            return;
-        }
-        let mut woken = self.view.publish(changes);
-        while woken.wake_some() {
-            tokio::task::yield_now().await;
-        }
     }
 
     async fn next(&mut self) {

@@ -9,6 +9,7 @@ use opentelemetry::trace::SpanContext;
 
 use super::Leg;
 use super::live::Heard;
+use crate::proto::envoy::config::core::v3::ControlPlane;
 use crate::protocol::{Cutter, Received};
 use crate::telemetry::{Arrival, traceparent};
 use crate::upstream::clock::now;
@@ -62,15 +63,16 @@ impl Leg {
         dialect: Dialect,
         received: Instant,
     ) -> Result<(Vec<Changes>, Option<SpanContext>), Failure> {
+        let span = |plane: &mut Option<ControlPlane>| traceparent::take(&mut plane.as_mut()?.identifier);
         Ok(match dialect {
             Dialect::Sotw => {
                 let mut response = message.sotw()?;
-                let span = response.identifier().and_then(traceparent::take);
+                let span = span(&mut response.head_mut().control_plane);
                 (self.client.handle_sotw(response, received), span)
             }
             Dialect::Delta => {
                 let mut response = message.delta()?;
-                let span = response.identifier().and_then(traceparent::take);
+                let span = span(&mut response.head_mut().control_plane);
                 (self.client.handle_delta(response, received), span)
             }
         })

@@ -3,7 +3,7 @@
 //! Owns what operators see of that. Does not decide which leg a type is on.
 
 use super::Leg;
-use crate::protocol::{PassedOver, Sample};
+use crate::protocol::{Decided, Doubt};
 use crate::upstream::clock::now;
 use crate::xds::{Changes, TypeUrl};
 
@@ -47,49 +47,43 @@ impl Leg {
         acquitted
     }
 
-    /// Returns the next question that the server has passed over (E-27).
-    pub(in crate::upstream) fn take_passed_over(&mut self) -> Option<PassedOver> {
-        self.client.take_passed_over()
-    }
-
-    /// Returns what is to be tried on another stream (E-04).
-    pub(in crate::upstream) fn take_sample(&mut self) -> Option<Sample> {
-        self.client.take_sample()
-    }
-
-    /// It was tried.
-    pub(in crate::upstream) fn tried(&mut self, sample: &Sample, ignores: bool, changes: &mut Vec<Changes>) {
-        let Some(gone) = self.client.handle_tried(sample, ignores) else {
-            return;
-        };
-        tracing::info!(
-            server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = gone.type_url.word(),
-            "the server does not read the versions that it is sent: what it left out after the reconnect is gone"
-        );
-        changes.push(gone);
-    }
-
     /// Whether there is a stream.
     pub(in crate::upstream) const fn is_connected(&self) -> bool {
         self.client.connected()
     }
 
-    /// The question was answered on another stream. Returns its type if it waits for an answer here; it is suspected from now on.
-    pub(in crate::upstream) fn answered_beside(&mut self, question: PassedOver) -> Option<TypeUrl> {
-        if !self.client.waits_for(&question) {
-            return None;
+    /// A question on another stream has shown what was doubted, or has not. Returns the type, if it is suspected here from now on.
+    pub(in crate::upstream) fn decide(
+        &mut self,
+        doubt: &Doubt,
+        shown: bool,
+        changes: &mut Vec<Changes>,
+    ) -> Option<TypeUrl> {
+        let (server, leg) = (self.dialer.target().uri(), self.dialer.which());
+        match self.client.handle_outcome(doubt, shown)? {
+            Decided::Gone(gone) => {
+                tracing::info!(
+                    server,
+                    ?leg,
+                    r#type = gone.type_url.word(),
+                    "the server does not read the versions that it is sent: what it left out after the reconnect is gone"
+                );
+                changes.push(gone);
+                None
+            }
+            Decided::Deaf(type_url) => {
+                tracing::warn!(
+                    server, ?leg, r#type = %type_url,
+                    "the server answers for this type on another stream and not on the one that the types share; it has its own from now on"
+                );
+                self.blame.deaf(&type_url, now());
+                self.board.suspect(
+                    &type_url,
+                    "it is answered on another stream, and not on the one that the types share",
+                );
+                Some(type_url)
+            }
         }
-        let type_url = question.type_url;
-        tracing::warn!(
-            server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url,
-            "the server answers for this type on another stream and not on the one that the types share; it has its own from now on"
-        );
-        self.blame.deaf(&type_url, now());
-        self.board.suspect(
-            &type_url,
-            "it is answered on another stream, and not on the one that the types share",
-        );
-        Some(type_url)
     }
 
     /// Moves a type to another leg, if it is here.

@@ -126,13 +126,12 @@ impl Writer<PollLeg> {
         polling: &Arc<Polling>,
     ) -> Self {
         let access = server.access.for_class(files);
-        let leg = || {
+        let leg = |_| {
             let client = Client::new(polling.client.clone(), Dialect::Sotw, node.clone());
             PollLeg::new(client, server.clone(), access.clone(), polling.clone())
         };
-        let (main, aside) = (leg(), leg());
         let waiting = Holds::new(polling.removal_quiet, polling.order_gate, view.guarded().settings());
         let told = (server.metrics.traces.clone(), server.metrics.holds.clone());
-        Self::of(view, &server.uri, told, waiting, main, aside)
+        Self::of(view, &server.uri, told, waiting, [(), ()].map(leg))
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::topic::{ORDER, Topic};
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use crate::protocol::{Client, ClientSettings, Received, Request};
-use crate::xds::{Changes, Kind, Name, ServerState, ServerWords, Slot, Target, TypeUrl, Want};
+use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target, TypeUrl, Want};
 
 /// Decides the polls of one server for one view, without I/O.
 ///
@@ -326,5 +326,5 @@ impl Poller {
 /// Whether the type is a cluster or refers to clusters, and can be polled: such types are passed on together.
 fn belongs(type_url: &TypeUrl) -> bool {
     let kind = type_url.traits().kind;
-    (kind == Kind::Cds || kind.gated()) && type_url.path().is_some()
+    (kind.refers() || kind.gated()) && type_url.path().is_some()
 }

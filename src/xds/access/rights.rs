@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::{AccessRule, Index, shown};
 use crate::version::Hasher;
-use crate::{Kind, TypeUrl, Version};
+use crate::{TypeUrl, Version};
 use classes::{Fields, Pattern};
 
 /// What one client may have.
@@ -98,7 +98,7 @@ impl Applied {
 /// Whether resources of this type are secrets, whatever prefix the client writes before it.
 #[must_use]
 pub fn is_secret(type_url: &TypeUrl) -> bool {
-    type_url.kind() == Kind::Sds || SECRETS.contains(&type_url.message())
+    type_url.kind().is_secret() || SECRETS.contains(&type_url.message())
 }
 
 impl Rights {

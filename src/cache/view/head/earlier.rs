@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::view::older::KEPT;
-use xds::{Kind, Name, Older, Resource, TypeUrl};
+use xds::{Name, Older, Resource, TypeUrl};
 
 /// Replaced content by type, oldest first.
 ///
@@ -50,8 +50,7 @@ impl Earlier {
         bytes: usize,
         history_bytes: usize,
     ) {
-        let kind = type_url.kind();
-        if !old.may_be_cached() || kind == Kind::Sds || kind.is_endpoints() {
+        if !old.may_be_cached() || type_url.kind().is_fleeting() {
             return;
         }
         if !self.rings.contains_key(type_url) {

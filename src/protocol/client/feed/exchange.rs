@@ -5,12 +5,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::awaited::Patience;
 use crate::client::ingest::Message;
+use crate::client::rhythm::Patience;
 use xds::{Kind, Phase, ServerWords};
 
 /// The exchange about one type.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Exchange {
     patience: Patience,
     /// When the server was heard last on this stream.
@@ -85,14 +85,8 @@ impl Exchange {
     pub(super) fn new(patience: Patience) -> Self {
         Self {
             patience,
-            heard: None,
-            asked: None,
-            pressing: None,
-            answers_all: false,
             phase: Phase::First,
-            first_until: None,
-            nonce: String::new(),
-            identifier: String::new(),
+            ..Self::default()
         }
     }
 

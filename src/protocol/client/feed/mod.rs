@@ -1,54 +1,47 @@
 //! One type on one upstream stream: the wanted names, the held content, and how responses change it.
 //!
-//! Owns what concerns several of its parts at once. Knows nothing of the dialect's messages and the other types.
+//! Owns what is wanted, and what of the content is held for whom. Knows nothing of the dialect's messages and the other types.
 
-mod absence;
-mod clients;
-mod errors;
 mod exchange;
-mod members;
 mod moved;
 mod name_errors;
+mod removals;
 mod requests;
 mod responses;
-mod restored;
 mod streams;
-mod times;
-mod whole;
-mod written;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::awaited::{Awaited, Patience};
-use super::collections::Collections;
-use super::completeness::Completeness;
+use super::awaited::Awaited;
+use super::coverage::{Coverage, Wildcard};
 use super::entry::Entry;
 use super::kept::{Brought, Kept};
+use super::late::Late;
 use super::outbound::Outbound;
+use super::rhythm::Patience;
+use arcstr::ArcStr;
 use exchange::Exchange;
-pub(super) use exchange::Silence;
 pub(crate) use moved::MovedName;
 pub(super) use moved::named;
 use name_errors::NameErrors;
-use whole::Wildcard;
 use xds::{Changes, Name, Reason, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Update};
 
 /// One type on one stream.
 ///
 /// Invariant: either a wildcard is wanted or names are, never both; everything in `kept` is wanted.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(crate) struct Feed {
     type_url: TypeUrl,
     outbound: Outbound,
     exchange: Exchange,
-    wildcard: Wildcard,
-    completeness: Completeness,
+    coverage: Coverage,
     names: Awaited,
-    collections: Collections,
     kept: Kept,
     /// The errors of wanted names.
     errors: NameErrors,
+    /// E-24: what clients reject, if any has rejected anything.
+    late: Option<Box<Late>>,
 }
 
 impl Feed {
@@ -57,12 +50,11 @@ impl Feed {
             type_url,
             outbound: Outbound::default(),
             exchange: Exchange::new(patience),
-            wildcard: Wildcard::Unwanted,
-            completeness: Completeness::new(),
+            coverage: Coverage::default(),
             names: Awaited::default(),
-            collections: Collections::default(),
             kept: Kept::default(),
             errors: NameErrors::new(features),
+            late: None,
         }
     }
 
@@ -74,13 +66,42 @@ impl Feed {
         &self.outbound
     }
 
-    /// Returns the same, for what has nothing to do with content.
-    pub(super) const fn outbound_mut(&mut self) -> &mut Outbound {
-        &mut self.outbound
+    pub(super) fn wanted(&self) -> bool {
+        self.coverage.wildcard() == Wildcard::Wanted || self.has_names()
     }
 
-    pub(super) const fn wanted(&self) -> bool {
-        self.wildcard.is_wanted() || !self.names.is_empty()
+    pub(crate) const fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    pub(super) fn wants_name(&self, name: &Name) -> bool {
+        self.names.contains(name.as_str())
+    }
+
+    pub(crate) const fn asks_wildcard(&self) -> bool {
+        self.coverage.wildcard().is_asked()
+    }
+
+    /// Whether nobody wants the wildcard and the server goes on sending it, for a type that no client has invented.
+    pub(super) fn goes_on(&self) -> bool {
+        self.coverage.wildcard() == Wildcard::Hidden && self.type_url.traits().wildcard
+    }
+
+    /// Returns whether nothing is known yet of something that is wanted.
+    pub(super) fn lacks(&self) -> bool {
+        let wildcard = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
+        wildcard && self.kept.is_empty() || self.names.lacks()
+    }
+
+    /// Returns what is held.
+    pub(super) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.kept.resources()
+    }
+
+    /// Whether a resource is held as it was.
+    pub(super) fn holds(&self, one: &Arc<Resource>) -> bool {
+        let now = self.kept.resource(one.name().as_str());
+        now.is_some_and(|now| Arc::ptr_eq(now, one))
     }
 
     /// Returns what the server said about the resource of this name, if it is held.
@@ -90,9 +111,14 @@ impl Feed {
         Some(self.exchange.words(version))
     }
 
+    /// Whether the server has said anything about the type since then, on this stream.
+    pub(crate) fn has_heard_since(&self, then: Instant) -> bool {
+        self.exchange.has_heard_since(then)
+    }
+
     /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
     pub(super) fn is_unsure(&self) -> bool {
-        self.completeness.is_unsure()
+        self.coverage.all().is_unsure()
     }
 
     /// While it is not known what an answer that left names out means, returns a resource that it had, what is asked for to find that out,
@@ -100,7 +126,7 @@ impl Feed {
     pub(super) fn sample(&self) -> Option<(Arc<Resource>, Target, Vec<Brought>)> {
         let sample = self.kept.sample().filter(|_| self.is_unsure())?;
         let name = sample.0.name().clone();
-        Some(match self.wildcard.is_asked() {
+        Some(match self.asks_wildcard() {
             true => (sample.0, Target::Wildcard, self.kept.brought().collect()),
             false => (sample.0.clone(), Target::Name(name), vec![sample]),
         })
@@ -108,7 +134,7 @@ impl Feed {
 
     /// All of this is held, as if an answer had just ended.
     pub(super) fn bring_all(&mut self, brought: &[Brought]) {
-        self.completeness.finish();
+        self.coverage.all_mut().finish();
         for (resource, version) in brought {
             self.kept.hold(resource, version.clone());
         }
@@ -116,37 +142,101 @@ impl Feed {
 
     /// It is known now whether the server ignores the versions that it is sent.
     pub(super) fn tried(&mut self, ignores: bool) -> Option<Changes> {
-        let gone = self.completeness.tried(ignores);
+        let gone = self.coverage.all_mut().tried(ignores);
         let mut updates = Vec::new();
         gone.iter().for_each(|name| self.gone(name, Reason::Said, &mut updates));
         self.changes(updates, None, None)
     }
 
-    /// Whether the server has said anything about the type since then, on this stream.
-    pub(super) fn has_heard_since(&self, then: Instant) -> bool {
-        self.exchange.has_heard_since(then)
+    /// E-24: a client has rejected something.
+    pub(super) fn rejected(&mut self, now: Instant) {
+        self.late.get_or_insert_default().rejected(now);
     }
 
-    /// Returns whether nothing is known yet of something that is wanted.
-    pub(super) fn lacks(&self) -> bool {
-        let wildcard = self.wildcard.is_wanted() && !self.completeness.complete();
-        wildcard && self.kept.names().next().is_none() || self.names.lacks()
+    /// E-24: returns what clients reject, and the content. `tells`: only while the server may be told.
+    pub(super) fn late(&mut self, tells: bool) -> Option<(&mut Late, &Kept)> {
+        let may = !tells || self.outbound.is_at_rest();
+        self.late.as_deref_mut().filter(|_| may).map(|late| (late, &self.kept))
+    }
+
+    /// Whether the server is to be told of any rejection, now or later.
+    pub(super) fn has_unsaid(&self) -> bool {
+        self.wanted() && self.late.as_ref().is_some_and(|late| late.is_ready())
+    }
+
+    /// The wildcard is wanted from now on. If the server was still sending it, returns the content at once.
+    pub(super) fn want_wildcard(&mut self) -> Option<Changes> {
+        match self.coverage.want_all() {
+            Wildcard::Wanted => None,
+            Wildcard::Unwanted => {
+                self.outbound.join(Name::from(Name::WILDCARD));
+                None
+            }
+            Wildcard::Hidden => {
+                let complete = self.coverage.all().complete().then_some(true);
+                let answered = self.outbound.is_answered().then_some(true);
+                let updates = self.kept.puts().chain(self.errors.updates()).collect();
+                self.changes(updates, complete, answered)
+            }
+        }
+    }
+
+    /// The wildcard is not wanted any more. One stream cannot end it and begin it again (E-17): an answer to the first request
+    /// could be mistaken for one to the second, and some servers do not answer the second. So the server goes on sending it, and
+    /// the relay hides it.
+    pub(super) fn unwant_wildcard(&mut self) {
+        if self.outbound.has_told(Name::WILDCARD) {
+            self.coverage.hide_all();
+        } else {
+            self.drop_wildcard();
+            self.outbound.leave(&Name::from(Name::WILDCARD));
+        }
+    }
+
+    fn drop_wildcard(&mut self) {
+        self.coverage.drop_all();
+        self.kept = Kept::default();
+        self.errors.clear();
+        self.outbound.acks_mut().accept(ArcStr::new());
     }
 
     /// A name is wanted from now on. If it was wanted already, it is requested in one more spelling.
     pub(super) fn want(&mut self, name: &Name, written: Option<&Name>) -> Vec<Update> {
         let known = !self.names.insert(name);
-        match self.write(name, written, known) {
-            Some(updates) => return updates,
-            None if known => return Vec::new(),
-            None => {}
+        let held = self.kept.canonical(name.as_str()).is_some();
+        let again = self.outbound.write(name, written, known, held);
+        if again && !name.is_collection() && !held {
+            // What the server said to another spelling says nothing about this one.
+            self.names.remove(name);
+            self.names.insert(name);
+            return vec![Update::Forget(name.clone())];
+        }
+        // Only the spelling may be new.
+        if known {
+            return Vec::new();
         }
         self.outbound.join(name.clone());
         if name.is_collection() {
-            self.collections.insert(name);
+            self.coverage.insert(name);
         }
         self.expect(name);
         Vec::new()
+    }
+
+    /// A name is wanted from now on. E-08: it is not waited for if its content is held already, because a server may not send that
+    /// again (C-14). A member from before the stream whose version the server was not sent is waited for: if the server still has
+    /// it, it sends it.
+    fn expect(&mut self, name: &Name) {
+        let Some(held) = self.kept.canonical(name.as_str()).cloned() else {
+            return;
+        };
+        if let Some(collection) = self.coverage.covering(held.as_str()).cloned() {
+            if self.coverage.undeclared(&collection, &held) {
+                return;
+            }
+            self.coverage.asked(&collection, &held);
+        }
+        self.names.rest(name.as_str());
     }
 
     /// A name is not wanted any more: its content is forgotten.
@@ -166,20 +256,51 @@ impl Feed {
         let Some(canonical) = self.kept.canonical(name.as_str()).cloned() else {
             return vec![Update::Forget(name.clone())];
         };
-        let resource = self.kept.resource(canonical.as_str());
-        let others = resource
-            .is_some_and(|resource| self.names_of(resource.name(), resource.aliases()).next().is_some())
-            || self.collections.covering(canonical.as_str()).is_some();
-        match (others, canonical == *name) {
-            // Another requested name still needs the resource.
-            (true, true) => Vec::new(),
-            (true, false) => vec![Update::Forget(name.clone())],
-            (false, same) => {
-                self.kept.remove(&canonical);
-                let alias = (!same).then(|| Update::Forget(name.clone()));
-                std::iter::once(Update::Forget(canonical)).chain(alias).collect()
-            }
+        let needed = self.is_named(&canonical) || self.coverage.covering(canonical.as_str()).is_some();
+        let (same, mut updates) = (canonical == *name, Vec::new());
+        if !needed {
+            self.kept.remove(&canonical);
+            updates.push(Update::Forget(canonical));
         }
+        updates.extend((!same).then(|| Update::Forget(name.clone())));
+        updates
+    }
+
+    /// A collection is not wanted any more. Drops its members, except those that were requested by name.
+    fn unwant_collection(&mut self, collection: &Name) -> Vec<Update> {
+        self.coverage.remove(collection);
+        let mut updates = vec![Update::Forget(collection.clone())];
+        for name in self.members_alone(collection).cloned().collect::<Vec<_>>() {
+            self.errors.forget(&name);
+            self.kept.remove(&name);
+            updates.push(Update::Forget(name));
+        }
+        let alone = |name: &&Name| !self.wants_name(name) && self.kept.resource(name.as_str()).is_none();
+        let rejected = self.errors.within(collection).filter(alone);
+        for name in rejected.cloned().collect::<Vec<_>>() {
+            self.errors.absolve(name.as_str(), &mut updates);
+        }
+        updates
+    }
+
+    /// Returns the collection that an entry of this name belongs to, if it is still wanted.
+    fn covering(&self, name: &str) -> Option<Name> {
+        let collection = self.coverage.covering(name)?;
+        (!self.outbound.is_leaving(collection.as_str())).then(|| collection.clone())
+    }
+
+    /// Returns the members that were not requested by name.
+    fn members_alone<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
+        self.kept.within(collection).filter(|name| !self.is_named(name))
+    }
+
+    /// Whether a held resource was requested by name.
+    fn is_named(&self, canonical: &Name) -> bool {
+        let aliases = self
+            .kept
+            .resource(canonical.as_str())
+            .map(|resource| resource.aliases());
+        self.names_of(canonical, aliases.unwrap_or_default()).next().is_some()
     }
 
     /// Returns the requested names that this resource answers. A-09: a resource without a name answers all names that no other
@@ -201,9 +322,9 @@ impl Feed {
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {
         let any = !updates.is_empty() || complete.is_some() || answered.is_some();
-        (any && !self.wildcard.is_hidden()).then(|| Changes {
+        (any && self.coverage.wildcard() != Wildcard::Hidden).then(|| Changes {
             type_url: self.type_url.clone(),
-            wildcard: self.wildcard.is_asked(),
+            wildcard: self.asks_wildcard(),
             updates,
             complete,
             answered,

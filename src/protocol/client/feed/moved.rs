@@ -3,12 +3,11 @@
 //! Owns that what is held of them stays. Does not decide which names these are.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use super::{Feed, Silence};
+use super::Feed;
 use crate::client::kept::One;
 use crate::holds::references;
-use xds::{Dialect, Kind, Name, Resource, ResourceError};
+use xds::{Kind, Name, Resource, ResourceError};
 
 /// All that is known of a name, on its way to another stream.
 #[derive(Debug)]
@@ -21,14 +20,12 @@ pub(crate) struct MovedName {
 impl Feed {
     /// A wanted name is asked for in the list of its type, or is not.
     pub(in crate::client) fn list(&mut self, name: &Name, listed: bool) {
-        if !self.names.contains(name.as_str()) || !self.is_movable(name) {
+        if !self.wants_name(name) || !self.is_movable(name) || !self.names.list(name, listed) {
             return;
         }
-        if self.names.list(name, listed) {
-            match listed {
-                true => _ = self.outbound.come_back(name),
-                false => self.outbound.leave_for_another(name),
-            }
+        match listed {
+            true => _ = self.outbound.come_back(name),
+            false => self.outbound.leave_for_another(name),
         }
     }
 
@@ -60,75 +57,17 @@ impl Feed {
     }
 
     /// Whether a name is one of a list that the server reads as names of single resources, in one spelling.
-    fn is_movable(&self, name: &Name) -> bool {
+    pub(super) fn is_movable(&self, name: &Name) -> bool {
         let held = self.kept.canonical(name.as_str());
         let own = held.is_none_or(|held| held == name);
-        own && !self.wildcard.is_asked() && !name.is_collection() && !self.outbound.ways().contains(name.as_str())
-    }
-
-    pub(in crate::client) fn has_names(&self) -> bool {
-        !self.names.is_empty()
-    }
-
-    pub(in crate::client) const fn asks_wildcard(&self) -> bool {
-        self.wildcard.is_asked()
-    }
-
-    /// E-25, E-27: the time of a pressing question may have come. Returns the names that silence the server, if it has stayed silent.
-    pub(in crate::client) fn take_silencers(
-        &mut self,
-        heard: Option<Instant>,
-        spread: Duration,
-        now: Instant,
-    ) -> Vec<Name> {
-        match self.exchange.take_silence(heard, spread, now) {
-            None => Vec::new(),
-            Some(Silence::First) => {
-                self.outbound.ask_again();
-                Vec::new()
-            }
-            Some(Silence::Total) => {
-                let unheard = self
-                    .names
-                    .unheard()
-                    .filter(|name| self.outbound.has_told(name.as_str()));
-                unheard.filter(|name| self.is_movable(name)).cloned().collect()
-            }
-        }
-    }
-
-    /// A response was read to its end.
-    pub(super) fn relax(&mut self, dialect: Dialect) {
-        if dialect == Dialect::Sotw {
-            let (names, outbound) = (&self.names, &self.outbound);
-            self.exchange
-                .relax(|| names.unheard().any(|name| outbound.has_told(name.as_str())));
-        }
-    }
-
-    /// Returns what is held.
-    pub(in crate::client) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.kept.resources()
-    }
-
-    /// Whether a resource is held as it was.
-    pub(in crate::client) fn holds(&self, one: &Arc<Resource>) -> bool {
-        let now = self.kept.resource(one.name().as_str());
-        now.is_some_and(|now| Arc::ptr_eq(now, one))
-    }
-
-    pub(in crate::client) fn wants_name(&self, name: &Name) -> bool {
-        self.names.contains(name.as_str())
+        own && !self.asks_wildcard() && !name.is_collection() && !self.outbound.ways().contains(name.as_str())
     }
 }
 
 /// Returns the names that a resource of this kind names: the endpoints of a cluster, the routes of a listener or scope.
 pub(in crate::client) fn named(kind: Kind, resource: &Resource) -> impl Iterator<Item = &Name> {
-    let endpoints = resource.endpoints().filter(|_| kind == Kind::Cds);
-    let routes = matches!(kind, Kind::Lds | Kind::Srds)
-        .then(|| references(kind, resource))
-        .flatten();
-    endpoints
-        .into_iter()
-        .chain(routes.into_iter().flat_map(|found| &*found.routes))
+    let directs = kind.gated() && kind.names().is_some();
+    let routes = directs.then(|| references(kind, resource)).flatten();
+    let routes = routes.into_iter().flat_map(|found| &*found.routes);
+    resource.endpoints().into_iter().chain(routes)
 }

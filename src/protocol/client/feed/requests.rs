@@ -8,9 +8,9 @@ use std::time::Instant;
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::kept::Kept;
+use crate::client::coverage::Wildcard;
+use crate::client::doubt::TOLD_MAX;
 use crate::client::outbound::Opening;
-use crate::client::silence::{PassedOver, TOLD_MAX};
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::{Name, Target, Want};
 
@@ -22,18 +22,23 @@ impl Feed {
     pub(in crate::client) fn delta_request(&mut self, opening: Opening, now: Instant) -> Option<DeltaDiscoveryRequest> {
         if let Some(request) = self.outbound.delta_answer(&self.type_url, now) {
             if self.outbound.acks().is_empty() {
-                self.unanswerable(now);
+                self.coverage.answered(now);
             }
             return Some(request);
         }
-        let (wildcard, completeness, kept, collections) = (
-            self.wildcard.is_asked(),
-            &self.completeness,
-            &self.kept,
-            &self.collections,
-        );
-        let whole = |names: &BTreeSet<Name>| names.iter().filter(|name| collections.whole(name)).cloned().collect();
-        let held = |names: &BTreeSet<Name>| declared(kept, wildcard, completeness.complete(), names, whole(names));
+        // F-07: in the server's spelling.
+        let declare = |name: &Name| {
+            let version = self.kept.declared(name.as_str())?.to_string();
+            Some((self.kept.text(name).to_string(), version))
+        };
+        // C-13: a server may report a name as removed if it gets its version but no request for it. So only names in this request
+        // count.
+        let held = |names: &BTreeSet<Name>| {
+            let single = names.iter().filter(|name| name.as_str() != Name::WILDCARD);
+            let whole = names.iter().filter(|name| self.coverage.whole(name));
+            let members = whole.flat_map(|whole| self.kept.within(whole));
+            single.chain(members).filter_map(declare).collect()
+        };
         let first = !self.outbound.is_opened();
         let (mut request, joined) = self.outbound.delta_change(&self.type_url, opening, held)?;
         if first {
@@ -56,9 +61,9 @@ impl Feed {
         let first = !self.outbound.is_opened();
         let (request, joined) = self.outbound.sotw(&self.type_url, opening, now)?;
         if self.outbound.acks().is_empty() {
-            self.unanswerable(now);
+            self.coverage.answered(now);
         }
-        let grown = !joined.is_empty() && !self.wildcard.is_asked();
+        let grown = !joined.is_empty() && !self.asks_wildcard();
         if opening.urges && (grown || first && held) {
             let known = held || self.outbound.is_answered();
             self.exchange.press(known, now);
@@ -78,14 +83,13 @@ impl Feed {
             .filter(brought)
             .min_by_key(|name| self.kept.size(name));
         let Some(smallest) = smallest.cloned() else { return };
-        if !self.wildcard.is_asked() {
+        if !self.asks_wildcard() {
             let named = self.kept.names().filter(|name| self.names.contains(name.as_str()));
             let named: BTreeSet<Name> = named.filter(brought).cloned().collect();
-            self.completeness.named(named);
+            self.coverage.named(named);
         }
         versions.insert(self.kept.text(&smallest).to_string(), UNKNOWN.to_string());
-        self.completeness.undeclare(&smallest);
-        self.collections.undeclare(&smallest);
+        self.coverage.undeclare(&smallest);
     }
 
     /// The first request was sent with these versions. E-08: where a version is missing, for the resource of an alias or for any
@@ -111,14 +115,11 @@ impl Feed {
         }
     }
 
-    /// E-27: returns the last question, once, if the server has passed over it for as long as it may take for a name.
-    pub(in crate::client) fn take_passed_over(&mut self, now: Instant) -> Option<PassedOver> {
+    /// E-27: returns the last question, once, if the server has passed over it for as long as it may take for a name: some of what was asked
+    /// for and nothing is known of, and when.
+    pub(in crate::client) fn take_passed_over(&mut self, now: Instant) -> Option<(Vec<Want>, Instant)> {
         let asked = self.exchange.take_overdue(now)?;
-        Some(PassedOver {
-            type_url: self.type_url.clone(),
-            wants: self.lacked(),
-            asked,
-        })
+        Some((self.lacked(), asked))
     }
 
     /// Returns some of what was asked for and nothing is known of, as it was asked for.
@@ -129,10 +130,9 @@ impl Feed {
             wanted: true,
             written,
         };
-        if self.wildcard.is_asked() {
-            let all =
-                (self.wildcard.is_wanted() && !self.completeness.complete()).then(|| want(Target::Wildcard, None));
-            return all.into_iter().collect();
+        if self.asks_wildcard() {
+            let open = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
+            return open.then(|| want(Target::Wildcard, None)).into_iter().collect();
         }
         let open = self.names.open().filter(|name| self.outbound.has_told(name.as_str()));
         let texts = open.flat_map(|name| self.outbound.ways().asked(name).map(move |text| (name, text)));
@@ -144,23 +144,4 @@ impl Feed {
         self.names.asked(names, self.exchange.time_to_answer(now));
         self.exchange.ask(self.type_url.kind(), self.lacks(), now);
     }
-}
-
-/// Returns the versions that go with the first delta request of a stream (E-04).
-fn declared(
-    kept: &Kept,
-    wildcard: bool,
-    complete: bool,
-    names: &BTreeSet<Name>,
-    whole: BTreeSet<Name>,
-) -> BTreeMap<String, String> {
-    // F-07: in the server's spelling.
-    let declare = |name: &Name| Some((kept.text(name).to_string(), kept.declared(name.as_str())?.to_string()));
-    if wildcard {
-        return kept.names().filter(|_| complete).filter_map(declare).collect();
-    }
-    // C-13: a server may report a name as removed if it gets its version but no request for it. So only names in this request
-    // count.
-    let members = whole.iter().flat_map(|collection| kept.within(collection));
-    names.iter().chain(members).filter_map(declare).collect()
 }

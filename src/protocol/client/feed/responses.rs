@@ -9,10 +9,11 @@ use arcstr::ArcStr;
 
 use super::Feed;
 use crate::client::completeness::{Heard, Settled};
+use crate::client::coverage::Mention;
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
 use crate::client::kept::Receipt;
-use xds::{Changes, Dialect, Kind, Name, Reason, Update};
+use xds::{Changes, Dialect, Name, Reason, Update};
 
 /// What a response has changed.
 pub(in crate::client) struct Taken {
@@ -27,7 +28,7 @@ impl Feed {
     /// Takes a response.
     pub(in crate::client) fn receive(&mut self, mut message: Message, dialect: Dialect, now: Instant) -> Taken {
         self.exchange.hear(&message, now);
-        if !self.wanted() && !self.wildcard.is_hidden() {
+        if !self.wanted() && !self.asks_wildcard() {
             return Taken {
                 changes: None,
                 message,
@@ -49,7 +50,7 @@ impl Feed {
             beats &= entry.body.is_none();
             // E-06: content that nobody requested is ignored without a NACK.
             let collection = self.covering(entry.name.as_str());
-            if !self.wildcard.is_asked() && collection.is_none() && self.names_asked(&entry).next().is_none() {
+            if !self.asks_wildcard() && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
             let held = self.held(&mut entry, &message.version);
@@ -65,25 +66,32 @@ impl Feed {
             heard.news |= self.remove(&mut message, &aliases, &mut updates);
         }
         self.complain(&mut message, &mut updates);
-        let (complete, pause) = match dialect {
-            Dialect::Delta => self.end_delta(heard, now, &mut updates),
-            // A response with nothing but heartbeats says nothing about other resources (E-10).
-            Dialect::Sotw if message.uncertain || beats && message.version == *self.outbound.acks().version() => {
-                self.collections.forget_mentioned();
-                (None, None)
+        // A SotW response with nothing but heartbeats says nothing about other resources (E-10).
+        let beats = beats && message.version == *self.outbound.acks().version();
+        let settled = if dialect == Dialect::Sotw && (message.uncertain || beats) {
+            self.coverage.forget_mentioned();
+            Settled::default()
+        } else {
+            // Without full states, a server may leave out resources or split its answer into several responses.
+            let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;
+            if full {
+                let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
+                self.leave_out(mentioned.into_iter().chain(spoiled).collect(), &mut updates);
             }
-            Dialect::Sotw => {
-                let complete = self.end_sotw((mentioned, &message.spoiled), heard, now, &mut updates);
-                (complete, None)
-            }
+            self.coverage.heard(heard, dialect, full, self.exchange.patience(), now)
         };
+        let pause = settled.pause;
+        let complete = self.settle(settled, &mut updates);
         if message.faults.none() {
             self.outbound.acks_mut().accept(message.version.clone());
         } else {
-            self.completeness.refuse();
-            self.collections.refuse();
+            self.coverage.refuse();
         }
-        self.relax(dialect);
+        if dialect == Dialect::Sotw {
+            let (names, outbound) = (&self.names, &self.outbound);
+            self.exchange
+                .relax(|| names.unheard().any(|name| outbound.has_told(name.as_str())));
+        }
         self.conclude(dialect);
         let changes = self.changes(updates, complete, first.then_some(true));
         self.exchange.settle();
@@ -94,41 +102,12 @@ impl Feed {
         }
     }
 
-    /// A delta response is read to its end. Returns whether the wildcard is newly complete, and the pause that shows.
-    fn end_delta(&mut self, heard: Heard, now: Instant, updates: &mut Vec<Update>) -> (Option<bool>, Option<Duration>) {
-        self.heard(heard, now, updates);
-        // The end of another relay's answer says nothing of single names.
-        let more = heard.more.filter(|_| self.wildcard.is_asked());
-        let quiet = self.exchange.patience().wildcard();
-        let settled = match self.wildcard.is_asked() || self.completeness.complete() {
-            true => self.completeness.heard(Heard { more, ..heard }, quiet, now),
-            false => return (None, None),
-        };
-        let pause = settled.pause;
-        (self.settled(settled, updates), pause)
-    }
-
-    /// A SotW response that mentions these names, some with faults, is read to its end. Returns whether the wildcard is newly complete.
-    fn end_sotw(
-        &mut self,
-        (mentioned, spoiled): (Vec<Name>, &BTreeSet<String>),
-        heard: Heard,
-        now: Instant,
-        updates: &mut Vec<Update>,
-    ) -> Option<bool> {
-        if self.type_url.traits().full_state {
-            let spoiled = spoiled.iter().map(|name| Name::from(name.as_str()));
-            let mentioned = mentioned.into_iter().chain(spoiled).collect();
-            self.delete_others(&mentioned, updates);
-            let names = &self.names;
-            self.errors
-                .absolve_others(&mentioned, |name| names.contains(name), updates);
-            updates.extend(self.collections.finish_mentioned().into_iter().map(Update::Whole));
-        } else {
-            // Without full states, a server may leave out resources or split its answer into several responses.
-            self.heard(heard, now, updates);
-        }
-        (self.wildcard.is_asked() && self.completeness.finish()).then_some(true)
+    /// A full state mentions only these names, some with faults.
+    fn leave_out(&mut self, mentioned: BTreeSet<Name>, updates: &mut Vec<Update>) {
+        self.delete_others(&mentioned, updates);
+        let names = &self.names;
+        self.errors
+            .absolve_others(&mentioned, |name| names.contains(name), updates);
     }
 
     /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or
@@ -149,7 +128,7 @@ impl Feed {
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
         if entry.body.is_none() {
             // C-21: a virtual host without a body does not exist; it is never a heartbeat.
-            if self.type_url.kind() == Kind::Vhds {
+            if self.type_url.kind().is_void_without_body() {
                 return self.missing(entry, updates);
             }
             // E-10: without a body, the entry says that what is not held does not exist. It confirms content that is held if the version
@@ -176,10 +155,15 @@ impl Feed {
         // a resource without a name answers all requested names.
         let answered: Vec<Name> = asked.filter(|_| name.is_empty()).cloned().collect();
         let resent = held == Some(true) && entry.ttl.is_none();
-        let news = held.is_none() | self.completeness.confirm(name, resent);
+        let how = Mention {
+            new: held.is_none(),
+            resent,
+            asked: alone,
+            gone: false,
+        };
+        let news = self.coverage.mention(collection, name, how);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());
-            self.collections.mention(collection, name, resent && !alone, news);
         }
         for name in entry.names().chain(&answered) {
             self.names.known(name.as_str());
@@ -201,11 +185,18 @@ impl Feed {
         news
     }
 
-    pub(super) fn settled(&mut self, settled: Settled, updates: &mut Vec<Update>) -> Option<bool> {
-        for name in settled.gone {
-            self.gone(&name, Reason::Said, updates);
+    /// F-07: whether an entry counts. It does not if the name is held under another spelling that stays valid.
+    fn counts(&mut self, entry: &Entry, message: &Message) -> bool {
+        if self.outbound.ways().is_empty() {
+            return true;
         }
-        settled.complete.then_some(true)
+        // A server may use its own spelling, whatever it was asked for.
+        let held = self.kept.key(entry.name.as_str()).map(|name| self.kept.text(name));
+        let left_out = entry.version.is_none() && self.type_url.traits().full_state;
+        let stays = |text: &Name| !left_out && !message.removes(entry.name.as_str(), text);
+        let other = held.is_some_and(|text| text != entry.text() && stays(text));
+        let ways = self.outbound.ways_mut();
+        ways.heard(&entry.name, entry.written.as_ref(), other)
     }
 
     /// Returns whether the content under the name of an entry has the same version; `None` without content. If the name is already

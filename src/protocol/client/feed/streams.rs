@@ -1,73 +1,188 @@
-//! The effects of the beginning and the end of a stream on one type.
+//! The effects of streams and of time on one type, and content from before all streams.
 //!
-//! Owns what survives a stream. Knows nothing of connections.
+//! Owns what survives a stream, and when work is due. Knows nothing of connections and of the content of responses.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use super::Feed;
-use crate::client::awaited::Patience;
-use xds::{Changes, Dialect, Name};
+use super::exchange::Silence;
+use crate::client::acks::Ack;
+use crate::client::completeness::Settled;
+use crate::client::coverage::Wildcard;
+use crate::client::rhythm::Patience;
+use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, in delta with the versions that this server gave (E-04). E-25:
     /// in SotW without one, because a server whose versions start anew would be silent about new content with an old version.
     pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.kept.connected(told);
-        let mut names = self.kept.names();
-        let declares = dialect == Dialect::Delta && names.any(|name| self.kept.declared(name.as_str()).is_some());
+        let declared = |name: &Name| self.kept.declared(name.as_str()).is_some();
+        let declares = dialect == Dialect::Delta && self.kept.names().any(declared);
         self.exchange.connected(patience, declares);
         // E-19: a type of which nothing is wanted gets no request.
-        let wildcard = self.wildcard.is_asked().then(|| Name::from(Name::WILDCARD));
+        let wildcard = self.asks_wildcard().then(|| Name::from(Name::WILDCARD));
         let listed = self.names.listed().cloned();
         self.outbound.connected(listed.chain(wildcard).collect());
-        if self.wildcard.is_asked() && dialect == Dialect::Delta {
-            // An incomplete wildcard is requested without versions: then the server sends everything, and the end of its answer
-            // can be seen.
-            let complete = self.completeness.complete();
-            let declared = |name: &Name| complete && self.kept.declared(name.as_str()).is_some();
-            let held = self.kept.names().map(|name| (name.clone(), declared(name)));
-            self.completeness.connected(held.collect());
-        }
+        self.late.iter_mut().for_each(|late| late.connected());
         if dialect == Dialect::Delta {
             // Members that were also requested by name are declared and waited for on their own.
-            let named = |name: &&Name| self.names.contains(name.as_str());
-            let held = |collection: &Name| {
-                let members = self.kept.within(collection).filter(|name| !named(name));
-                members
-                    .map(|name| (name.clone(), self.kept.declared(name.as_str()).is_some()))
-                    .collect()
-            };
-            self.collections.connected(held);
+            let names = |name: &&Name| !self.names.contains(name.as_str());
+            self.coverage.connected(|collection| -> BTreeMap<Name, bool> {
+                let held = self.kept.within(collection).filter(names);
+                held.map(|name| (name.clone(), declared(name))).collect()
+            });
         }
     }
 
     /// The stream ended. G-19: what is known stays known. If the server had answered for the type, returns that it has not any more.
     pub(in crate::client) fn disconnected(&mut self) -> Option<Changes> {
-        let half = (self.type_url.clone(), self.wildcard.is_asked());
+        let half = (self.type_url.clone(), self.asks_wildcard());
         let answered = (self.outbound.is_answered() && self.wanted()).then(|| Changes {
             answered: Some(false),
             ..Changes::of(half, Vec::new())
         });
-        if self.wildcard.is_hidden() {
+        if self.coverage.wildcard() == Wildcard::Hidden {
             self.drop_wildcard();
         }
         self.outbound.disconnected();
         self.exchange.disconnected();
-        self.completeness.disconnected();
-        self.collections.disconnected();
+        self.coverage.disconnected();
         self.names.disconnected();
         answered
+    }
+
+    pub(in crate::client) fn forget_versions(&mut self) {
+        self.kept.forget_versions();
+    }
+
+    /// Takes the content that an earlier run held for this target. K-16, G-19: it counts as content from before the stream. The
+    /// server is not sent its version; what the server does not confirm is dropped. Returns `None` if the server has answered
+    /// already.
+    pub(in crate::client) fn restore(&mut self, target: &Target, slot: &Slot) -> Option<Changes> {
+        if self.outbound.is_answered() || self.coverage.wildcard() == Wildcard::Hidden {
+            return None;
+        }
+        let mut complete = None;
+        let mut updates = Vec::new();
+        match target {
+            Target::Wildcard => {
+                let state = slot.wildcard.as_ref().filter(|_| self.asks_wildcard())?;
+                updates.extend(state.resources().map(|resource| self.kept.restore(resource)));
+                let names = state.resources().map(|resource| resource.name().clone());
+                self.coverage.restored(None, names);
+                // The view may serve it as complete; the server has yet to confirm that it still is.
+                complete = state.complete().then_some(true);
+            }
+            Target::Name(name) if !self.wants_name(name) => return None,
+            Target::Name(name) if name.is_collection() => {
+                let members = || slot.named.members(name);
+                // Members that were also requested by name wait on their own.
+                let alone = members().filter(|member| !self.names.contains(member.name().as_str()));
+                self.coverage
+                    .restored(Some(name), alone.map(|member| member.name().clone()));
+                updates.extend(members().map(|member| self.kept.restore(member)));
+            }
+            Target::Name(name) => updates.extend(match slot.known(name) {
+                Some(Known::Present(resource)) => Some(self.kept.restore(resource)),
+                // K-16: the server's word to an earlier run is no reason to take anything from a client.
+                Some(Known::Absent(_)) => Some(Update::Absent(name.clone(), Reason::TimedOut)),
+                None | Some(Known::Held(_)) => None,
+            }),
+        }
+        self.changes(updates, complete, None)
     }
 
     /// D-10: the first whole state is over when the server has answered on this stream for all that it was asked for on it. In SotW, one
     /// response has all that a wildcard covers, and all of a type with full states.
     pub(super) fn conclude(&mut self, dialect: Dialect) {
-        let at_once = dialect == Dialect::Sotw && (self.wildcard.is_asked() || self.type_url.traits().full_state);
-        let whole = || self.completeness.rests() && self.collections.rests() && self.names.all_heard();
+        let at_once = dialect == Dialect::Sotw && (self.asks_wildcard() || self.type_url.traits().full_state);
+        let whole = || self.coverage.rests() && self.names.all_heard();
         if self.exchange.is_first() && self.outbound.is_answered() && (at_once || whole()) {
             self.exchange.conclude();
         }
     }
 
-    pub(in crate::client) fn forget_versions(&mut self) {
-        self.kept.forget_versions();
+    /// Takes the answer to the last response. K-06: the relay acknowledges on its own and waits for no client.
+    pub(in crate::client) fn acknowledge(&mut self, ack: Ack, dialect: Dialect, now: Instant) {
+        // The response cannot be acknowledged.
+        if dialect == Dialect::Delta && ack.nonce.is_empty() {
+            self.coverage.answered(now);
+        }
+        self.outbound.acks_mut().received(ack, dialect, now);
+    }
+
+    /// The type in this place answers. Returns whether that changes when the wildcard is complete: it does if the server was asked for it
+    /// later, and has begun to answer here.
+    pub(in crate::client) const fn overtaken(&mut self, by: u32) -> bool {
+        self.outbound.place() < by && self.coverage.all_mut().overtaken()
+    }
+
+    pub(in crate::client) fn bytes(&mut self, at: Instant) {
+        self.coverage.bytes(at);
+    }
+
+    pub(in crate::client) fn deadline(&self) -> Option<Instant> {
+        let late = self.late.as_ref().filter(|_| self.outbound.is_at_rest());
+        let all = [
+            self.kept.deadline(),
+            self.names.deadline(),
+            self.exchange.deadline(),
+            self.coverage.deadline(self.exchange.patience()),
+            self.outbound.acks().deadline(),
+            late.and_then(|late| late.deadline()),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Returns what has changed, and the pause that the server has shown within its answer.
+    pub(in crate::client) fn timeout(&mut self, now: Instant) -> (Option<Changes>, Option<Duration>) {
+        self.exchange.pass(now);
+        let mut updates = Vec::new();
+        while let Some(name) = self.kept.expired(now) {
+            self.gone(&name, Reason::Expired, &mut updates);
+        }
+        while let Some(name) = self.names.overdue(now) {
+            self.overdue(name, &mut updates);
+        }
+        let settled = self.coverage.timeout(self.exchange.patience(), now);
+        let pause = settled.pause;
+        let complete = self.settle(settled, &mut updates);
+        // Only the end of a delta answer is a matter of time.
+        self.conclude(Dialect::Delta);
+        let changes = self.changes(updates, complete, None);
+        self.exchange.settle();
+        (changes, pause)
+    }
+
+    /// An answer has ended, or is taken for ended. Returns whether the wildcard is newly complete.
+    pub(super) fn settle(&mut self, settled: Settled, updates: &mut Vec<Update>) -> Option<bool> {
+        for name in settled.gone {
+            self.gone(&name, Reason::Said, updates);
+        }
+        updates.extend(settled.whole.into_iter().map(Update::Whole));
+        settled.complete.then_some(true)
+    }
+
+    /// E-25, E-27: the time of a pressing question may have come. Returns the names that silence the server, if it has stayed silent.
+    pub(in crate::client) fn take_silencers(
+        &mut self,
+        heard: Option<Instant>,
+        spread: Duration,
+        now: Instant,
+    ) -> Vec<Name> {
+        match self.exchange.take_silence(heard, spread, now) {
+            None => Vec::new(),
+            Some(Silence::First) => {
+                self.outbound.ask_again();
+                Vec::new()
+            }
+            Some(Silence::Total) => {
+                let unheard = self.names.unheard();
+                let told = unheard.filter(|name| self.outbound.has_told(name.as_str()));
+                told.filter(|name| self.is_movable(name)).cloned().collect()
+            }
+        }
     }
 }

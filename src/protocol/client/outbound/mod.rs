@@ -7,13 +7,11 @@ mod requests;
 pub(super) use requests::Opening;
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use super::acks::Acks;
-use super::late::Late;
 use super::ways::Ways;
 use crate::sorted::Sorted;
-use xds::{Name, Rejection, Version};
+use xds::Name;
 
 /// The subscription of one type on one stream. The wildcard is a name here, as on the wire.
 ///
@@ -40,8 +38,6 @@ pub(super) struct Outbound {
     keeps_one: bool,
     /// E-25: the same is to be asked for once more, without a version.
     again: bool,
-    /// E-24: what clients reject, if any has rejected anything.
-    late: Option<Box<Late>>,
 }
 
 impl Outbound {
@@ -49,9 +45,6 @@ impl Outbound {
     pub(super) fn connected(&mut self, wanted: BTreeSet<Name>) {
         self.disconnected();
         self.join = wanted;
-        if let Some(late) = &mut self.late {
-            late.connected();
-        }
     }
 
     /// The stream ended.
@@ -60,7 +53,6 @@ impl Outbound {
         ways.reset();
         *self = Self {
             ways,
-            late: self.late.take(),
             ..Self::default()
         };
     }
@@ -153,12 +145,10 @@ impl Outbound {
     }
 
     /// F-07: adds a spelling of a name. `known`: the name was wanted already; `held`: the server has content for it. Returns
-    /// whether the spelling is new, and whether the server must be asked for it too.
-    pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> (bool, bool) {
+    /// whether the server must be asked for it too.
+    pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> bool {
         let stays = self.stays(name);
-        let new = self.ways.add(name, written, known, held);
-        let more = new && stays && self.ways.ask_more(name, written.unwrap_or(name));
-        (new, more)
+        self.ways.add(name, written, known, held) && stays && self.ways.ask_more(name, written.unwrap_or(name))
     }
 
     /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name.
@@ -199,55 +189,14 @@ impl Outbound {
         self.repeat || self.again || !self.join.is_empty() || self.leaves() || self.ways.changed()
     }
 
-    /// Returns when an answer that had to wait may be sent, or clients are to be asked what they reject.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let late = self.late.as_ref().filter(|_| self.is_at_rest());
-        let late = late.and_then(|late| late.deadline());
-        self.acks.deadline().into_iter().chain(late).min()
-    }
-
     /// E-24: whether the server may be told what clients reject: it has got the acknowledgement of the last response on this stream, and
     /// there is nothing else to send.
-    fn is_at_rest(&self) -> bool {
+    pub(super) fn is_at_rest(&self) -> bool {
         self.acks.acknowledged() && !self.changed()
     }
 
     /// SotW: whether the last request may be sent once more: its response was accepted, or there was none.
     pub(super) fn may_repeat(&self) -> bool {
         self.is_at_rest() || self.acks.nonce().is_empty() && self.acks.is_empty() && !self.changed()
-    }
-
-    /// A client has rejected something.
-    pub(super) fn rejected(&mut self, now: Instant) {
-        self.late.get_or_insert_default().rejected(now);
-    }
-
-    /// Returns whether the clients are to be asked now what they reject; they count as asked.
-    pub(super) fn asks_clients(&mut self, now: Instant) -> bool {
-        let rests = self.is_at_rest();
-        self.late.as_mut().is_some_and(|late| rests && late.asks(now))
-    }
-
-    /// Takes the clients' answer. `is_current`: whether the server's last word for a content is this version.
-    pub(super) fn clients_reject(&mut self, rejections: &[Rejection], is_current: impl Fn(&Name, Version) -> bool) {
-        if let Some(late) = &mut self.late {
-            late.answer(rejections, is_current);
-        }
-    }
-
-    /// Returns what the server is to be told now; it counts as told.
-    pub(super) fn take_rejections(
-        &mut self,
-        now: Instant,
-        is_current: impl Fn(&Name, Version) -> bool,
-    ) -> Vec<Rejection> {
-        let rests = self.is_at_rest();
-        let late = self.late.as_mut().filter(|_| rests);
-        late.map_or_else(Vec::new, |late| late.take(now, is_current))
-    }
-
-    /// Whether the server is to be told of any rejection, now or later.
-    pub(super) fn has_unsaid(&self) -> bool {
-        self.late.as_ref().is_some_and(|late| late.is_ready())
     }
 }

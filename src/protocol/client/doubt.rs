@@ -1,0 +1,160 @@
+//! What a server leaves open, and a question on a stream of its own decides: whether it is deaf for a type on the stream that the types
+//! share (E-27), and whether it reads the versions that it is sent (E-04).
+//!
+//! Owns what is asked, and what an answer shows. Knows nothing of the other stream: a server may just have nothing to say.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Client;
+use super::kept::Brought;
+use super::stream::Stream;
+use xds::{Changes, Resource, Target, TypeUrl, Update, Want};
+
+/// A doubt about a server.
+#[derive(Debug)]
+pub struct Doubt {
+    type_url: TypeUrl,
+    wants: Vec<Want>,
+    of: Of,
+}
+
+#[derive(Debug)]
+enum Of {
+    /// It has passed over a question, which it was asked then. Any content shows that it is deaf.
+    Hearing(Instant),
+    /// It has left out what it was sent versions of: that is unchanged, or gone and it does not read versions. A resource that it has just
+    /// sent is brought with its own version, and with all else, for in another form of the question it may be read differently. That the
+    /// same comes again shows it.
+    Reading(Arc<Resource>, Vec<Brought>),
+}
+
+/// What an answer decides.
+#[derive(Debug)]
+pub enum Decided {
+    /// The server is deaf for this type on the stream.
+    Deaf(TypeUrl),
+    /// It does not read versions, so this is gone.
+    Gone(Changes),
+}
+
+/// So many names of a question that was passed over are told.
+pub(super) const TOLD_MAX: usize = 64;
+/// Views ask once more at different times within this.
+const SPREAD: Duration = Duration::from_secs(5);
+
+impl Doubt {
+    /// The server has passed over a question for this.
+    pub(super) const fn of_hearing(type_url: TypeUrl, wants: Vec<Want>, asked: Instant) -> Self {
+        let of = Of::Hearing(asked);
+        Self { type_url, wants, of }
+    }
+
+    /// The server has left out what it was sent versions of.
+    pub(super) fn of_reading(
+        type_url: TypeUrl,
+        resource: Arc<Resource>,
+        target: Target,
+        brought: Vec<Brought>,
+    ) -> Self {
+        let want = Want {
+            type_url: type_url.clone(),
+            target,
+            wanted: true,
+            written: None,
+        };
+        Self {
+            type_url,
+            wants: vec![want],
+            of: Of::Reading(resource, brought),
+        }
+    }
+
+    /// The type.
+    #[must_use]
+    pub const fn type_url(&self) -> &TypeUrl {
+        &self.type_url
+    }
+
+    /// What is asked for.
+    #[must_use]
+    pub fn wants(&self) -> &[Want] {
+        &self.wants
+    }
+
+    /// Whether it is about versions. Then it arises once for each type of a stream.
+    #[must_use]
+    pub const fn is_of_versions(&self) -> bool {
+        matches!(self.of, Of::Reading(..))
+    }
+
+    /// Whether this in the answer shows what was doubted.
+    #[must_use]
+    pub fn is_shown_by(&self, update: &Update) -> bool {
+        match (&self.of, update) {
+            (Of::Hearing(_), Update::Put(..)) => true,
+            (Of::Reading(one, _), Update::Put(resource, _)) => resource.same_content(one),
+            (Of::Hearing(_) | Of::Reading(..), _) => false,
+        }
+    }
+}
+
+impl Client {
+    /// E-25, E-27: the time of a question may have come. To be called before its names stop waiting.
+    pub(super) fn note_silence(&mut self, type_url: &TypeUrl, now: Instant) {
+        let spread = SPREAD.mul_f64((xxh3_64(self.introduction.sent()) % 1000) as f64 / 1000.0);
+        let heard = self.stream.as_ref().and_then(Stream::heard);
+        let Some(feed) = self.feeds.get_mut(type_url) else {
+            return;
+        };
+        let passed_over = feed.take_passed_over(now);
+        let silencers = feed.take_silencers(heard, spread, now);
+        if !silencers.is_empty() {
+            self.silencers.push((type_url.clone(), silencers));
+        }
+        if let Some((wants, asked)) = passed_over.filter(|(wants, _)| !wants.is_empty())
+            && self.goes_on_since(type_url, asked)
+            && let Some(stream) = &mut self.stream
+        {
+            stream.note_passed_over(Doubt::of_hearing(type_url.clone(), wants, asked));
+        }
+    }
+
+    /// Returns a doubt that has come up since the last call, once. `idle`: no question is asked, so that one about versions can be.
+    pub fn take_doubt(&mut self, idle: bool) -> Option<Doubt> {
+        let stream = self.stream.as_mut()?;
+        if let Some(doubt) = stream.take_passed_over() {
+            return Some(doubt);
+        }
+        let type_url = idle.then(|| stream.take_unsure())??;
+        let (resource, target, brought) = self.feeds.get(&type_url)?.sample()?;
+        Some(Doubt::of_reading(type_url, resource, target, brought))
+    }
+
+    /// On this stream, on which nothing is wanted yet, the question is asked.
+    pub fn handle_question(&mut self, doubt: &Doubt) -> Vec<Changes> {
+        self.tries = doubt.is_of_versions();
+        let changes = doubt.wants.iter().flat_map(|want| self.handle_want(want)).collect();
+        if let Of::Reading(_, brought) = &doubt.of {
+            self.feed(&doubt.type_url).bring_all(brought);
+        }
+        changes
+    }
+
+    /// The answer has shown what was doubted, or has not. Returns what that decides.
+    pub fn handle_outcome(&mut self, doubt: &Doubt, shown: bool) -> Option<Decided> {
+        let feed = self.feeds.get_mut(&doubt.type_url)?;
+        let decided = match doubt.of {
+            // Only if it is still wanted, and the server has said nothing about it since.
+            Of::Hearing(asked) => {
+                let deaf = shown && feed.wanted() && !feed.has_heard_since(asked);
+                deaf.then(|| Decided::Deaf(doubt.type_url.clone()))
+            }
+            Of::Reading(..) => feed.tried(shown).map(Decided::Gone),
+        };
+        self.note(&doubt.type_url);
+        decided
+    }
+}

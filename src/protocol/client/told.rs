@@ -1,0 +1,158 @@
+//! What the machine has learned and others take from it, and what others have learned for it.
+//!
+//! Owns that each is taken once. Does not know who takes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::reporting::Reported;
+use super::rhythm::Patience;
+use super::rhythm::Rhythm;
+use super::stream::Stream;
+use super::{Client, ClientSettings, Request};
+use proto::envoy::config::core::v3::Node;
+use xds::{Changes, Name, Rejection, ServerWords, Twins, TypeUrl};
+
+/// The content of a response, in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The type of the response.
+    pub type_url: TypeUrl,
+    /// How many resources were sound.
+    pub valid: usize,
+    /// How many were faulty.
+    pub invalid: usize,
+    /// F-16: how many entries and removals were ignored because they are for some clients only.
+    pub ignored: usize,
+}
+
+impl Client {
+    /// Returns the node that the server is sent.
+    #[must_use]
+    pub fn node(&self) -> Node {
+        self.introduction.node(&self.settings.relay_id)
+    }
+
+    /// Whether the server is told that requests come through this relay below.
+    #[must_use]
+    pub fn comes_through(&self, relay: &str) -> bool {
+        self.introduction.comes_through(relay)
+    }
+
+    /// Returns the field of the last request with the node, once, if the request has one. All requests share the bytes.
+    pub const fn take_node(&mut self) -> Option<Bytes> {
+        self.introduced.take()
+    }
+
+    /// Returns the type that the last request asked for, once, if it was the first of that type on the stream.
+    pub const fn take_asked(&mut self) -> Option<TypeUrl> {
+        self.asked.take()
+    }
+
+    /// Returns what was in the last response, once.
+    pub const fn take_received(&mut self) -> Option<Received> {
+        self.received.take()
+    }
+
+    /// Returns what the server said about a resource, if it is held.
+    #[must_use]
+    pub fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
+        self.feed_of(type_url)?.words(name)
+    }
+
+    /// From now on, bytes that one of these has as well are kept once.
+    pub fn share(&mut self, twins: Twins) {
+        self.twins = twins;
+    }
+
+    /// There are new settings, for what is asked for from now on.
+    pub fn handle_settings(&mut self, settings: Arc<ClientSettings>) {
+        self.settings = settings;
+    }
+
+    /// Takes what was learned of the same server so far. It holds for what is requested from now on.
+    pub fn handle_rhythm(&mut self, rhythm: Arc<Rhythm>) {
+        self.rhythm = rhythm;
+    }
+
+    /// Takes what this stream has learned of the server, to be shared with the server's other streams.
+    pub fn take_rhythm(&mut self) -> Option<Rhythm> {
+        (!self.seen.is_empty()).then(|| std::mem::take(&mut self.seen))
+    }
+
+    /// The server has shown this pause, if any, in an answer.
+    pub(super) fn note_pause(&mut self, type_url: &TypeUrl, pause: Option<Duration>) {
+        if let Some(pause) = pause {
+            self.seen.note(type_url, pause);
+        }
+    }
+
+    /// Returns how long the relay waits for this server's answers for a type.
+    pub(super) fn patience(&self, type_url: &TypeUrl) -> Patience {
+        let round_trip = self.stream.as_ref().map_or(Duration::ZERO, Stream::round_trip);
+        Patience::new(&self.settings, self.rhythm.quiet(type_url, round_trip), round_trip)
+    }
+
+    /// The server does not speak delta; `why` says how the relay knows. Every name of a delta-only type that waits gets an error,
+    /// also a later one, until the server answers in delta or is asked in delta again.
+    pub fn handle_no_delta(&mut self, why: &str) -> Vec<Changes> {
+        self.unserved.lack_delta(why);
+        let feeds = self.feeds.values_mut();
+        feeds.filter_map(|feed| self.unserved.tell(feed, None)).collect()
+    }
+
+    /// The server is polled. To be called before anything is wanted. Names of a type that cannot be polled get an error.
+    pub fn handle_polled(&mut self) {
+        debug_assert!(self.feeds.is_empty(), "names that wait already would need the error");
+        self.unserved.poll();
+    }
+
+    /// Takes the wanted types that the server cannot be asked for, each with the reason; `None` if they have not changed since
+    /// the last time.
+    pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
+        self.unserved.take()
+    }
+
+    /// E-24: a client has rejected something of this type.
+    pub fn handle_rejected(&mut self, type_url: &TypeUrl, now: Instant) {
+        if let Some(feed) = self.feeds.get_mut(type_url) {
+            feed.rejected(now);
+            self.note(type_url);
+        }
+    }
+
+    /// Returns the types of which it is to be found out what clients reject, each once: see [`Self::handle_rejections`].
+    pub fn take_questions(&mut self) -> BTreeSet<TypeUrl> {
+        self.reporting.take_questions()
+    }
+
+    /// Takes all that clients reject of a type.
+    pub fn handle_rejections(&mut self, type_url: &TypeUrl, rejections: &[Rejection]) {
+        if let Some(feed) = self.feeds.get_mut(type_url) {
+            self.reporting.answer(feed, rejections);
+            self.note(type_url);
+        }
+    }
+
+    /// Returns the next request that tells the server what clients reject.
+    pub(super) fn report(&mut self, now: Instant) -> Option<Request> {
+        self.reporting.unsaid().iter().find_map(|type_url| {
+            let asks = self.asks(type_url);
+            let Some(feed) = self.feeds.get_mut(type_url).filter(|_| asks) else {
+                self.reporting.forget(type_url);
+                return None;
+            };
+            let request = self.reporting.tell(feed, self.dialect, now)?;
+            self.note(type_url);
+            Some(request)
+        })
+    }
+
+    /// Returns what the last request told the server, once.
+    pub const fn take_reported(&mut self) -> Option<Reported> {
+        self.reporting.take_reported()
+    }
+}
