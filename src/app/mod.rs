@@ -121,12 +121,11 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let overview = Overview::new(&fleet, &scopes, &metrics.faults);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
-    let snapshots = handing::snapshots(&fleet, &scopes, &schemas);
-    let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas);
+    let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas.clone());
     let log = Arc::new(log);
     let process = process(&config, &origin, &log);
     let (mut shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard, &status, &process);
-    shown.snapshots = snapshots;
+    shown.snapshots = handing::snapshots(&fleet, &scopes, &schemas);
     let _export = export(&shown);
     let (_admin, admin_tls) = listening::administer(&config, shown)?;
 
@@ -141,8 +140,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let _ = process.listeners.set(listening.addresses());
     supervisor.ready();
     let renewal = Renewal::new(listening.secured(), servers, &in_use, &metrics);
-    let hangups = || Hangups::listen().map_err(AppError::Signals);
-    let (mut of_certificates, mut of_keys) = (hangups()?, hangups()?);
+    let [mut of_certificates, mut of_keys] = hangups()?;
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
@@ -178,6 +176,12 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     });
     shared.metrics.turns.other.of(all).await;
     Ok(())
+}
+
+/// Listens for the signal to read files again: for certificates, and for keys.
+fn hangups() -> Result<[Hangups; 2], AppError> {
+    let listen = || Hangups::listen().map_err(AppError::Signals);
+    Ok([listen()?, listen()?])
 }
 
 /// Logs what begins to run.

@@ -351,10 +351,10 @@ impl<L: Talk> Writer<L> {
         }
     }
 
-    /// Returns whether either connection has had an event.
+    /// Returns whether either connection has had an event. Both are polled.
     fn hear(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> bool {
-        let talks = self.talks.iter_mut();
-        talks.fold(false, |any, talk| talk.poll(cx, changes).is_ready() || any)
+        let heard = self.talks.iter_mut().map(|talk| talk.poll(cx, changes).is_ready());
+        heard.filter(|heard| *heard).count() > 0
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -2,6 +2,14 @@
 //!
 //! Owns what is near: the input cut off at many places, and with one byte changed. Finds nothing new: `tests/fuzz/run` does.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a target says by a panic what is wrong"
+)]
+
 #[path = "targets/bootstrap.rs"]
 mod bootstrap;
 #[path = "targets/config.rs"]
