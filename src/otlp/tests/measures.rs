@@ -186,7 +186,7 @@ async fn a_refusal_says_why() {
         refused.unwrap_err().to_string()
     };
     let (_, why) = tokio::join!(over_http::<Request>(&listener, PATH, 400), send("http/protobuf"));
-    assert_eq!(why, "HTTP status 400 Bad Request: no\\u{1b}[2J");
+    assert_eq!(why, "HTTP status 400 Bad Request: no\u{1b}[2J");
     // A collector's port for HTTP does not speak gRPC.
     let foreign = async {
         let (mut stream, _) = listener.accept().await.unwrap();
