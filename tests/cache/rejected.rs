@@ -104,7 +104,7 @@ fn what_was_removed_is_not_offered() {
     let says = |update| drop(fleet.view().publish(&[covered(&cds(), vec![update])]));
     fleet.good.note_accepted(1);
     assert_eq!(offered(), 1);
-    says(absent("a"));
+    says(Update::Forget("a".into()));
     says(Update::Put(fleet.bad.clone(), None));
     assert_eq!(offered(), 0);
 }

@@ -46,7 +46,8 @@ impl Replaced {
                 Update::Absent(name, _) | Update::Forget(name) => {
                     if let Some(Known::Present(old)) = state.entries().get(name) {
                         self.add(old, generation);
-                        if matches!(update, Update::Absent(_, Reason::Said)) {
+                        // What leaves a wildcard is not covered any more (K-05).
+                        if changes.wildcard || matches!(update, Update::Absent(_, Reason::Said)) {
                             removed.insert(name);
                         }
                     }
