@@ -142,9 +142,7 @@ impl Division {
                 .into_iter()
                 .flat_map(|(which, types)| types.into_iter().map(move |of| (which, of)))
             {
-                let mixed = streams
-                    .iter()
-                    .any(|(_, client)| client.feed_of(&type_url).is_some_and(Feed::asks_wildcard));
+                let mixed = is_mixed(streams, &type_url);
                 let beside = self
                     .types
                     .entry(type_url.clone())
@@ -160,9 +158,7 @@ impl Division {
 
     /// E-27: the server says nothing of the type any more since it was asked for these names.
     fn silence(&mut self, which: Leg, type_url: TypeUrl, names: &[Name], streams: &mut Streams<'_>, now: Instant) {
-        let mixed = streams
-            .iter()
-            .any(|(_, client)| client.feed_of(&type_url).is_some_and(Feed::asks_wildcard));
+        let mixed = is_mixed(streams, &type_url);
         let beside = self
             .types
             .entry(type_url.clone())
@@ -354,6 +350,12 @@ impl Beside {
         let parted = find(streams, to.other(), type_url).part_names(type_url, names);
         find(streams, to, type_url).join_names(type_url, parted);
     }
+}
+
+/// Whether a stream asks for the wildcard of the type.
+fn is_mixed(streams: &Streams<'_>, type_url: &TypeUrl) -> bool {
+    let mut feeds = streams.iter().filter_map(|(_, client)| client.feed_of(type_url));
+    feeds.any(Feed::asks_wildcard)
 }
 
 /// Returns the stream of this leg on which the type is asked for, else the one that types share.

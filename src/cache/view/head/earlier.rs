@@ -67,7 +67,7 @@ impl Earlier {
         self.shrink(history_bytes);
     }
 
-    /// The control plane has removed these names: what they had is not what they had before something else, and is offered to nobody.
+    /// The control plane has removed these names: nobody is offered what they had.
     pub(super) fn withdraw(&mut self, type_url: &TypeUrl, names: &BTreeSet<&Name>) {
         if let Some(ring) = self.rings.get_mut(type_url).filter(|_| !names.is_empty()) {
             self.bytes -= ring.withdraw(names);
