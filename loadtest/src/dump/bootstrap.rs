@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::refused::refused;
 use crate::wire::kind::Kind;
 
 /// Resources as JSON, by type and name.
@@ -15,6 +16,8 @@ pub(super) struct Bootstrap {
     pub(super) config: Value,
     /// Each in a sentence.
     pub(super) left_out: Vec<String>,
+    /// What an Envoy refuses of it, each in a sentence.
+    pub(super) refused: Vec<String>,
 }
 
 /// Without it, an Envoy refuses listeners for itself.
@@ -46,6 +49,7 @@ impl Bootstrap {
         };
         let clusters = all(Kind::Cds, inline_endpoints);
         let listeners = all(Kind::Lds, inline_routes);
+        let refused = refused(&listeners, &clusters);
         let is_internal = listeners
             .iter()
             .any(|listener| listener.get("internal_listener").is_some());
@@ -55,7 +59,11 @@ impl Bootstrap {
                 json!({ "name": "envoy.bootstrap.internal_listener", "typed_config": { "@type": INTERNAL } });
             config.insert("bootstrap_extensions".to_owned(), json!([extension]));
         }
-        Self { config, left_out }
+        Self {
+            config,
+            left_out,
+            refused,
+        }
     }
 }
 

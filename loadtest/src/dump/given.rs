@@ -147,7 +147,8 @@ impl Dump {
             text.push_str(&format!(" {} {},", own.len(), kind.word()));
         }
         let mut text = text.trim_end_matches([',', ':']).to_owned() + "\n";
-        for sentence in left_out.iter().chain(&bootstrap.left_out) {
+        let told = left_out.iter().chain(&bootstrap.left_out);
+        for sentence in told.chain(&bootstrap.refused) {
             text.push_str(&format!("{sentence}\n"));
         }
         Ok(text)

@@ -4,3 +4,4 @@
 
 mod bootstrap;
 pub(crate) mod given;
+mod refused;

@@ -52,8 +52,12 @@ async fn a_dump_has_everything_in_its_place() {
     let output = folder.0.join("dumped");
     for (more, dialect) in [("", "delta"), ("--force --dialect sotw", "sotw")] {
         let told = dump(&control_plane, &output, more).await.unwrap();
-        let wanted = "dumped: 5 clusters, 5 endpoints, 5 listeners, 5 routes\n";
-        assert!(told.ends_with(wanted), "{dialect}: {told}");
+        let (what, refused) = told.split_once('\n').unwrap();
+        let wanted = "dumped: 5 clusters, 5 endpoints, 5 listeners, 5 routes";
+        assert!(what.ends_with(wanted), "{dialect}: {told}");
+        // All listeners of this control plane have one address.
+        let wanted = "entry `listener-0000004`: it has the address of `listener-0000000`\n";
+        assert!(refused.ends_with(wanted) && refused.lines().count() == 4, "{told}");
         let bootstrap = json(&output.join("bootstrap.json"));
         assert_eq!(bootstrap["node"]["id"], "edge-1");
         let clusters = bootstrap["static_resources"]["clusters"].as_array().unwrap();

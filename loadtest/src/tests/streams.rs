@@ -104,6 +104,19 @@ fn streams_that_are_away_for_a_while() {
     assert!(text.contains("; a client was without a stream for "), "{text}");
 }
 
+/// What is drawn for each second has a point for a phase that is shorter.
+#[test]
+fn a_phase_of_less_than_a_second_has_a_point() {
+    let (plane, _world) = another();
+    let record = played(
+        &any_server("  - { name: short, do: { rest: 100ms } }"),
+        plane.address,
+        |_| {},
+    );
+    let short = record.phases.last().unwrap();
+    assert_eq!((&*short.name, short.series.len()), ("short", 1), "{:?}", record.phases);
+}
+
 /// With `churn`, clients may be without streams at the end of a phase, but not all of them for all of it.
 #[test]
 fn a_phase_without_any_stream_is_no_success() {
