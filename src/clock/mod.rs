@@ -41,7 +41,12 @@ pub fn now() -> Instant {
     if let Some((until, lost)) = FRESH.get()
         && real <= until
     {
-        return real.checked_sub(lost).unwrap_or(real);
+        // Most processes never stood.
+        return if lost.is_zero() {
+            real
+        } else {
+            real.checked_sub(lost).unwrap_or(real)
+        };
     }
     let own = OWN.at(real);
     FRESH.set(OWN.fresh(real));

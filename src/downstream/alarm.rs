@@ -40,10 +40,8 @@ impl Alarm {
         self.sleep.is_some()
     }
 
-    /// Whether it has rung, or is about to.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.sleep
-            .as_ref()
-            .is_some_and(|sleep| sleep.is_elapsed() || sleep.deadline() <= clock::due(now))
+    /// Whether it has rung.
+    pub(super) fn has_rung(&self) -> bool {
+        self.sleep.as_ref().is_some_and(|sleep| sleep.is_elapsed())
     }
 }

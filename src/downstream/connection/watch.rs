@@ -36,7 +36,7 @@ impl Watch {
     pub(super) fn poll(&mut self, received: u64, blocked: bool, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
         self.keepalive.hear(received, now);
         // Nearly every call ends here.
-        if !self.keepalive.asks() && self.alarm.is_set() && !self.alarm.is_due(now) {
+        if !self.keepalive.asks() && self.alarm.is_set() && !self.alarm.has_rung() {
             return Poll::Pending;
         }
         let Ok(ping) = self.keepalive.ask(blocked, now, cx) else {

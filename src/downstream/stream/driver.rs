@@ -152,7 +152,7 @@ impl Driver {
         self.session.begin(now);
         // The first request brings the session to a view; before that there is no bell to wait for.
         self.session.handle_bell(cx);
-        let due = self.alarm.is_due(now);
+        let due = self.alarm.has_rung();
         let busy = self.session.is_stirred() || due || self.resumes().is_some();
         if busy {
             self.session.settle();
