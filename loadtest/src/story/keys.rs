@@ -67,11 +67,16 @@ pub(crate) fn explain(asked: &str) -> anyhow::Result<String> {
         if path != wanted && !path.ends_with(&format!(".{wanted}")) {
             continue;
         }
-        let _ = writeln!(out, "{}\n  {}\n  form: {}", key.path(), key.about, key.form);
-        if !key.default.is_empty() {
-            let _ = writeln!(out, "  default: {}", key.default);
+        let _ = writeln!(out, "{}\n  {}", key.path(), key.about);
+        let example = match key.example {
+            "" => key.name.to_owned(),
+            example => format!("{}: {example}", key.name),
+        };
+        let said = [("form", key.form), ("default", key.default), ("example", &*example)];
+        for (what, said) in said.into_iter().filter(|(_, said)| !said.is_empty()) {
+            let _ = writeln!(out, "  {what}: {said}");
         }
-        let _ = writeln!(out, "  example: {}: {}\n", key.name, key.example);
+        out.push('\n');
     }
     if !out.is_empty() {
         return Ok(out.replace('`', ""));
