@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::quantity::duration;
 use super::reading::{Either, Spanned, no_word, single, words};
 use super::rows::{Kind, section};
-use crate::xds::{ReferenceHold, Within};
+use crate::xds::Within;
 
 /// `on`, `off`, or what is different from `on`.
 pub(super) type Guard = Either<Switch, GuardParts>;
@@ -17,13 +17,21 @@ pub(super) enum Switch {
     Off,
 }
 
+/// What holds a removed cluster or route. A time was a choice once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum References {
+    UntilFree,
+    Off,
+    Time,
+}
+
 section!(pub(super) struct GuardParts {
     /// In which messages of a control plane a loss of much at once is held: in the first whole state of each stream (first_state), in each message
     /// (always), or in none (never). Much is 15% of the names of a type, after what was added is counted against it, but at least 1 listener and
     /// 3 of any other type; or half of the endpoint assignments that become empty; or all of a type.
     "within" => within: Option<Within>, like "first_state";
     /// Whether a removed cluster or route stays while a served listener or route names it: until_free, or off.
-    "references" => references: Option<Spanned<ReferenceHold>>, like "until_free";
+    "references" => references: Option<Spanned<References>>, like "until_free";
     /// How long a change that leads to what another source lacks waits while its server is away. 0s: no change waits.
     "unready" => unready: Option<Duration>, like "60s";
     /// How long a loss is held, unless the control plane says the names again.
@@ -52,13 +60,13 @@ words!(Within as Self, "is not a time":
     "never" => Self::Never,
 );
 
-single!(ReferenceHold as Self: references, Kind::words(&["until_free", "off", "false"]), |_| String::new());
+single!(References as Self: references, Kind::words(&["until_free", "off", "false"]), |_| String::new());
 
-fn references(text: &str) -> Result<ReferenceHold, String> {
+fn references(text: &str) -> Result<References, String> {
     match (text, duration(text)) {
-        ("until_free", _) => Ok(ReferenceHold::UntilFree),
-        ("off" | "false", _) => Ok(ReferenceHold::Off),
-        (_, Ok(time)) if !time.is_zero() => Ok(ReferenceHold::For(time)),
+        ("until_free", _) => Ok(References::UntilFree),
+        ("off" | "false", _) => Ok(References::Off),
+        (_, Ok(time)) if !time.is_zero() => Ok(References::Time),
         _ => Err(no_word(text, "does not say how long", &["until_free", "off"], None)),
     }
 }

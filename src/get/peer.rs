@@ -17,7 +17,7 @@ use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{ClientSettings, Why};
 use crate::telemetry::{Metrics, UpstreamMetrics};
 use crate::upstream::{CallHead, Phase, Status, Target as Server, UpstreamSettings, Writer};
-use crate::xds::{Cut, GuardSettings, MassHold, ReferenceHold, ServerFeatures, Target, TypeUrl, Types, Want, Within};
+use crate::xds::{Cut, GuardSettings, ServerFeatures, Target, TypeUrl, Types, Want};
 
 /// A server, and as whom it is asked.
 #[derive(Clone, Debug)]
@@ -58,14 +58,7 @@ impl Peer {
                 history_bytes: 16 << 20,
             },
         );
-        view.set_guard(GuardSettings {
-            references: ReferenceHold::Off,
-            mass: MassHold {
-                within: Within::Never,
-                ..MassHold::default()
-            },
-            unready: Duration::ZERO,
-        });
+        view.set_guard(GuardSettings::OFF);
         let metrics = Metrics::new([]).upstream(&self.server);
         let call = CallHead {
             authority: self.authority.clone(),

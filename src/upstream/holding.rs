@@ -3,16 +3,14 @@
 //! Owns that changes are published and traced, and holds published and logged. Decides nothing about what waits.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::clock::now;
 use super::traced;
 use crate::cache::View;
 use crate::protocol::Holds;
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{
-    Beside, Changes, Cut, GuardSettings, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, ServerState, TypeUrl, Want,
-};
+use crate::xds::{Beside, Changes, Cut, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, ServerState, TypeUrl};
 
 /// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
 pub type FindBeside = Arc<dyn Fn(&Arc<View>, bool) -> Option<Beside> + Send + Sync>;
@@ -58,14 +56,9 @@ impl Holding {
         }
     }
 
-    /// Replaces the times of the quiet rule.
-    pub(super) fn set_times(&mut self, quiet: Duration, bound: Duration) {
-        self.holds.set(quiet, bound);
-    }
-
-    /// Replaces the settings of the other rules.
-    pub(super) fn set(&mut self, settings: GuardSettings) {
-        self.holds.handle_settings(settings);
+    /// What waits.
+    pub(super) const fn holds(&mut self) -> &mut Holds {
+        &mut self.holds
     }
 
     /// Takes what people have ordered. Who has given an order is told that it is carried out when it is dropped.
@@ -75,11 +68,6 @@ impl Holding {
             self.holds.handle_order(order, now());
         }
         orders
-    }
-
-    /// A want has ended: what waits of it is forgotten.
-    pub(super) fn handle_unwanted(&mut self, want: &Want) {
-        self.holds.handle_unwanted(&want.type_url, &want.target);
     }
 
     /// The state of the server, once nothing is left to be published.
@@ -98,11 +86,6 @@ impl Holding {
             self.holds.inherit(served, all);
         }
         self.holds.hear(changes, cut, now());
-    }
-
-    /// The same for a source that states all it has each time: what waits and is not said again has been taken back.
-    pub(super) fn hear_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
-        self.holds.hear_again(changes, cut, now());
     }
 
     /// Takes the changes that must wait for other servers out of all that is to be published next.

@@ -177,8 +177,8 @@ impl<L: Talk> Writer<L> {
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let [main, _] = &self.talks;
         let (quiet, bound) = main.removal_times();
-        self.holding.set_times(quiet, bound);
-        self.holding.set(self.view.guarded().settings());
+        self.holding.holds().set(quiet, bound);
+        self.holding.holds().handle_settings(self.view.guarded().settings());
         let orders = self.holding.take_orders();
         self.pass_marks(changes);
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
@@ -257,7 +257,7 @@ impl<L: Talk> Writer<L> {
     fn pass_wants(&mut self, changes: &mut Vec<Changes>) {
         for want in self.view.take_wants(now()) {
             if !want.wanted {
-                self.holding.handle_unwanted(&want);
+                self.holding.holds().handle_unwanted(&want.type_url, &want.target);
             }
             let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);

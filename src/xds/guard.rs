@@ -13,41 +13,14 @@ use super::{Kind, Name, TypeUrl};
 /// Which removals are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardSettings {
-    /// How long a removed resource is held that a served one refers to.
-    pub references: ReferenceHold,
-    /// When a loss of many resources is held.
-    pub mass: MassHold,
+    /// Whether a removed resource is held as long as a served one refers to it.
+    pub references: bool,
+    /// Which messages are judged for losses of many resources.
+    pub within: Within,
+    /// How long such a loss is held.
+    pub hold: HoldTimes,
     /// How long a change waits for another source whose server is away; zero: changes do not wait for other sources.
     pub unready: Duration,
-}
-
-/// How long a removed resource is held that a served one refers to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReferenceHold {
-    /// Until nothing refers to it.
-    #[default]
-    UntilFree,
-    /// The same, but at most so long.
-    For(Duration),
-    /// Not at all.
-    Off,
-}
-
-/// When a loss of many resources is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MassHold {
-    /// The share of the names of a type that must be lost, in percent.
-    pub share: u8,
-    /// How many listeners must be lost.
-    pub listeners: usize,
-    /// How many resources of any other type must be lost.
-    pub other: usize,
-    /// The share of endpoint assignments that must have become empty, in percent.
-    pub emptied: u8,
-    /// Which messages are judged.
-    pub within: Within,
-    /// How long a loss is held.
-    pub hold: HoldTimes,
 }
 
 /// How long losses are held.
@@ -91,27 +64,15 @@ pub enum Within {
     Never,
 }
 
-impl Default for MassHold {
+impl Default for GuardSettings {
     fn default() -> Self {
         Self {
-            share: 15,
-            listeners: 1,
-            other: 3,
-            emptied: 50,
+            references: true,
             within: Within::FirstState,
             hold: HoldTimes {
                 endpoints: Duration::from_secs(2 * 60),
                 other: Duration::from_secs(5 * 60),
             },
-        }
-    }
-}
-
-impl Default for GuardSettings {
-    fn default() -> Self {
-        Self {
-            references: ReferenceHold::default(),
-            mass: MassHold::default(),
             unready: Duration::from_secs(60),
         }
     }
@@ -120,15 +81,9 @@ impl Default for GuardSettings {
 impl GuardSettings {
     /// Settings with which nothing is held.
     pub const OFF: Self = Self {
-        references: ReferenceHold::Off,
-        mass: MassHold {
-            share: 15,
-            listeners: 1,
-            other: 3,
-            emptied: 50,
-            within: Within::Never,
-            hold: HoldTimes::all(Duration::ZERO),
-        },
+        references: false,
+        within: Within::Never,
+        hold: HoldTimes::all(Duration::ZERO),
         unready: Duration::ZERO,
     };
 }

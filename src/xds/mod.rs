@@ -55,7 +55,7 @@ pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
-    HoldTarget, HoldTimes, Link, MassHold, ReferenceHold, Referrer, Within,
+    HoldTarget, HoldTimes, Link, Referrer, Within,
 };
 pub use handover::takers;
 pub use hold_words::{HoldCause, HoldWords, OLDER_WORDS, one_or_several};

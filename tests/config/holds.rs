@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use distributary::xds::{GuardSettings, HoldTimes, ReferenceHold, Within};
+use distributary::xds::{GuardSettings, HoldTimes, Within};
 
 use crate::{SERVER, good};
 
@@ -22,7 +22,7 @@ fn times_of_holds() {
         ("guard: {hold: {endpoints: 10s}}\n", times(10, 300)),
         ("guard: {hold: {endpoints: 10s, other: 1h}}\n", times(10, 3600)),
     ] {
-        assert_eq!(good(&format!("{SERVER}{written}")).guard.all.mass.hold, expected);
+        assert_eq!(good(&format!("{SERVER}{written}")).guard.all.hold, expected);
     }
     for (written, of_class, expected) in [
         ("{hold: {endpoints: 30s}}", "{within: always}", times(30, 300)),
@@ -33,7 +33,7 @@ fn times_of_holds() {
     ] {
         let class = format!("classes: [{{match: {{id: a}}, guard: {of_class}}}]\n");
         let config = good(&format!("{SERVER}guard: {written}\n{class}"));
-        assert_eq!(config.guard.classes[0].unwrap().mass.hold, expected, "{of_class}");
+        assert_eq!(config.guard.classes[0].unwrap().hold, expected, "{of_class}");
     }
 }
 
@@ -53,6 +53,6 @@ fn a_guard_is_on_or_off() {
     let on = guard("guard: off\nclasses: [{match: {id: a}, guard: on}, {match: {id: b}}]\n");
     assert_eq!(on.classes, [Some(GuardSettings::default()), None]);
     let parts = guard("guard: {within: never, references: off, unready: 0s}\n").all;
-    assert_eq!(parts.mass.within, Within::Never);
-    assert_eq!((parts.references, parts.unready), (ReferenceHold::Off, Duration::ZERO));
+    assert_eq!(parts.within, Within::Never);
+    assert_eq!((parts.references, parts.unready), (false, Duration::ZERO));
 }

@@ -3,9 +3,7 @@
 //!
 //! Owns what is forgotten and when it is there again. Does not know what the relay makes of it.
 
-use std::time::Duration;
-
-use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, HoldTimes, MassHold, Name, ReferenceHold, Within};
+use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, HoldTimes, Name, Within};
 
 use super::body::Type;
 use super::course::Course;
@@ -158,22 +156,12 @@ impl Zone {
 
 fn settings(rng: &mut Rng) -> GuardSettings {
     let within = [Within::FirstState, Within::FirstState, Within::Always, Within::Never];
-    let references = [
-        ReferenceHold::UntilFree,
-        ReferenceHold::UntilFree,
-        ReferenceHold::UntilFree,
-        ReferenceHold::For(Duration::from_secs(4)),
-        ReferenceHold::Off,
-    ];
     GuardSettings {
-        references: references[rng.below(references.len())],
-        mass: MassHold {
-            within: within[rng.below(within.len())],
-            hold: HoldTimes {
-                endpoints: rng.millis(500, 30_000),
-                other: rng.millis(500, 30_000),
-            },
-            ..GUARD.mass
+        references: rng.below(5) < 4,
+        within: within[rng.below(within.len())],
+        hold: HoldTimes {
+            endpoints: rng.millis(500, 30_000),
+            other: rng.millis(500, 30_000),
         },
         ..GUARD
     }

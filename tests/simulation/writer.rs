@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use cache::{Scopes, View};
 use protocol::{Demand, Holds, Leg};
 use xds::{
-    Changes, Cut, GuardSettings, Hold, HoldTimes, MassHold, Name, Reason, ReferenceHold, ServerState, Target, TypeUrl,
-    Update, Want, Within,
+    Changes, Cut, GuardSettings, Hold, HoldTimes, Name, Reason, ServerState, Target, TypeUrl, Update, Want, Within,
 };
 
 use super::body::Type;
@@ -54,16 +53,13 @@ pub(crate) type Removal = (Type, bool, String);
 
 /// By which settings the relay holds removals. A loss is held for less time than a world takes to heal.
 pub(crate) const GUARD: GuardSettings = GuardSettings {
-    unready: Duration::from_secs(60),
-    references: ReferenceHold::UntilFree,
-    mass: MassHold {
-        hold: HoldTimes {
-            endpoints: Duration::from_secs(1),
-            other: Duration::from_secs(2),
-        },
-        within: Within::FirstState,
-        ..GuardSettings::OFF.mass
+    references: true,
+    within: Within::FirstState,
+    hold: HoldTimes {
+        endpoints: Duration::from_secs(1),
+        other: Duration::from_secs(2),
     },
+    unready: Duration::from_secs(60),
 };
 /// How long nothing that directs traffic must have come before a removal goes out.
 const REMOVAL_QUIET: Duration = Duration::from_millis(100);

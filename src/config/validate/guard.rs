@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::Check;
-use crate::config::guard::{Guard, Switch};
+use crate::config::guard::{Guard, References, Switch};
 use crate::config::reading::{Either, Spanned};
 use crate::config::shape::Class;
-use crate::xds::{GuardSettings, Guards, HoldTimes, MassHold, ReferenceHold};
+use crate::xds::{GuardSettings, Guards, HoldTimes};
 
 /// Returns the settings of the relay and of its classes.
 pub(super) fn guards(check: &mut Check, written: Option<&Guard>, classes: &[Spanned<Class>]) -> Guards {
@@ -28,29 +28,30 @@ fn guard(check: &mut Check, key: &str, written: &Guard, usual: GuardSettings) ->
         Either::Word(Switch::On) => return usual,
         Either::Parts(parts) => parts,
     };
-    let references = parts.references.as_ref().map(|written| match written.value {
-        ReferenceHold::For(_) => {
-            let message = "a time is gone here: what is named stays until nothing names it; write until_free, or off";
-            check.warn(Some(written.place), &format!("{key}.references"), message);
-            ReferenceHold::UntilFree
-        }
-        word @ (ReferenceHold::UntilFree | ReferenceHold::Off) => word,
-    });
+    if let Some(written) = parts
+        .references
+        .as_ref()
+        .filter(|written| written.value == References::Time)
+    {
+        let message = "a time is gone here: what is named stays until nothing names it; write until_free, or off";
+        check.warn(Some(written.place), &format!("{key}.references"), message);
+    }
+    let references = parts
+        .references
+        .as_ref()
+        .map(|written| written.value != References::Off);
     // A class can switch on what is off for the relay.
-    let hold = match usual.mass.hold.other {
-        Duration::ZERO => MassHold::default().hold,
-        _ => usual.mass.hold,
+    let hold = match usual.hold.other {
+        Duration::ZERO => GuardSettings::default().hold,
+        _ => usual.hold,
     };
     GuardSettings {
         references: references.unwrap_or(usual.references),
-        unready: parts.unready.unwrap_or(usual.unready),
-        mass: MassHold {
-            within: parts.within.unwrap_or(usual.mass.within),
-            hold: HoldTimes {
-                endpoints: parts.hold.endpoints.unwrap_or(hold.endpoints),
-                other: parts.hold.other.unwrap_or(hold.other),
-            },
-            ..usual.mass
+        within: parts.within.unwrap_or(usual.within),
+        hold: HoldTimes {
+            endpoints: parts.hold.endpoints.unwrap_or(hold.endpoints),
+            other: parts.hold.other.unwrap_or(hold.other),
         },
+        unready: parts.unready.unwrap_or(usual.unready),
     }
 }

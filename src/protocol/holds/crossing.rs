@@ -48,21 +48,17 @@ impl Holds {
     ) -> Option<Update> {
         let item = (half.clone(), update.name().clone());
         let waits = self.table.get(&item).is_some_and(Row::is_change);
-        let Update::Put(content, lives) = &update else {
-            if waits && removes(&update) {
-                self.leave(&item, HoldEnd::Server);
-            }
-            return Some(update);
-        };
-        let can_wait = lives.is_none() && !self.settings.unready.is_zero();
-        let before = served.and_then(|served| served.resource(&item.1));
-        let clusters = before
-            .filter(|_| can_wait)
-            .map(|before| newly_named(half.0.kind(), before, content));
-        let clusters = clusters.unwrap_or_default();
-        let find = |(after, beside)| Missing::find((&half.0, &item.1), &clusters, after, beside);
-        let Some(missing) = there.and_then(find) else {
-            if waits {
+        let can_wait = !self.settings().unready.is_zero();
+        let mut found = None;
+        if let (Update::Put(content, None), Some((after, beside))) = (&update, there.filter(|_| can_wait)) {
+            let before = served.and_then(|served| served.resource(&item.1));
+            let clusters = before.map(|before| newly_named(half.0.kind(), before, content));
+            let clusters = clusters.unwrap_or_default();
+            let missing = Missing::find((&half.0, &item.1), &clusters, after, beside);
+            found = missing.map(|missing| (missing, Word::Put(content.clone(), clusters)));
+        }
+        let Some((missing, word)) = found else {
+            if waits && (removes(&update) || matches!(update, Update::Put(..))) {
                 self.leave(&item, HoldEnd::Server);
             }
             return Some(update);
@@ -71,7 +67,6 @@ impl Holds {
             // It was removed by a later word, which waits.
             return None;
         }
-        let word = Word::Put(content.clone(), clusters);
         if waits {
             self.table.change(&item, HoldEnd::Free, |row| {
                 row.say(word);
@@ -89,7 +84,7 @@ impl Holds {
     /// change, with it, for a client could not have both (D-03, C-26).
     fn make_room(&mut self, half: &Half, updates: &[Update], served: Option<&State>) -> Vec<Update> {
         let kind = half.0.kind();
-        if !self.table.has_half(half) || !matches!(kind, Kind::Lds | Kind::Vhds) {
+        if !self.table.has_half(half) {
             return Vec::new();
         }
         let spots_of = |resource| references(kind, resource).map_or(&[][..], |found| &found.spots);
@@ -98,12 +93,16 @@ impl Holds {
         for update in updates {
             if let Update::Put(resource, _) = update {
                 let before = served(resource.name()).map_or(&[][..], |before| spots_of(before));
-                let newly = spots_of(resource).iter().filter(|spot| !before.contains(spot));
-                taken
-                    .entry(room_of(kind, resource.name()))
-                    .or_default()
-                    .extend(newly.cloned());
+                for spot in spots_of(resource).iter().filter(|spot| !before.contains(spot)) {
+                    taken
+                        .entry(room_of(kind, resource.name()))
+                        .or_default()
+                        .push(spot.clone());
+                }
             }
+        }
+        if taken.is_empty() {
+            return Vec::new();
         }
         let taken: BTreeMap<&str, Spots> = taken
             .into_iter()
@@ -154,7 +153,7 @@ impl Holds {
         let missing = beside.and_then(find);
         match missing {
             _ if row.freed().is_some() => row.freed(),
-            _ if self.settings.unready.is_zero() => Some(HoldEnd::Settings),
+            _ if self.settings().unready.is_zero() => Some(HoldEnd::Settings),
             None => Some(HoldEnd::Free),
             Some(missing) => {
                 self.table.change(item, HoldEnd::Free, |row| row.wait_for(missing, now));
@@ -175,18 +174,18 @@ fn newly_named(kind: Kind, served: &Arc<Resource>, new: &Resource) -> Vec<Name> 
 
 /// Returns within what names compete for spots: a virtual host in its route configuration (`<route configuration>/<host>`).
 fn room_of(kind: Kind, name: &Name) -> &str {
-    let room = name.as_str().rsplit_once('/').filter(|_| kind == Kind::Vhds);
+    let room = name.as_str().rsplit_once('/').filter(|_| !kind.is_root());
     room.map_or("", |(routes, _)| routes)
 }
 
 /// Whether these are about resources that lead to clusters.
 fn is_leading(change: &Changes) -> bool {
-    matches!(change.type_url.kind(), Kind::Lds | Kind::Rds | Kind::Vhds) && !change.type_url.is_v2()
+    let kind = change.type_url.kind();
+    kind.gated() && kind.refers() && !change.type_url.is_v2()
 }
 
 /// Returns what the view has of clusters and endpoints once these changes are published.
 fn after<'a>(own: &'a Cut, changes: &[Changes]) -> Cow<'a, Cut> {
-    let led = |change: &&Changes| matches!(change.type_url.kind(), Kind::Cds | Kind::Eds);
-    let led = changes.iter().filter(led);
+    let led = changes.iter().filter(|change| change.type_url.kind().gates());
     led.fold(Cow::Borrowed(own), |cut, change| Cow::Owned(cut.with(change).0))
 }

@@ -68,13 +68,12 @@ impl Ground {
             Self::Quiet(_) | Self::Unheard | Self::Lost(Loss::Undecided) => None,
             Self::Lost(Loss::Judged(number)) => clocks.judgements.until(&(of.clone(), *number)),
             Self::Ordered((until, _)) | Self::AfterCluster(until) => Some(*until),
-            Self::Named(by) => match by.as_ref().and_then(|by| by.until) {
-                Some(until) => Some(until).filter(|_| clocks.away.is_none()),
-                None => clocks.of_reference(said),
-            },
+            Self::Named(by) => by.as_ref()?.until.filter(|_| clocks.away.is_none()),
             // From its return, the other server has as long to answer as any; one that flaps does not make it longer.
-            Self::Unready(missing, _) if missing.is_away() => Some(said + clocks.unready),
-            Self::Unready(_, there) => Some((*there + clocks.bound).min(said + clocks.unready.max(clocks.bound))),
+            Self::Unready(missing, _) if missing.is_away() => Some(said + clocks.settings.unready),
+            Self::Unready(_, there) => {
+                Some((*there + clocks.bound).min(said + clocks.settings.unready.max(clocks.bound)))
+            }
         }
     }
 

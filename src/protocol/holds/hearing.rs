@@ -9,10 +9,10 @@ use std::time::Instant;
 use super::Holds;
 use super::ground::{Ground, Loss};
 use super::measure::is_present;
-use super::reach::{is_referred, unsettle};
+use super::reach::unsettle;
 use super::reading::is_empty_assignment;
 use super::waiting::{Half, Item, Referrers, Row};
-use super::word::{is_quiet, removes};
+use super::word::removes;
 use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update};
 
 /// For what the removals among some changes wait.
@@ -31,7 +31,7 @@ impl Holds {
     /// has.
     pub fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
         let elsewhere = self.elsewhere.take();
-        let within = self.settings.mass.within;
+        let within = self.settings().within;
         let mut taken = Vec::new();
         self.first_states.pass(now);
         for change in &mut *changes {
@@ -43,7 +43,7 @@ impl Holds {
             let half = (change.type_url.clone(), change.wildcard);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {
-                let assigns = kind == Kind::Eds && matches!(update, Update::Put(..));
+                let assigns = kind.is_assignment() && matches!(update, Update::Put(..));
                 removes(update) && waits.any() || assigns && (waits.first || self.table.takes_endpoints(update.name()))
             };
             if self.table.has_half(&half) || change.updates.iter().any(concerns) {
@@ -70,10 +70,10 @@ impl Holds {
     fn waits(&self, change: &Changes, half: &Half) -> Waits {
         let kind = half.0.kind();
         // What is held above is held for what is served there: what waits here leads elsewhere.
-        let narrow = change.phase == Phase::Relayed || !self.follows_references();
+        let narrow = change.phase == Phase::Relayed || !self.settings().references;
         Waits {
-            quiet: !self.quiet.is_zero() && is_quiet(kind),
-            referred: is_referred(kind) && !(narrow && self.settings.unready.is_zero()),
+            quiet: !self.quiet.is_zero() && (kind.gates() || kind.is_root()),
+            referred: kind.is_referred() && !(narrow && self.settings().unready.is_zero()),
             referrers: if narrow { Referrers::Changes } else { Referrers::All },
             first: self.first_states.judges(half),
         }
@@ -124,7 +124,7 @@ impl Holds {
     /// removed it, is not brought back.
     fn can_wait(&self, item: &Item, state: Option<&State>, now: Instant) -> bool {
         state.is_some_and(|state| is_present(state, &item.1))
-            && expiry(state, &item.1).is_none_or(|at| at > now + self.bound)
+            && expiry(state, &item.1).is_none_or(|at| at > now + self.bound())
             && self.first_states.gone_elsewhere(item) != Some(true)
     }
 
@@ -173,7 +173,9 @@ impl Holds {
             Update::Put(resource, _) => {
                 let returned = self.leave_removal(&(half.clone(), resource.name().clone()), HoldEnd::Server);
                 let endpoints = returned.as_ref().and_then(Row::endpoints);
-                endpoints.into_iter().for_each(|name| self.restart_quiet(name, now));
+                endpoints
+                    .into_iter()
+                    .for_each(|name| self.restart_quiet(half, name, now));
                 for alias in resource.aliases() {
                     let removal = self.leave_removal(&(half.clone(), alias.clone()), HoldEnd::Server);
                     before.extend(removal.into_iter().flat_map(Row::into_updates));
@@ -189,8 +191,9 @@ impl Holds {
 
     /// A cluster has returned: that it has no endpoints, which was said of it while it went, counts when the quiet time is over. What it
     /// has now comes in that time.
-    fn restart_quiet(&mut self, endpoints: &Name, now: Instant) {
-        let emptied = self.table.named(Kind::Eds, endpoints);
+    fn restart_quiet(&mut self, cluster: &Half, endpoints: &Name, now: Instant) {
+        let of = cluster.0.kind().names().into_iter();
+        let emptied = of.flat_map(|of| self.table.named(of, endpoints));
         let emptied = emptied.filter(|(_, removal)| removal.is_emptied() && removal.loss().is_none());
         for item in emptied.map(|(item, _)| item).collect::<Vec<_>>() {
             self.table.change(&item, HoldEnd::Server, |row| row.restart_quiet(now));
@@ -203,8 +206,8 @@ impl Holds {
         let row = self.table.leave(item, end)?;
         // What it held may go, and what it names is held by the server's own word again.
         self.reach.touch(item, &mut self.table);
-        if let Some(name) = row.endpoints() {
-            unsettle(Kind::Eds, name, item, &mut self.table);
+        if let Some((of, name)) = item.0.0.kind().names().zip(row.endpoints()) {
+            unsettle(of, name, item, &mut self.table);
         }
         Some(row)
     }
@@ -226,7 +229,7 @@ fn expiry(state: Option<&State>, name: &Name) -> Option<Instant> {
 
 /// Whether an endpoint assignment that has endpoints gets one without.
 fn becomes_empty(kind: Kind, state: Option<&State>, update: &Update) -> bool {
-    let (Kind::Eds, Update::Put(resource, _), Some(state)) = (kind, update, state) else {
+    let (true, Update::Put(resource, _), Some(state)) = (kind.is_assignment(), update, state) else {
         return false;
     };
     let before = state

@@ -22,7 +22,6 @@ pub(super) struct Judgements {
     all: BTreeMap<Key, Judgement>,
     /// The newest number of each type. No number is given twice.
     newest: BTreeMap<TypeUrl, u32>,
-    times: HoldTimes,
 }
 
 /// What was judged once. Its clock counts only time in which the control plane was there and had said what it has: it never ends a hold
@@ -42,28 +41,22 @@ struct Judgement {
 }
 
 impl Judgements {
-    /// Sets how long losses are held from now on; what is held keeps its clock.
-    pub(super) const fn set(&mut self, times: HoldTimes) {
-        self.times = times;
-    }
-
-    /// Returns this judgement, if it holds anything still, else a new one.
-    pub(super) fn make(&mut self, type_url: &TypeUrl, number: Option<u32>, now: Instant) -> u32 {
+    /// Returns this judgement, if it holds anything still, else a new one that does so for this time.
+    pub(super) fn make(&mut self, type_url: &TypeUrl, number: Option<u32>, time: Duration, now: Instant) -> u32 {
         let known = number.filter(|number| self.all.contains_key(&(type_url.clone(), *number)));
         known.unwrap_or_else(|| {
             let newest = self.newest.entry(type_url.clone()).or_default();
             *newest += 1;
             let number = *newest;
-            self.enter((type_url.clone(), number), self.times.of(type_url.kind()), now);
+            self.enter((type_url.clone(), number), time, now);
             number
         })
     }
 
     /// An earlier run has made this one, and it held until then; `None`: its clock stood.
-    pub(super) fn remember(&mut self, key: Key, until: Option<Instant>, now: Instant) {
+    pub(super) fn remember(&mut self, key: Key, until: Option<Instant>, time: Duration, now: Instant) {
         let newest = self.newest.entry(key.0.clone()).or_default();
         *newest = key.1.max(*newest);
-        let time = self.times.of(key.0.kind());
         let left = until.map_or(time, |until| until.saturating_duration_since(now));
         self.enter(key, left.min(time), now);
     }
@@ -80,10 +73,10 @@ impl Judgements {
     }
 
     /// The clocks of each type run from then on, or stand. Returns whether any has changed.
-    pub(super) fn run(&mut self, from: impl Fn(&TypeUrl) -> Option<Instant>, now: Instant) -> bool {
+    pub(super) fn run(&mut self, from: impl Fn(&TypeUrl) -> Option<Instant>, times: &HoldTimes, now: Instant) -> bool {
         let mut any = false;
         for ((type_url, _), judgement) in &mut self.all {
-            let least = LEAST.min(self.times.of(type_url.kind()));
+            let least = LEAST.min(times.of(type_url.kind()));
             any |= judgement.run(from(type_url), least, now);
         }
         any

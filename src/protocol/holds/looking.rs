@@ -8,10 +8,9 @@ use std::time::Instant;
 use super::Holds;
 use super::ground::Referring;
 use super::measure::is_present;
-use super::reach::is_referred;
 use super::table::Stage;
 use super::waiting::{Half, Item, Referrers, Row};
-use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, TypeUrl, Update};
+use xds::{Beside, Changes, Cut, HoldEnd, Name, TypeUrl, Update};
 
 impl Holds {
     /// Whether nothing waits: then changes of other views concern nobody here.
@@ -47,7 +46,7 @@ impl Holds {
         }
         self.end_quiet(now);
         self.first_states.pass(now);
-        self.first_states.judge(cut, &self.settings.mass, &mut self.table, now);
+        self.first_states.judge(cut, &mut self.table, now);
         self.run_clocks(now);
         self.table.end_judgements(now);
         if self.table.removes_nothing() {
@@ -89,7 +88,7 @@ impl Holds {
         }
         if any {
             // At the bound, a listener goes no later than the clusters that it leads to.
-            let listeners = |half: &Half| half.0.kind() == Kind::Lds;
+            let listeners = |half: &Half| half.0.kind().is_root();
             for item in self.table.select(listeners, |removal| removal.quiet_since().is_some()) {
                 self.table.change(&item, HoldEnd::Free, Row::end_quiet);
             }
@@ -134,7 +133,7 @@ impl Holds {
         Some(Referring {
             by: self.reach.unknown_route(cluster)?,
             said: true,
-            until: Some(away.unwrap_or(now) + self.bound),
+            until: Some(away.unwrap_or(now) + self.bound()),
         })
     }
 
@@ -142,7 +141,7 @@ impl Holds {
     /// for a while only.
     fn cluster_abroad(&self, assignment: &Item, now: Instant) -> Option<Referring> {
         let (by, said) = self.reach.of_endpoints(assignment)?;
-        let until = self.table.get(assignment)?.said() + self.bound;
+        let until = self.table.get(assignment)?.said() + self.bound();
         let until = said.then_some(until);
         let lasts = until.is_none_or(|until| until > now);
         lasts.then_some(Referring { by, said, until })
@@ -167,10 +166,8 @@ impl Holds {
             self.table.refer(item, None);
             return None;
         }
-        let limit = self.table.clocks().of_reference(removal.said());
-        let over = limit.is_some_and(|limit| limit <= now);
-        let narrow = removal.referrers() == Referrers::Changes || !self.follows_references();
-        if is_referred(item.0.0.kind()) && removal.can_be_named(now) && !over {
+        let narrow = removal.referrers() == Referrers::Changes || !self.settings().references;
+        if item.0.0.kind().is_referred() && removal.can_be_named(now) {
             let referring = self.referring((stage, item), wanted, narrow, now);
             if referring.is_some() {
                 self.table.refer(item, referring);
@@ -187,7 +184,7 @@ impl Holds {
         }
         let row = self.table.get(item)?;
         if row.follows() {
-            let until = now + self.bound;
+            let until = now + self.bound();
             self.table.change(item, HoldEnd::Free, |row| row.outlive(until));
             return None;
         }

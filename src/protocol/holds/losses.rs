@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use imbl::ordmap::DiffItem;
 
 use super::ground::Loss;
-use super::measure::{is_judged, is_mass, is_present, is_share};
+use super::measure::{is_emptied, is_mass, is_present};
 use super::table::Table;
 use super::taking_over::Elsewhere;
 use super::waiting::{Half, Item, Row};
 use super::word::removes;
-use xds::{Changes, Cut, HoldEnd, Known, MassHold, Name, Phase, State, TypeUrl, Within};
+use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, State, TypeUrl, Within};
 
 /// How long a control plane must have said nothing of a type until what that has lost is judged, and how long that takes at most. By
 /// then the first state of the type is over, too, but not before the stream is `SETTLING`: what is said of other types comes then.
@@ -99,7 +99,7 @@ impl FirstStates {
         let half = (type_url.clone(), wildcard);
         let follows = steady && self.part(&half).is_some_and(|part| part.open && !part.alone);
         let alone = steady && within == Within::Always && !follows;
-        if within == Within::Never || !is_judged(type_url.kind()) || !(is_first || alone || follows) {
+        if within == Within::Never || !type_url.kind().is_judged() || !(is_first || alone || follows) {
             return self.close(type_url, wildcard);
         }
         // What came in the same turn and is not judged yet is judged with it.
@@ -161,7 +161,7 @@ impl FirstStates {
         }
         self.types.retain(|_, first| !first.is_over());
         let is_over = |of: &TypeUrl| !self.types.get(of).is_some_and(FirstState::is_open);
-        let mut judged = self.stream.answered.iter().filter(|of| is_judged(of.kind()));
+        let mut judged = self.stream.answered.iter().filter(|of| of.kind().is_judged());
         self.stream.settled |= judged.any(is_over);
     }
 
@@ -250,10 +250,10 @@ impl FirstStates {
     }
 
     /// Decides about what waits for it.
-    pub(super) fn judge(&mut self, cut: &Cut, mass: &MassHold, table: &mut Table, now: Instant) {
+    pub(super) fn judge(&mut self, cut: &Cut, table: &mut Table, now: Instant) {
         let due = |(_, first): &(&TypeUrl, &mut FirstState)| first.due().is_some_and(|due| due <= now);
         for (type_url, first) in self.types.iter_mut().filter(due) {
-            first.judge(type_url, cut, mass, table, now);
+            first.judge(type_url, cut, table, now);
         }
         self.types.retain(|_, first| !first.is_over());
     }
@@ -335,7 +335,7 @@ impl FirstState {
 
     /// Judges the sum of all that was lost so far, however it was split, and of what earlier judgements hold: the server lacks that, too.
     /// What was gained counts against it: names may have changed.
-    fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, mass: &MassHold, table: &mut Table, now: Instant) {
+    fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, table: &mut Table, now: Instant) {
         self.undecided = None;
         let of_type = |half: &Half| half.0 == *type_url;
         let earlier = table.select(of_type, |row| row.judgement().is_some() && !row.is_emptied());
@@ -346,8 +346,8 @@ impl FirstState {
         let gained = both.map(|(part, wildcard)| part.gained(cut.half(type_url, wildcard).map(|state| &**state)));
         let gained: BTreeSet<Name> = gained.into_iter().flatten().collect();
         let served = self.served();
-        let is_mass = is_mass(type_url.kind(), lost.len(), gained.len(), served, mass);
-        let is_emptied = emptied.len() >= mass.other.max(1) && is_share(emptied.len(), served, mass.emptied);
+        let is_mass = is_mass(type_url.kind(), lost.len(), gained.len(), served);
+        let is_emptied = is_emptied(emptied.len(), served);
         let undecided = table.select(of_type, |row| row.loss() == Some(Loss::Undecided));
         let is_much = |item: &Item| match table.get(item).is_some_and(Row::is_emptied) {
             true => is_emptied,

@@ -2,23 +2,29 @@
 //!
 //! Owns the comparison with the thresholds. Does not count.
 
-use xds::{Kind, Known, MassHold, Name, State};
+use xds::{Kind, Known, Name, State};
 
-/// Secrets and runtime layers are never judged: what an old secret lets in may be what an operator wants to keep out.
-pub(super) const fn is_judged(kind: Kind) -> bool {
-    !matches!(kind, Kind::Sds | Kind::Rtds)
-}
+/// D-10: so much of a type must be lost, in percent and in number; and so much must have become empty, in percent.
+const SHARE: usize = 15;
+const LISTENERS: usize = 1;
+const OTHERS: usize = 3;
+const EMPTIED: usize = 50;
 
 /// Whether so many lost names of so many are too many. What was gained counts against them: names may have changed.
-pub(super) fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize, mass: &MassHold) -> bool {
+pub(super) const fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize) -> bool {
     let net = lost.saturating_sub(gained);
-    let least = if kind == Kind::Lds { mass.listeners } else { mass.other };
+    let least = if kind.is_root() { LISTENERS } else { OTHERS };
     let all = net > 0 && net >= served;
-    all || net >= least.max(1) && is_share(net, served, mass.share)
+    all || net >= least && is_share(net, served, SHARE)
 }
 
-pub(super) const fn is_share(part: usize, all: usize, percent: u8) -> bool {
-    part.saturating_mul(100) >= all.saturating_mul(percent as usize)
+/// The same for endpoint assignments that have become empty.
+pub(super) const fn is_emptied(emptied: usize, served: usize) -> bool {
+    emptied >= OTHERS && is_share(emptied, served, EMPTIED)
+}
+
+const fn is_share(part: usize, all: usize, percent: usize) -> bool {
+    part.saturating_mul(100) >= all.saturating_mul(percent)
 }
 
 /// Whether a resource of this name is there; an alias is no name.

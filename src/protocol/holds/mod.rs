@@ -30,8 +30,8 @@ use taking_over::Elsewhere;
 use waiting::{Half, Item, Row};
 use word::removes;
 use xds::{
-    Changes, Cut, GuardSettings, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget, Name, Phase,
-    ReferenceHold, Target, TypeUrl, Update, Within,
+    Changes, Cut, GuardSettings, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget, Phase,
+    Target, TypeUrl, Update, Within,
 };
 
 /// The longest time for which a person can hold removals.
@@ -48,7 +48,7 @@ const LONGEST_ORDER: Duration = Duration::from_secs(24 * 60 * 60);
 /// - *Lost* (D-10): the first whole state of a stream is judged once. If it lacks much of what was served, that judgement holds what it
 ///   lacks until the control plane sends the name again, the judgement's clock ends, a person releases it, or a new resource takes its
 ///   address. Nothing else ends it: later messages and later judgements only hold more.
-/// - *Unready* (D-12): a changed listener, route configuration or virtual host that newly names a cluster of which the cluster or its
+/// - *Unready* (D-12): a changed listener, scoped route, route configuration or virtual host that newly names a cluster of which the cluster or its
 ///   endpoints come from another source is not served before both are there.
 /// - *Ordered*: a person holds it.
 ///
@@ -61,8 +61,6 @@ const LONGEST_ORDER: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug)]
 pub struct Holds {
     quiet: Duration,
-    bound: Duration,
-    settings: GuardSettings,
     table: Table,
     first_states: FirstStates,
     reach: Reach,
@@ -72,7 +70,7 @@ pub struct Holds {
     directed: Option<Instant>,
     /// What the sessions are served by the view of another server, if they read that.
     elsewhere: Option<Elsewhere>,
-    /// The halves of which an earlier run has held something that the control plane has not spoken of since.
+    /// The halves of which an earlier run may have held something that the control plane has not spoken of since.
     earlier_run: BTreeSet<Half>,
 }
 
@@ -83,8 +81,6 @@ impl Holds {
     pub fn new(quiet: Duration, bound: Duration, settings: GuardSettings) -> Self {
         let mut holds = Self {
             quiet,
-            bound: Duration::ZERO,
-            settings: GuardSettings::OFF,
             table: Table::default(),
             first_states: FirstStates::default(),
             reach: Reach::default(),
@@ -93,31 +89,35 @@ impl Holds {
             elsewhere: None,
             earlier_run: BTreeSet::new(),
         };
-        holds.set(quiet, bound);
-        holds.handle_settings(settings);
+        holds.table.set(bound, settings);
         holds
     }
 
     /// Replaces the times of the quiet rule. What waits already goes by the new ones.
     pub fn set(&mut self, quiet: Duration, bound: Duration) {
         self.quiet = quiet;
-        self.bound = bound;
-        self.table.set_bound(bound);
+        self.table.set(bound, *self.settings());
     }
 
     /// Replaces the settings of the other rules. What a rule that is off holds is let go; what a clock holds keeps its time.
     pub fn handle_settings(&mut self, settings: GuardSettings) {
-        if self.settings == settings {
-            return;
-        }
-        self.settings = settings;
-        self.table.set(&settings);
-        if settings.mass.within == Within::Never {
+        let judges = self.settings().within != Within::Never;
+        self.table.set(self.bound(), settings);
+        if judges && settings.within == Within::Never {
             self.first_states.clear();
             for item in self.table.items() {
                 self.table.acquit(&item, HoldEnd::Settings);
             }
         }
+    }
+
+    const fn settings(&self) -> &GuardSettings {
+        &self.table.clocks().settings
+    }
+
+    /// The longest time that a removal waits for a quiet time.
+    const fn bound(&self) -> Duration {
+        self.table.clocks().bound
     }
 
     /// Whether the control plane is there.
@@ -150,15 +150,10 @@ impl Holds {
 
     /// What an earlier run knew is not needed any more: what is not served, at `cut`, is not held.
     pub fn forget_unserved(&mut self, cut: &Cut) {
-        for half in std::mem::take(&mut self.earlier_run) {
-            let state = cut.half(&half.0, half.1);
-            let is_served = |name: &Name| state.as_ref().is_some_and(|state| measure::is_present(state, name));
-            for item in self.remembered(&half) {
-                if is_served(&item.1) {
-                    self.earlier_run.insert(half.clone());
-                } else {
-                    self.leave(&item, HoldEnd::Gone);
-                }
+        for item in self.table.select(|_| true, Row::is_remembered) {
+            let state = cut.half(&item.0.0, item.0.1);
+            if !state.is_some_and(|state| measure::is_present(state, &item.1)) {
+                self.leave(&item, HoldEnd::Gone);
             }
         }
     }
@@ -171,14 +166,10 @@ impl Holds {
             Phase::Steady => change.answered != Some(false),
         };
         if over && self.earlier_run.remove(half) {
-            for item in self.remembered(half) {
+            for item in self.table.select(|other| other == half, Row::is_remembered) {
                 self.leave(&item, HoldEnd::Server);
             }
         }
-    }
-
-    fn remembered(&self, half: &Half) -> Vec<Item> {
-        self.table.select(|other| other == half, Row::is_remembered)
     }
 
     /// A person has given an order. Returns how many removals it is for. It reaches only what it names. Released removals go with the
@@ -274,10 +265,6 @@ impl Holds {
     fn quiet_ends(&self) -> Option<Instant> {
         let (since, _) = self.queue.front()?;
         let last = self.directed.map_or(*since, |directed| directed.max(*since));
-        Some((last + self.quiet).min(*since + self.bound))
-    }
-
-    const fn follows_references(&self) -> bool {
-        !matches!(self.settings.references, ReferenceHold::Off)
+        Some((last + self.quiet).min(*since + self.bound()))
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::Holds;
 use super::ground::{Ground, Loss};
 use super::measure::is_present;
-use super::reach::{is_referred, leads_to};
+use super::reach::leads_to;
 use super::waiting::{Half, Item, Referrers, Row};
 use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update};
 
@@ -98,7 +98,7 @@ impl Holds {
                 false => Update::Absent(resource.name().clone(), Reason::Said),
             };
             self.first_states.lose(&item, false, true, now);
-            let referrers = match self.follows_references() && is_referred(half.0.kind()) {
+            let referrers = match self.settings().references && half.0.kind().is_referred() {
                 true => Referrers::All,
                 false => Referrers::Nothing(HoldEnd::Free),
             };
@@ -119,7 +119,7 @@ impl Holds {
         now: Instant,
     ) {
         let mut all: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
-        let served = taken.first().filter(|_| self.follows_references());
+        let served = taken.first().filter(|_| self.settings().references);
         let Some(served) = served.and_then(|(item, _)| self.first_states.served_elsewhere(&item.0.0)) else {
             return;
         };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use xds::{Kind, Name, Reason, Resource, Update};
+use xds::{Name, Reason, Resource, Update};
 
 /// What the control plane has said.
 #[derive(Debug)]
@@ -49,9 +49,4 @@ pub(super) fn removes(update: &Update) -> bool {
         Update::Forget(_) => true,
         Update::Put(..) | Update::Whole(_) | Update::Error(..) => false,
     }
-}
-
-/// Whether removals of this kind wait for routes (D-03).
-pub(super) const fn is_quiet(kind: Kind) -> bool {
-    kind.gates() || matches!(kind, Kind::Lds)
 }

@@ -51,7 +51,7 @@ impl FileWriter {
     pub async fn run(mut self) {
         while !self.view.mailbox().is_closed() {
             // An operator who removes something from a file means it.
-            self.holding.set(GuardSettings {
+            self.holding.holds().handle_settings(GuardSettings {
                 unready: self.view.guarded().settings().unready,
                 ..GuardSettings::OFF
             });
@@ -59,14 +59,14 @@ impl FileWriter {
             let loaded = self.loaded.borrow_and_update().clone();
             let wants = self.view.take_wants(now());
             let ended = wants.iter().filter(|want| !want.wanted);
-            ended.for_each(|want| self.holding.handle_unwanted(want));
+            ended.for_each(|want| self.holding.holds().handle_unwanted(&want.type_url, &want.target));
             let cut = self.view.cut();
             let changes = self.asked.handle_wants(&wants, &loaded.content, &cut);
             self.holding.publish(&changes, &[], &cut).await;
             if !self.asked.is_at(&loaded.content) {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
-                self.holding.hear_again(&mut changes, &cut);
+                self.holding.holds().hear_again(&mut changes, &cut, now());
                 self.holding.cross(&mut changes, &cut);
                 self.holding.publish(&changes, &self.arrivals(&changes), &cut).await;
             }

@@ -41,6 +41,7 @@ const REFERRED: u16 = 1 << 5;
 const JUDGED: u16 = 1 << 6;
 const LEAF: u16 = 1 << 7;
 const VOID: u16 = 1 << 8;
+const ROOT: u16 = 1 << 9;
 
 impl Kind {
     /// The table of what the kinds are.
@@ -50,7 +51,7 @@ impl Kind {
             Self::Cds => Row("cluster", "clusters", Some(Self::Eds), TARGET | REFERS | REFERRED | JUDGED),
             Self::Eds => Row("endpoints of", "endpoints of", None, TARGET | ENDPOINTS | REFERRED | JUDGED | LEAF),
             Self::Leds => Row("locality endpoints", "locality endpoints", None, ENDPOINTS | JUDGED | LEAF),
-            Self::Lds => Row("listener", "listeners", Some(Self::Rds), DIRECTS | REFERS | JUDGED),
+            Self::Lds => Row("listener", "listeners", Some(Self::Rds), DIRECTS | REFERS | JUDGED | ROOT),
             Self::Rds => Row("route configuration", "route configurations", None, DIRECTS | REFERS | REFERRED | JUDGED),
             Self::Srds => Row("scoped route", "scoped routes", Some(Self::Rds), DIRECTS | REFERS | JUDGED),
             Self::Vhds => Row("virtual host", "virtual hosts", None, DIRECTS | REFERS | JUDGED | VOID),
@@ -105,6 +106,24 @@ impl Kind {
     #[must_use]
     pub const fn is_referred(self) -> bool {
         self.is(REFERRED)
+    }
+
+    /// Whether traffic begins at resources of this kind: at listeners.
+    #[must_use]
+    pub const fn is_root(self) -> bool {
+        self.is(ROOT)
+    }
+
+    /// Whether resources of this kind are route configurations: they direct traffic where another resource names them.
+    #[must_use]
+    pub const fn is_routes(self) -> bool {
+        self.gated() && self.is_referred()
+    }
+
+    /// Whether resources of this kind are what clusters take their endpoints from.
+    #[must_use]
+    pub const fn is_assignment(self) -> bool {
+        self.is_endpoints() && self.is_referred()
     }
 
     /// Whether losses of this kind are judged. Secrets and runtime layers never are: what an old secret lets in may be what an operator

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use xds::{Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, HoldTimes, MassHold, ReferenceHold, Within};
+use xds::{Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, HoldTimes, Within};
 
 use super::plane::{Content, cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL};
@@ -72,7 +72,7 @@ impl World {
             ever: BTreeMap::new(),
             strays: BTreeMap::new(),
             clusters: BTreeSet::new(),
-            forced: settings.references != ReferenceHold::UntilFree,
+            forced: !settings.references,
         };
         world.fill();
         world.pass(Duration::from_secs(20));
@@ -132,7 +132,7 @@ impl World {
             8 => self.order(),
             9 if self.rng.one_in(4) => {
                 let settings = settings(&mut self.rng);
-                self.forced |= settings.references != ReferenceHold::UntilFree;
+                self.forced |= !settings.references;
                 self.stage.set(settings);
             }
             _ => {}
@@ -316,18 +316,11 @@ impl World {
 
 fn settings(rng: &mut Rng) -> GuardSettings {
     let within = [Within::FirstState, Within::FirstState, Within::Always, Within::Never][rng.below(4)];
-    let references = match rng.below(6) {
-        0 => ReferenceHold::Off,
-        1 => ReferenceHold::For(Duration::from_secs(30)),
-        _ => ReferenceHold::UntilFree,
-    };
+    let references = rng.below(6) > 0;
     GuardSettings {
         references,
-        mass: MassHold {
-            within,
-            hold: HoldTimes::all(Duration::from_secs([5, 60][rng.below(2)])),
-            ..USUAL.mass
-        },
+        within,
+        hold: HoldTimes::all(Duration::from_secs([5, 60][rng.below(2)])),
         ..USUAL
     }
 }

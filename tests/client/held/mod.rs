@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
-    Changes, Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, MassHold, Name, Phase,
-    Reason, ReferenceHold, ResourceError, Trouble, TypeUrl, Update, Within,
+    Changes, Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, Name, Phase, Reason,
+    ResourceError, Trouble, TypeUrl, Update, Within,
 };
 
 use crate::{CDS, EDS, LDS, RDS, ms};
@@ -35,10 +35,7 @@ const POLICY: &str = "type.googleapis.com/cilium.NetworkPolicy";
 
 pub(crate) const BOTH: [Dialect; 2] = [Dialect::Delta, Dialect::Sotw];
 const ALWAYS: GuardSettings = GuardSettings {
-    mass: MassHold {
-        within: Within::Always,
-        ..USUAL.mass
-    },
+    within: Within::Always,
     ..USUAL
 };
 
@@ -290,22 +287,19 @@ fn what_names_clusters() {
     assert!(!stage.served(CDS).contains("all") && !stage.served(CDS).contains("member"));
 }
 
-/// A time for references ends a hold, and so do settings without the rule, at once.
+/// Settings without the rule end a hold, at once.
 #[test]
-fn references_with_a_clock() {
-    let settings = |references| GuardSettings { references, ..USUAL };
-    let mut stage = settled(Dialect::Delta, settings(ReferenceHold::For(Duration::from_secs(600))));
+fn references_off() {
+    let mut stage = settled(Dialect::Delta, USUAL);
     stage.remove(CDS, "c0");
-    stage.pass(Duration::from_secs(599));
+    stage.pass(Duration::from_secs(3600));
     assert!(stage.served(CDS).starts_with("c0 "));
-    stage.pass(Duration::from_secs(1));
+    stage.set(GuardSettings {
+        references: false,
+        ..USUAL
+    });
     assert!(stage.served(CDS).starts_with("c1 "));
-    assert_eq!(stage.heard(), "+cds referenced 1, -cds referenced clock");
-    stage.remove(CDS, "c1");
-    stage.pass(Duration::from_secs(1));
-    assert!(stage.served(CDS).starts_with("c1 "));
-    stage.set(settings(ReferenceHold::Off));
-    assert!(stage.served(CDS).starts_with("c2 "));
+    assert_eq!(stage.heard(), "+cds referenced 1, -cds referenced free");
 }
 
 /// D-10: a control plane that restarts with half of its clusters: they stay, and one that returns was never gone.
@@ -683,11 +677,7 @@ fn a_memory_of_references() {
 
 /// The control plane stays silent: after the time that a person gave, no other one is shown.
 fn remembered_reference(extended: Option<Arc<str>>) {
-    let settings = GuardSettings {
-        references: ReferenceHold::For(Duration::from_secs(60)),
-        ..USUAL
-    };
-    let mut stage = settled(Dialect::Delta, settings);
+    let mut stage = settled(Dialect::Delta, USUAL);
     let now = stage.upstream.now;
     let removal = HeldRemoval {
         since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),

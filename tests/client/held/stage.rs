@@ -9,7 +9,7 @@ use prost::Message;
 use protocol::{Holds, Request, read_delta};
 use xds::{
     Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes,
-    Known, MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
+    Known, Name, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -40,18 +40,9 @@ pub(crate) struct Stage {
 
 /// The default settings.
 pub(crate) const USUAL: GuardSettings = GuardSettings {
-    references: ReferenceHold::UntilFree,
-    mass: MassHold {
-        share: 15,
-        listeners: 1,
-        other: 3,
-        emptied: 50,
-        within: Within::FirstState,
-        hold: HoldTimes {
-            endpoints: Duration::from_secs(60),
-            other: Duration::from_secs(60),
-        },
-    },
+    references: true,
+    within: Within::FirstState,
+    hold: HoldTimes::all(Duration::from_secs(60)),
     unready: Duration::from_secs(60),
 };
 

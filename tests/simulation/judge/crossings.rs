@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cache::View;
-use xds::{Cut, Hold, HoldReason, Name, ReferenceHold};
+use xds::{Cut, Hold, HoldReason, Name};
 
 use super::across::{Across, leads};
 use super::holds::{SLACK, lost};
@@ -110,5 +110,5 @@ fn newly_led<'a>(before: &'a Cut, now: &'a Cut, time: Instant) -> Vec<(&'a Name,
 fn is_guarded(zone: &Zone) -> bool {
     let folder = matches!(zone.source, Some(Source::Folder(_)));
     let references = zone.writer.view.guarded().settings().references;
-    zone.upper.is_none() && !folder && references == ReferenceHold::UntilFree
+    zone.upper.is_none() && !folder && references
 }

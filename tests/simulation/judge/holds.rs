@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::View;
-use xds::{Cut, Hold, HoldReason, Known, Name, Reason, ReferenceHold, State, TypeUrl};
+use xds::{Cut, Hold, HoldReason, Known, Name, Reason, State, TypeUrl};
 
 use crate::abilities::timed_out;
 use crate::body::Type;
@@ -46,7 +46,7 @@ impl Holds {
             && zone.upper.is_none()
             && !matches!(zone.source, Some(Source::Folder(_)))
             && !zone.writer.forced;
-        if !guarded || zone.writer.view.guarded().settings().references != ReferenceHold::UntilFree {
+        if !(guarded && zone.writer.view.guarded().settings().references) {
             return Ok(());
         }
         for cluster in lost(zone, &before, &cut) {

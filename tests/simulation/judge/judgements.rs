@@ -136,7 +136,7 @@ fn is_over(zone: &Zone, before: &Cut, hold: &Hold, (name, removal): (&Name, &Hel
         // Content that an earlier run had is no news when the control plane says it.
         || writer.remembers(&hold.type_url, name)
         || writer.words.orders(hold, name, now)
-        || writer.view.guarded().settings().mass.within == Within::Never
+        || writer.view.guarded().settings().within == Within::Never
         || !wanted
         || is_gone_elsewhere(zone, &hold.type_url, removal.wildcard, name)
         || zone.wire.as_ref().is_some_and(|wire| wire.sotw()) && !removal.wildcard && is_covered

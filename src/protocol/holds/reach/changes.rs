@@ -6,65 +6,36 @@ use std::sync::Arc;
 
 use super::super::table::Table;
 use super::super::waiting::Item;
-use super::named::{REFERRED, names, refers, without};
+use super::named::{REFERRED, names, without};
 use super::{Reach, Source, look, unsettle};
 use xds::{Kind, Name, Resource};
 
+/// The content that is served, and those that stand in for it.
+type Contents<'a> = (Option<&'a Arc<Resource>>, &'a [Arc<Resource>]);
+
 impl Reach {
-    /// A resource names something else from now on.
-    pub(super) fn change(
-        &mut self,
-        source: &Source,
-        old: Option<&Arc<Resource>>,
-        new: Option<&Arc<Resource>>,
-        table: &mut Table,
-    ) {
+    /// A resource, or what stands in for it, names something else from now on.
+    pub(super) fn change(&mut self, source: &Source, before: Contents<'_>, now: Contents<'_>, table: &mut Table) {
         let kind = source.0.0.0.kind();
-        if !refers(kind) {
+        if !kind.refers() {
             return;
         }
-        self.forget_unknown(kind, table);
-        // A held cluster here is found by the table.
-        for of in REFERRED.into_iter().filter(|of| *of != Kind::Eds || source.1.is_some()) {
-            let (old, new) = (names(of, kind, old), names(of, kind, new));
-            without(new, old).for_each(|name| self.begin(of, name, source, table));
-            without(old, new).for_each(|name| self.end(of, name, source, table));
+        // A listener or a route changes: it may be known now what was not, for which clusters stay.
+        if kind.gated() && self.unknown.take().is_some_and(|unknown| !unknown.is_empty()) {
+            table.look_at_clusters();
+        }
+        for of in REFERRED {
+            let (old, new) = (all_names(of, source, before), all_names(of, source, now));
+            without(&new, &old).for_each(|name| self.begin(of, name, source, table));
+            without(&old, &new).for_each(|name| self.end(of, name, source, table));
         }
     }
 
     /// Other contents stand in for a resource from now on.
     pub(super) fn change_stand_ins(&mut self, source: &Source, before: &[Arc<Resource>], table: &mut Table) {
-        let kind = source.0.0.0.kind();
-        if !refers(kind) {
-            return;
-        }
-        self.forget_unknown(kind, table);
-        let goes = source.1.is_none() && self.going.contains(&source.0);
-        let served = self.resource(source).filter(|_| !goes).cloned();
+        let served = self.resource(source).cloned();
         let now = self.stand_ins.of(source).to_vec();
-        for of in REFERRED {
-            for new in &now {
-                let new = names(of, kind, Some(new)).iter();
-                new.for_each(|name| self.begin(of, name, source, table));
-            }
-            let served = names(of, kind, served.as_ref());
-            let served: &[Name] = if of == Kind::Eds && source.1.is_none() {
-                &[]
-            } else {
-                served
-            };
-            for old in before {
-                let old = names(of, kind, Some(old));
-                without(old, served).for_each(|name| self.end(of, name, source, table));
-            }
-        }
-    }
-
-    /// A listener or a route changes: it may be known now what was not, for which clusters stay.
-    fn forget_unknown(&mut self, kind: Kind, table: &mut Table) {
-        if kind != Kind::Cds && self.unknown.take().is_some_and(|unknown| !unknown.is_empty()) {
-            table.look_at_clusters();
-        }
+        self.change(source, (served.as_ref(), before), (served.as_ref(), &now), table);
     }
 
     /// A resource names another one.
@@ -77,11 +48,8 @@ impl Reach {
         }
     }
 
-    /// It does not any more, unless what stands in for it does.
+    /// It does not any more.
     fn end(&mut self, of: Kind, name: &Name, source: &Source, table: &mut Table) {
-        if self.stand_ins.name(of, source, name) {
-            return;
-        }
         if let Some(named) = self.named.get_mut(&of)
             && let Some(sources) = named.get_mut(name)
         {
@@ -99,12 +67,22 @@ impl Reach {
     /// A resource goes: it does not count any more, although it is still served.
     pub(in super::super) fn go(&mut self, item: &Item, table: &mut Table) {
         let source = (item.clone(), None);
+        let served = self.resource(&source).cloned();
         let stood_in = self.stand_ins.remove(&source);
-        self.change_stand_ins(&source, &stood_in, table);
-        let resource = self.resource(&source).cloned();
-        self.change(&source, resource.as_ref(), None, table);
-        if resource.is_some() {
-            self.going.insert(item.clone());
-        }
+        self.change(&source, (served.as_ref(), &stood_in), (None, &[]), table);
     }
+}
+
+/// Returns what a source names of another kind, in order.
+fn all_names<'a>(of: Kind, source: &Source, (served, stand_ins): Contents<'a>) -> Vec<&'a Name> {
+    let kind = source.0.0.0.kind();
+    // A held cluster here is found by the table.
+    let served = served.filter(|_| source.1.is_some() || of != Kind::Eds);
+    let all = served.into_iter().chain(stand_ins);
+    let mut names: Vec<&Name> = all.flat_map(|one| names(of, kind, one)).collect();
+    if !stand_ins.is_empty() {
+        names.sort_unstable();
+        names.dedup();
+    }
+    names
 }

@@ -18,10 +18,10 @@ use imbl::ordmap::DiffItem;
 use super::table::Table;
 use super::waiting::{Half, Item, Row};
 use abroad::Abroad;
-use named::{best, refers};
-pub(super) use named::{is_referred, leads_to};
+use named::best;
+pub(super) use named::leads_to;
 use stand_ins::StandIns;
-use xds::{Beside, Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl, ViewPlace};
+use xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl, ViewPlace};
 
 /// A resource that refers to others, and where it is served; `None`: here.
 type Source = (Item, Option<ViewPlace>);
@@ -29,13 +29,11 @@ type Source = (Item, Option<ViewPlace>);
 /// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
-    read: BTreeMap<Half, Arc<State>>,
+    read: BTreeMap<(Half, Option<ViewPlace>), Arc<State>>,
     /// What names a route configuration, a cluster, or an endpoint assignment (that of a cluster of another server, or of an older one).
     named: BTreeMap<Kind, BTreeMap<Name, BTreeSet<Source>>>,
     /// The route configurations that hold a removal, and count only because a client wants them.
     leased: BTreeSet<Source>,
-    /// The resources in `read` that go, and do not count any more.
-    going: BTreeSet<Item>,
     /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
     unconfirmed: BTreeMap<Source, Arc<Resource>>,
     /// What names a route configuration of which nothing is known; empty: that is to be looked for.
@@ -49,60 +47,53 @@ impl Reach {
     /// are not served any more.
     pub(super) fn read(&mut self, cut: &Cut, table: &mut Table) -> Vec<Item> {
         let mut gone = Vec::new();
-        let follows = table.going_halves().any(|half| is_referred(half.0.kind()));
+        let follows = table.going_halves().any(|half| half.0.kind().is_referred());
         let is_empty = self.named.values().all(BTreeMap::is_empty);
         if !(follows || is_empty) {
             self.clear();
         }
-        let referring = cut.slots().filter(|(type_url, _)| follows && refers(type_url.kind()));
-        let referring = referring.flat_map(|(type_url, _)| [(type_url.clone(), true), (type_url.clone(), false)]);
-        let halves: BTreeSet<Half> = referring
-            .chain(table.going_halves().cloned())
-            .chain(self.read.keys().cloned())
-            .collect();
-        for half in halves {
-            let before = self.read.get(&half).cloned();
-            let now = cut.half(&half.0, half.1).cloned();
-            if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
-                continue;
-            }
-            self.read_half(&half, None, (before.as_deref(), now.as_deref()), table, &mut gone);
-            match now {
-                Some(now) => self.read.insert(half, now),
-                None => self.read.remove(&half),
-            };
-        }
-        if follows && !self.stand_ins.are_of(cut) {
-            for (source, before) in self.stand_ins.read(cut) {
-                self.change_stand_ins(&source, &before, table);
-            }
+        let types = cut.slots().map(|(type_url, _)| type_url).filter(|_| follows);
+        let types = types.cloned().collect();
+        self.read_at(None, Some(cut), types, table, &mut gone);
+        let stand_ins = if follows { self.stand_ins.read(cut) } else { Vec::new() };
+        for (source, before) in stand_ins {
+            self.change_stand_ins(&source, &before, table);
         }
         gone
     }
 
-    /// Reads what has changed in what clients read of other servers. Returns whether something that directs traffic has.
-    pub(super) fn read_beside(&mut self, beside: Option<&Beside>, table: &mut Table) -> bool {
-        let news = self.abroad.read(beside);
-        for change in news.found {
-            let (before, now) = (change.before.as_deref(), change.now.as_deref());
-            self.read_half(&change.half, Some(&change.place), (before, now), table, &mut Vec::new());
-        }
-        for place in &news.older {
-            let is_read = |half: &Half, name: &Name| self.abroad.has(place, half, name);
-            let changed = self.stand_ins.read_at(Some(place), self.abroad.cut(place), is_read);
-            for (source, before) in changed {
-                self.change_stand_ins(&source, &before, table);
+    /// Reads what has changed at a place: in those of these types that refer to something, in what was read there before, and, here, in what
+    /// removals wait of. Returns whether something that directs traffic has.
+    fn read_at(
+        &mut self,
+        place: Option<&ViewPlace>,
+        cut: Option<&Cut>,
+        types: Vec<TypeUrl>,
+        table: &mut Table,
+        gone: &mut Vec<Item>,
+    ) -> bool {
+        let referring = types.into_iter().filter(|of| of.kind().refers());
+        let referring = referring.flat_map(|of| [(of.clone(), true), (of, false)]);
+        let known = self.read.keys().filter(|(_, at)| at.as_ref() == place);
+        let known = known.map(|(half, _)| half.clone());
+        let going = table.going_halves().filter(|_| place.is_none()).cloned();
+        let halves: BTreeSet<Half> = referring.chain(known).chain(going).collect();
+        let mut directs = false;
+        for half in halves {
+            let now = cut.and_then(|cut| cut.half(&half.0, half.1)).cloned();
+            let key = (half, place.cloned());
+            let before = self.read.get(&key).cloned();
+            if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
+                continue;
             }
+            directs |= key.0.0.kind().gated();
+            self.read_half(&key.0, place, (before.as_deref(), now.as_deref()), table, gone);
+            match now {
+                Some(now) => self.read.insert(key, now),
+                None => self.read.remove(&key),
+            };
         }
-        if news.holds {
-            let of_others = |by: &Item| by.0.0.kind() == Kind::Cds;
-            let assignments = table.select(
-                |half| half.0.kind() == Kind::Eds,
-                |removal| removal.by().is_some_and(|(by, _)| of_others(by)),
-            );
-            assignments.into_iter().for_each(|item| table.look(item));
-        }
-        news.directs
+        directs
     }
 
     fn read_half(
@@ -117,10 +108,10 @@ impl Reach {
         let mut change = |name: &Name, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>| {
             let source = ((half.clone(), name.clone()), place.cloned());
             let unconfirmed = self.unconfirmed.remove(&source);
-            let goes = place.is_none() && self.going.remove(&source.0);
-            let counted = old.or(unconfirmed.as_ref()).filter(|_| !goes);
+            let counted = old.or(unconfirmed.as_ref());
             let new = new.filter(|_| place.is_none_or(|place| self.abroad.has(place, half, name)));
-            self.change(&source, counted, new, table);
+            let stand_ins = self.stand_ins.of(&source).to_vec();
+            self.change(&source, (counted, &stand_ins), (new, &stand_ins), table);
             if place.is_none() && old.is_some() && new.is_none() && table.is_going(&source.0) {
                 gone.push(source.0);
             }
@@ -145,7 +136,7 @@ impl Reach {
                 .iter()
                 .for_each(|(name, old)| change(name, old.resource(), None)),
             (None, Some(now)) => {
-                if refers(half.0.kind()) {
+                if half.0.kind().refers() {
                     now.resources().for_each(|new| change(new.name(), None, Some(new)));
                 }
                 let unserved = table.of_half(half).filter(|(name, row)| {
@@ -176,7 +167,7 @@ impl Reach {
         let kind = source.0.0.0.kind();
         let contents = self.resource(source).into_iter().chain(self.stand_ins.of(source));
         for (of, name) in contents
-            .filter(|_| refers(kind))
+            .filter(|_| kind.refers())
             .flat_map(|content| leads_to(kind, content))
         {
             unsettle(of, name, &source.0, table);
@@ -194,8 +185,8 @@ impl Reach {
 
     /// What is held because of a route configuration of this name must be looked at again.
     fn touch_route(&self, name: &Name, table: &mut Table) {
-        for (_, half, state) in self.route_states() {
-            let item = (half, name.clone());
+        for ((half, _), state) in self.route_states() {
+            let item = (half.clone(), name.clone());
             let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
             let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
             let contents = resources.chain(self.stand_ins.anywhere(&item));
@@ -206,10 +197,8 @@ impl Reach {
     }
 
     /// The states of route configurations, wherever they are.
-    fn route_states(&self) -> impl Iterator<Item = (Option<&ViewPlace>, Half, &Arc<State>)> {
-        let here = self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
-        let here = here.map(|(half, state)| (None, half.clone(), state));
-        here.chain(self.abroad.route_states())
+    fn route_states(&self) -> impl Iterator<Item = (&(Half, Option<ViewPlace>), &Arc<State>)> {
+        self.read.iter().filter(|((half, _), _)| half.0.kind().is_routes())
     }
 
     /// Whether a client may have both: what is read at this place under this name, and the other one. Of what one owner has, some clients
@@ -251,7 +240,13 @@ impl Reach {
                 .1
                 .as_ref()
                 .is_none_or(|place| self.abroad.is_held(place, &source.0));
-            (&source.0, held || self.stand_ins.name(Kind::Eds, source, name))
+            let stands_in = || {
+                self.stand_ins
+                    .of(source)
+                    .iter()
+                    .any(|one| one.endpoints() == Some(name))
+            };
+            (&source.0, held || stands_in())
         });
         best(unsaid).map(|(item, unsaid)| (item, !unsaid))
     }
@@ -321,8 +316,9 @@ impl Reach {
         let unknown = self.unknown.get_or_init(|| {
             let is_known = |name: &Name, source: &Source| {
                 let mut states = self.route_states();
-                states
-                    .any(|(place, half, state)| state.known(name).is_some() && self.meet(place, (&half, name), source))
+                states.any(|((half, place), state)| {
+                    state.known(name).is_some() && self.meet(place.as_ref(), (half, name), source)
+                })
             };
             let all = self.named.get(&Kind::Rds).into_iter().flatten();
             let all = all.flat_map(|(name, sources)| sources.iter().map(move |source| (name, source)));
@@ -335,10 +331,8 @@ impl Reach {
 
     fn resource(&self, source: &Source) -> Option<&Arc<Resource>> {
         let ((half, name), place) = source;
-        let read = match place {
-            None => self.read.get(half)?.resource(name),
-            Some(place) => self.abroad.resource(place, &source.0),
-        };
+        let read = self.read.get(&(half.clone(), place.clone()));
+        let read = read.and_then(|state| state.resource(name));
         read.or_else(|| self.unconfirmed.get(source))
     }
 }

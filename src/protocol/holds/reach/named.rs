@@ -2,8 +2,6 @@
 //!
 //! Owns which kinds of resources refer to others. Reads no bodies.
 
-use std::sync::Arc;
-
 use super::super::reading::references;
 use xds::{Kind, Name, Resource};
 
@@ -11,43 +9,29 @@ use xds::{Kind, Name, Resource};
 pub(super) const REFERRED: [Kind; 3] = [Kind::Rds, Kind::Cds, Kind::Eds];
 
 /// Returns what a resource of this `kind` names of another one.
-pub(super) fn names(of: Kind, kind: Kind, resource: Option<&Arc<Resource>>) -> &[Name] {
-    let Some(resource) = resource else { return &[] };
+pub(super) fn names(of: Kind, kind: Kind, resource: &Resource) -> &[Name] {
     if of == Kind::Eds {
         return resource.endpoints().map_or(&[], std::slice::from_ref);
     }
-    references(kind, resource).map_or(&[], |found| {
-        if of == Kind::Rds {
-            &found.routes
-        } else {
-            &found.clusters
-        }
+    references(kind, resource).map_or(&[], |found| match of == Kind::Rds {
+        true => &found.routes,
+        false => &found.clusters,
     })
 }
 
 /// Returns all that a resource names.
-pub(in super::super) fn leads_to(kind: Kind, resource: &Arc<Resource>) -> impl Iterator<Item = (Kind, &Name)> {
+pub(in super::super) fn leads_to(kind: Kind, resource: &Resource) -> impl Iterator<Item = (Kind, &Name)> {
     let all = REFERRED.into_iter();
-    all.flat_map(move |of| names(of, kind, Some(resource)).iter().map(move |name| (of, name)))
+    all.flat_map(move |of| names(of, kind, resource).iter().map(move |name| (of, name)))
 }
 
 /// Returns the names of a sorted list that are not in another one.
-pub(super) fn without<'a>(of: &'a [Name], others: &'a [Name]) -> impl Iterator<Item = &'a Name> {
+pub(super) fn without<'a>(of: &[&'a Name], others: &[&Name]) -> impl Iterator<Item = &'a Name> {
     let mut others = others.iter().peekable();
-    of.iter().filter(move |name| {
-        while others.next_if(|other| other < name).is_some() {}
-        others.peek() != Some(name)
+    of.iter().copied().filter(move |name| {
+        while others.next_if(|other| **other < *name).is_some() {}
+        others.peek().is_none_or(|other| **other != *name)
     })
-}
-
-/// Whether resources of this kind can be referred to.
-pub(in super::super) const fn is_referred(kind: Kind) -> bool {
-    matches!(kind, Kind::Rds | Kind::Cds | Kind::Eds)
-}
-
-/// Whether resources of this kind can refer to others.
-pub(super) const fn refers(kind: Kind) -> bool {
-    matches!(kind, Kind::Lds | Kind::Rds | Kind::Srds | Kind::Vhds | Kind::Cds)
 }
 
 /// Returns one that the control plane still sends, if there is any.

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use super::super::waiting::{Half, Item};
 use super::Source;
-use super::named::names;
-use xds::{Cut, Kind, Name, Older, Resource, ViewPlace};
+use xds::{Cut, Name, Older, Resource, ViewPlace};
 
 /// The older contents that were read last.
 #[derive(Debug, Default)]
@@ -20,13 +19,11 @@ pub(super) struct StandIns {
 }
 
 impl StandIns {
-    /// Whether those of the view's own cut are what was read last.
-    pub(super) fn are_of(&self, cut: &Cut) -> bool {
-        Arc::ptr_eq(&self.own, cut.older())
-    }
-
     /// Reads those of the view's own cut. Returns what has changed: each source with the contents that stood in for it before.
     pub(super) fn read(&mut self, cut: &Cut) -> Vec<(Source, Vec<Arc<Resource>>)> {
+        if Arc::ptr_eq(&self.own, cut.older()) {
+            return Vec::new();
+        }
         self.own = cut.older().clone();
         self.read_at(None, Some(cut), |_, _| true)
     }
@@ -79,12 +76,5 @@ impl StandIns {
         let all = self.by_source.range((item.clone(), None)..);
         let of_item = all.take_while(move |(source, _)| source.0 == *item);
         of_item.flat_map(|(_, found)| found)
-    }
-
-    /// Whether any of what stands in for this names this.
-    pub(super) fn name(&self, of: Kind, source: &Source, name: &Name) -> bool {
-        let kind = source.0.0.0.kind();
-        let mut found = self.of(source).iter();
-        found.any(|one| names(of, kind, Some(one)).contains(name))
     }
 }

@@ -22,7 +22,8 @@ impl Table {
         items: &[Item],
         now: Instant,
     ) -> u32 {
-        let number = self.clocks.judgements.make(type_url, number, now);
+        let time = self.clocks.settings.hold.of(type_url.kind());
+        let number = self.clocks.judgements.make(type_url, number, time, now);
         for item in items {
             self.change(item, HoldEnd::Free, |row| row.wait(Ground::Lost(Loss::Judged(number))));
         }
@@ -38,13 +39,14 @@ impl Table {
     pub(in super::super) fn remember(&mut self, hold: &Hold, now: Instant) {
         if let Some(number) = hold.judgement {
             let key = (hold.type_url.clone(), number);
-            self.clocks.judgements.remember(key, hold.until(), now);
+            let time = self.clocks.settings.hold.of(key.0.kind());
+            self.clocks.judgements.remember(key, hold.until(), time, now);
         }
     }
 
     /// The clocks of the judgements of each type run from then on, or stand.
     pub(in super::super) fn run_clocks(&mut self, from: impl Fn(&TypeUrl) -> Option<Instant>, now: Instant) {
-        if self.clocks.judgements.run(from, now) {
+        if self.clocks.judgements.run(from, &self.clocks.settings.hold, now) {
             self.show_again(self.select(|_| true, |removal| removal.judgement().is_some()));
         }
     }

@@ -46,13 +46,11 @@ pub(super) enum Stage {
 
 impl Stage {
     const fn of(kind: Kind) -> Self {
-        match kind {
-            Kind::Rds => Self::Routes,
-            Kind::Cds => Self::Clusters,
-            Kind::Eds => Self::Endpoints,
-            Kind::Lds | Kind::Srds | Kind::Vhds | Kind::Leds | Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Other => {
-                Self::Listeners
-            }
+        match kind.is_referred() {
+            false => Self::Listeners,
+            true if kind.is_routes() => Self::Routes,
+            true if kind.is_assignment() => Self::Endpoints,
+            true => Self::Clusters,
         }
     }
 }
@@ -219,7 +217,10 @@ impl Table {
 
     /// Returns the clusters to which something may refer.
     fn perhaps_referred(&self) -> Vec<Item> {
-        self.select(|half| half.0.kind() == Kind::Cds, |row| row.perhaps_until().is_some())
+        self.select(
+            |half| half.0.kind().names_endpoints(),
+            |row| row.perhaps_until().is_some(),
+        )
     }
 
     /// It may be known now what refers to them.
@@ -270,25 +271,14 @@ impl Table {
     }
 
     /// Sets how long what waits does so. What a judgement holds keeps its clock.
-    pub(super) fn set(&mut self, settings: &GuardSettings) {
-        self.clocks.judgements.set(settings.mass.hold);
-        self.clocks.references = settings.references;
-        self.clocks.unready = settings.unready;
-        self.look_at_all();
-    }
-
-    /// Sets the longest time for the quiet rule, and for changes.
-    pub(super) fn set_bound(&mut self, bound: Duration) {
-        if self.clocks.bound != bound {
-            self.clocks.bound = bound;
-            self.look_at_all();
+    pub(super) fn set(&mut self, bound: Duration, settings: GuardSettings) {
+        let clocks = &mut self.clocks;
+        if (clocks.bound, clocks.settings) != (bound, settings) {
+            (clocks.bound, clocks.settings) = (bound, settings);
+            let items = self.items();
+            items.iter().for_each(|item| self.look_again(item));
+            self.show_again(items);
         }
-    }
-
-    fn look_at_all(&mut self) {
-        let items = self.items();
-        items.iter().for_each(|item| self.look_again(item));
-        self.show_again(items);
     }
 
     /// The row must be looked at, if it is a removal. Changes are looked at each time.

@@ -13,9 +13,8 @@ impl Row {
     /// When it must be looked at again by itself. A judgement ends for all that it holds.
     pub(in super::super) fn alarms(&self, of: &TypeUrl, clocks: &Clocks) -> impl Iterator<Item = Instant> {
         let own = self.grounds.iter().filter(|ground| !matches!(ground, Ground::Lost(_)));
-        let limit = clocks.of_reference(self.said);
         let own = own.filter_map(move |ground| ground.until(of, self.said, clocks));
-        own.chain(self.expires).chain(limit)
+        own.chain(self.expires)
     }
 
     /// Returns why it goes, when it has no ground any more.
@@ -25,8 +24,6 @@ impl Row {
         }
         let over = |ground: &&Ground| ground.until(of, self.said, clocks).is_some_and(|until| until <= now);
         let ended = self.grounds.iter().filter(over).map(Ground::end).max();
-        let limit = clocks.of_reference(self.said).filter(|limit| *limit <= now);
-        let ended = ended.max(limit.map(|_| HoldEnd::Clock));
         self.freed().or(ended).unwrap_or(HoldEnd::Free)
     }
 
