@@ -271,10 +271,8 @@ fn older(url: &str, keepers: &[&str]) -> Older {
     }
 }
 
-/// What is held is read back with its times; what was over meanwhile is over.
-#[test]
-fn holds_come_back() {
-    let path = dir("holds").join("one.snapshot");
+/// A judgement and a reference that hold something.
+fn holds() -> Vec<Hold> {
     let time = |seconds| Duration::from_secs(seconds);
     let removal = |since: u64, until: Option<u64>| HeldRemoval {
         since: now() - time(since),
@@ -293,13 +291,21 @@ fn holds_come_back() {
             .map(|(name, removal)| (Name::from(name), removal))
             .collect(),
     };
-    let holds = vec![
+    vec![
         hold(
             HoldReason::Mass,
             vec![("a", removal(50, Some(3600))), ("b", removal(5, Some(10)))],
         ),
         hold(HoldReason::Referenced, vec![("c", removal(1, None))]),
-    ];
+    ]
+}
+
+/// What is held is read back with its times; what was over meanwhile is over.
+#[test]
+fn holds_come_back() {
+    let path = dir("holds").join("one.snapshot");
+    let holds = holds();
+    let time = Duration::from_secs;
     let found = reread(&path, &cut().with_holds(holds.clone()), false);
     assert_eq!(
         lines(&found),
@@ -398,7 +404,7 @@ fn a_torn_or_changed_file_is_refused() {
 #[test]
 fn a_forged_file_does_no_harm() {
     let path = dir("forged").join("one.snapshot");
-    write(&path, &of(), &cut(), true).unwrap();
+    write(&path, &of(), &cut().with_holds(holds()), true).unwrap();
     let whole = fs::read(&path).unwrap();
     let content = &whole[..whole.len() - 16];
     let summed = |content: &[u8]| [content, &xxh3_128(content).to_le_bytes()].concat();

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use xds::{Dialect, HoldAction, HoldOrder, HoldReason, HoldTarget};
+use xds::{Dialect, HoldAction, HoldOrder, HoldReason, HoldTarget, ServerState};
 
-use super::plane::{cluster, route};
+use super::pair::Pair;
+use super::plane::{aggregate, cluster, proxy, route};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, hold, settled};
-use crate::{CDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms};
 
 fn held(stage: &Stage) -> usize {
     stage.holds.iter().map(|hold| hold.removals.len()).sum()
@@ -179,4 +180,81 @@ fn opposite_orders() {
         let target: HoldTarget = hold(CDS, HoldReason::Mass);
         assert_eq!(stage.order(target, extend), 0);
     }
+}
+
+/// The server of the other source is there in one second and away in the next one. A change that leads there waits as long as for one that
+/// is away, and what is served meanwhile stays.
+#[test]
+fn a_source_that_flaps_each_second() {
+    for dialect in BOTH {
+        let mut pair = Pair::new(dialect, &[EDS], &[(CDS, "*")]);
+        pair.lead(&["b"]);
+        pair.remove(CDS, "a");
+        let mut seconds = 0;
+        while pair.leads(&["a"]) {
+            assert!(seconds < 65, "{dialect:?}");
+            assert_eq!(pair.main.served(CDS), "a b", "{dialect:?}, {seconds} s");
+            assert!(held(&pair.main) <= 2, "{:?}", pair.main.holds);
+            seconds += 1;
+            pair.tell(match seconds % 2 {
+                0 => ServerState::Up,
+                _ => ServerState::Failing,
+            });
+            pair.tick(Duration::from_secs(1));
+        }
+        assert!(seconds >= 59 && pair.leads(&["b"]), "{dialect:?}: {seconds} s");
+        pair.pass(Duration::from_secs(3));
+        assert_eq!(
+            (pair.main.served(CDS).as_str(), held(&pair.main)),
+            ("b", 0),
+            "{dialect:?}"
+        );
+    }
+}
+
+/// A thousand views, one after the other: the sessions of each move to the next one, of which the server has half as much as the first one
+/// had. What is held does not grow on the way, and newcomers are served what those before them were.
+#[test]
+fn views_that_follow_each_other() {
+    let mut before = settled(Dialect::Delta, USUAL).upstream.cut;
+    let mut first = None;
+    for view in 0..1000 {
+        let mut stage = Stage::new(
+            Dialect::Delta,
+            USUAL,
+            &[(LDS, "*"), (CDS, "*"), (RDS, "r"), (EDS, "c0")],
+        );
+        stage.elsewhere = Some(before.with_holds(stage.holds.clone()).into());
+        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(7));
+        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{view}");
+        assert_eq!(
+            (stage.served(LDS).as_str(), stage.served(EDS).as_str()),
+            ("l", "c5 c6 c7 c8 c9"),
+            "{view}"
+        );
+        let rows = held(&stage);
+        assert_eq!(*first.get_or_insert(rows), rows, "{view}: {:?}", stage.holds);
+        before = stage.upstream.cut;
+    }
+}
+
+/// A hundred aggregate clusters in a circle, all of them removed: the one that a listener names stays, and its member with it. Once nothing
+/// outside leads there, the circle goes in one step.
+#[test]
+fn a_circle_of_aggregates() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    let name = |n: usize| format!("ring-{:02}", n % 100);
+    (0..100).for_each(|n| stage.put(CDS, &name(n), aggregate(&name(n), &[&name(n + 1)])));
+    stage.put(LDS, "tcp", proxy("tcp", "ring-50", 90));
+    stage.pass(ms(500));
+    (0..100).for_each(|n| stage.remove(CDS, &name(n)));
+    stage.pass(Duration::from_secs(60));
+    let rings = |stage: &Stage| stage.served(CDS).matches("ring-").count();
+    assert_eq!((rings(&stage), held(&stage)), (2, 2));
+    stage.remove(LDS, "tcp");
+    let cuts = stage.cuts;
+    stage.pass(ms(200));
+    assert_eq!((rings(&stage), held(&stage)), (0, 0));
+    assert!(stage.cuts <= cuts + 2, "{}", stage.cuts - cuts);
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
-    Changes, Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, Link, Reason, ReferenceHold, Resource,
-    ResourceParts, ServerState, TypeUrl, Update,
+    Changes, Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, Link, Reason, Resource, ResourceParts,
+    ServerState, TypeUrl, Update,
 };
 
 use super::BOTH;
 use super::pair::Pair;
-use super::plane::{cluster, endpoints, proxy, route, served_by};
+use super::plane::{cluster, endpoints, proxy, route, scope, served_by};
 use super::stage::USUAL;
 use crate::{CDS, EDS, LDS, RDS, ms};
 
@@ -41,6 +41,23 @@ fn until_the_endpoints_are_there() {
         assert!(pair.leads(&["b"]), "{dialect:?}");
         assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready free");
         assert!(pair.main.holds.is_empty());
+    }
+}
+
+/// A scoped route that has its route configuration in itself leads to clusters like any.
+#[test]
+fn a_scope_with_routes_of_its_own() {
+    const SRDS: &str = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration";
+    for dialect in BOTH {
+        let mut pair = Pair::new(dialect, &[EDS], &[(CDS, "*"), (SRDS, "*")]);
+        pair.put(SRDS, "s", scope("s", "a"));
+        pair.exchange();
+        pair.put(SRDS, "s", scope("s", "b"));
+        pair.pass(ms(1500));
+        assert_eq!(pair.main.body(SRDS, "s"), Some(scope("s", "a")), "{dialect:?}");
+        pair.put(EDS, "b", endpoints("b", 1));
+        pair.exchange();
+        assert_eq!(pair.main.body(SRDS, "s"), Some(scope("s", "b")), "{dialect:?}");
     }
 }
 
@@ -124,12 +141,33 @@ fn while_the_server_is_away() {
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready free");
 }
 
+/// It has come back with empty endpoints, which are held: it does not have what it had, so it counts as away.
+#[test]
+fn while_the_server_has_forgotten_much() {
+    for dialect in BOTH {
+        let names = ["c", "d", "e"];
+        let mut pair = Pair::new(dialect, &[EDS], &[(CDS, "*"), (EDS, "c"), (EDS, "d"), (EDS, "e")]);
+        names.iter().for_each(|name| pair.put(EDS, name, endpoints(name, 1)));
+        pair.pass(Duration::from_secs(20));
+        names.iter().for_each(|name| pair.put(EDS, name, endpoints(name, 0)));
+        pair.aside.restart();
+        pair.pass(ms(1000));
+        assert_eq!(pair.aside.why(EDS, "c"), "mass", "{dialect:?}");
+        pair.lead(&["b"]);
+        pair.pass(Duration::from_secs(30));
+        assert!(pair.leads(&["a"]), "{dialect:?}");
+        pair.put(EDS, "b", endpoints("b", 1));
+        pair.exchange();
+        assert!(pair.leads(&["b"]), "{dialect:?}");
+    }
+}
+
 /// D-09: a change that waits leads to what the served content names, also where references hold nothing, and where another relay holds
 /// them, which serves the change already and passes the removal on.
 #[test]
 fn what_the_served_content_names() {
     let off = GuardSettings {
-        references: ReferenceHold::Off,
+        references: false,
         ..USUAL
     };
     for (dialect, settings, said_by) in [

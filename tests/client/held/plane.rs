@@ -296,6 +296,16 @@ pub(crate) fn route(name: &str, clusters: &[&str]) -> Bytes {
     named(name, &route)
 }
 
+/// A scoped route with a route configuration of its own, which leads to this cluster.
+pub(crate) fn scope(name: &str, cluster: &str) -> Bytes {
+    let routes = fields::RouteConfiguration::decode(route("", &[cluster])).unwrap();
+    let scope = fields::ScopedRouteConfiguration {
+        route_configuration: Some(routes),
+        ..fields::ScopedRouteConfiguration::default()
+    };
+    named(name, &scope)
+}
+
 /// A cluster that takes its endpoints from EDS.
 pub(crate) fn cluster(name: &str) -> Bytes {
     let cluster = Cluster {
