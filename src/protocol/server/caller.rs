@@ -69,7 +69,7 @@ impl Caller {
         let kind = type_url.kind();
         let ignores = match self.dialect {
             Dialect::Sotw => type_url.traits().full_state || matches!(kind, Kind::Rds | Kind::Eds),
-            Dialect::Delta => kind != Kind::Vhds,
+            Dialect::Delta => !kind.is_void_without_body(),
         };
         self.is_relay() || ignores && !self.polls && !type_url.is_v2()
     }

@@ -113,7 +113,8 @@ impl Subscription {
                 .ledger()
                 .base()
                 .is_some_and(|base| self.turn.has_seen(base.id()));
-            let shown = met && !self.reader.has_aliases() || !self.books.ledger().has_unasked();
+            let shown = met && !self.reader.has_aliases()
+                || self.books.ledger().own().len() == self.books.ledger().own().asked_len();
             let (other, certain) = self.turn.note_state(state.id(), state.certain());
             if certain || other && !shown {
                 self.books.look_at_rows(false);
@@ -147,7 +148,7 @@ impl Subscription {
     fn come_to(&mut self, name: &Name, of: Option<&Name>, asks: bool, slot: TypeSight<'_>) {
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
-            self.books.agenda_mut().sweep_members(all, false);
+            self.books.agenda_mut().sweep(Some(all), false);
         } else if asks && (of.is_some() || !name.is_new_style()) && self.books.ledger().get(name).perhaps() {
             self.books.ask(name);
         } else if self.look_at(name, slot).is_some() {
@@ -187,7 +188,7 @@ impl Subscription {
             adds,
             removes,
             settled: self.settled(),
-            waits: self.books.ledger().waiting() > 0,
+            waits: self.books.ledger().own().waiting() > 0,
         };
         self.turn.set_survey(survey);
         survey
@@ -240,7 +241,7 @@ impl Subscription {
     /// Whether one encoded answer serves this client and all others at the same point.
     pub(super) fn is_plain(&self, state: &State) -> bool {
         let alike =
-            self.books.ledger().is_shared() && self.books.rejections().is_empty() && !self.want.has_collections();
+            self.books.ledger().own().is_empty() && self.books.rejections().is_empty() && !self.want.has_collections();
         let certain = state.certain() || self.reader.viewer().rights().is_none();
         let mortal = self.books.marks().has_beats() || !self.reader.is_like_others(state);
         self.want.wildcard() && alike && certain && !mortal

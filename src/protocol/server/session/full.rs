@@ -22,7 +22,7 @@ impl Subscription {
             // D-01: a route may lead to a resource that waits.
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
             let waits = partly || self.survey_in(slot, attempt.answers).adds;
-            return Some(Step::held(waits));
+            return Some(Step::held(waits, false));
         }
         if plain {
             return None;
@@ -34,7 +34,7 @@ impl Subscription {
         let survey = self.survey_in(slot, attempt.answers);
         if survey.is_due() {
             if self.hides_any(difference.as_deref(), slot) {
-                return Some(Step::held(survey.adds));
+                return Some(Step::held(survey.adds, false));
             }
             if self.lens(slot).tells_nothing() {
                 return Some(Step::Idle);
@@ -60,7 +60,7 @@ impl Subscription {
             !known && matches!(lens.look(name, &row), Look::Unknown)
         };
         let mut differs = difference.into_iter().flat_map(Difference::names);
-        self.books.ledger().rows("").any(|entry| hides(entry.name())) || differs.any(hides)
+        self.books.ledger().own().from("").any(|entry| hides(entry.name())) || differs.any(hides)
     }
 
     /// What the client goes on using of a name of which it has rejected something.

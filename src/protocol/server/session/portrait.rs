@@ -57,7 +57,7 @@ impl<'a> Portrait<'a> {
     /// C-12: whether the client has brought along all that is current, so that there was nothing to send. Costs the same whatever it holds.
     fn has_brought_all(self) -> bool {
         let ledger = self.subscription.books.ledger();
-        ledger.waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated(self.slot)
+        ledger.own().waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated(self.slot)
     }
 
     /// Whether the client asks for everything.
@@ -69,7 +69,7 @@ impl<'a> Portrait<'a> {
     /// Returns how many names the client asks for.
     #[must_use]
     pub fn names(self) -> usize {
-        self.subscription.books.ledger().asked_len()
+        self.subscription.books.ledger().own().asked_len()
     }
 
     /// Returns when the last response was sent.
@@ -101,7 +101,8 @@ impl<'a> Portrait<'a> {
         let named = subscription
             .books
             .ledger()
-            .rows("")
+            .own()
+            .from("")
             .filter(|entry| entry.is_asked() || entry.name().is_new_style());
         let named = named.map(move |entry: Entry<'a>| self.stand_at(entry.name(), &entry.row()));
         let state = slot.wildcard().filter(|_| subscription.want.wildcard());

@@ -10,7 +10,7 @@ use crate::end::End;
 use crate::server::response::Response;
 use crate::server::session::{Attempt, Step, Subscription};
 use crate::server::turn::StreamTurn;
-use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
+use xds::{Answers, Known, Name, Sight, TypeUrl};
 
 /// An Envoy answers clusters once all of them are warm, or after `initial_fetch_timeout`, which is 15 s.
 const WARMING: Duration = Duration::from_secs(16);
@@ -123,7 +123,7 @@ impl Server {
             }
             let removals = self.frees(at, turn);
             let step = self.step(at, turn, removals);
-            open &= !(kind == Kind::Cds && self.tries_clusters(at));
+            open &= !(kind.names_endpoints() && self.tries_clusters(at));
             match step {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
@@ -144,7 +144,7 @@ impl Server {
     /// K-37: whether a client that has just begun is still tried with clusters that it has rejected: Envoy goes on with its listeners,
     /// and rejects those that lead to none.
     fn tries_clusters(&self, at: usize) -> bool {
-        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.is_answered());
+        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.sent_at().is_some());
         self.types.get(at).is_some_and(Subscription::is_trying) && self.types.iter().all(is_new)
     }
 
@@ -165,7 +165,7 @@ impl Server {
 
     fn step(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>, removals: bool) -> Step {
         // The routes of a burst wait for the endpoints of its clusters, and endpoints that change with the routes go when they go.
-        let endpoints = self.types.get(at).filter(|one| one.type_url().kind() == Kind::Eds);
+        let endpoints = self.types.get(at).filter(|one| one.type_url().kind().warms());
         let changes = endpoints.and_then(|_| self.cold_until(self.settings.timers.removal_quiet, turn));
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
@@ -204,7 +204,7 @@ impl Server {
     /// Whether what this type would send leads to a cluster that the client can be sent only when it has answered others, and it may do so
     /// yet.
     fn leads_behind<A>(&self, at: usize, turn: &StreamTurn<'_, A>) -> bool {
-        let mut clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
+        let mut clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
         let Some(clusters) = clusters.find(|one| one.flights().any(|flight| turn.now < flight.sent + WARMING)) else {
             return false;
         };
@@ -220,7 +220,7 @@ impl Server {
 
     /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
     fn cold_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
-        let clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
+        let clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {
             let until = flight.sent + wait;
@@ -256,5 +256,5 @@ impl Server {
 
 /// Whether a subscription is for the endpoints of these clusters: EDS of the same API version.
 fn endpoints_for(clusters: &TypeUrl, one: &Subscription) -> bool {
-    one.type_url().kind() == Kind::Eds && one.type_url().is_v2() == clusters.is_v2()
+    one.type_url().kind().warms() && one.type_url().is_v2() == clusters.is_v2()
 }
