@@ -22,7 +22,7 @@ use xds::{Name, Resource, ResourceError, Version};
 /// The books on one type of one stream.
 ///
 /// Invariant: a name whose row has changed is on the agenda, unless the change is what was just written, read, or found to be nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Books {
     ledger: Ledger,
     agenda: Agenda,
@@ -61,12 +61,8 @@ pub(super) struct Swept {
 impl Books {
     pub(super) fn new(lists_all: bool) -> Self {
         Self {
-            ledger: Ledger::default(),
-            agenda: Agenda::default(),
-            rejections: Rejections::default(),
-            flights: Flights::default(),
-            marks: Marks::default(),
             lists_all,
+            ..Self::default()
         }
     }
 

@@ -24,14 +24,13 @@ impl Subscription {
         if busy {
             return Step::held(self.survey_in(attempt.slot, attempt.answers).adds, false);
         }
-        let plain = attempt.slot.wildcard().filter(|state| self.is_plain(state));
         if self.reader.full_state()
-            && let Some(step) = self.hold_full(plain.is_some(), attempt)
+            && let Some(step) = self.hold_wildcard(attempt)
         {
             return step;
         }
         let greets = self.greets(attempt.slot);
-        let written = match plain {
+        let written = match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
             Some(state) if !self.overtakes(state, attempt) => self.write_shared(state, greets, attempt),
             Some(_) | None => self.write_own(greets, attempt),
         };
@@ -46,14 +45,17 @@ impl Subscription {
     /// Writes what is sent next to a client that is not like others; `greets`: an answer is due even if it is empty.
     fn write_own(&mut self, greets: bool, attempt: &Attempt<'_, impl Answers>) -> Result<Content, Step> {
         let full = self.reader.full_state();
-        if full {
-            self.offer_changed(attempt.slot);
-        }
         let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
         self.books.agenda_mut().forget_rest();
         if !self.sift(difference, attempt.slot) {
             return Err(Step::Blocked);
+        }
+        if full {
+            if let Some(step) = self.hold_names(difference, attempt) {
+                return Err(step);
+            }
+            self.offer_changed(attempt.slot);
         }
         let mut draft = Draft::new(self.reader.room(attempt.answers.chunk()));
         let tried = self.write_trial(&mut draft, attempt);

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use super::Subscription;
 use super::lens::{Say, Verdict};
 use crate::server::books::{Settled, Swept, Walk};
-use crate::server::survey::Survey;
-use crate::server::turn::{StreamTurn, WORK_MAX};
+use crate::server::turn::{StreamTurn, Survey, WORK_MAX};
 use crate::server::waits::Wait;
 use xds::{Answers, Difference, Name, State, TypeSight};
 
@@ -168,6 +167,16 @@ impl Subscription {
         Some(rest.unwrap_or_else(|| answers.difference(base, self.books.agenda().cursor(), state)))
     }
 
+    /// Whether all that the client needs is sent and settled; what it need not have any more may be left.
+    pub(in crate::server) fn is_calm(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
+        self.settled() && !self.survey(turn).adds
+    }
+
+    /// Whether the client certainly has everything that is current, removals included, and no response is on its way.
+    pub(in crate::server) fn has_all(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
+        self.settled() && !self.survey(turn).is_due() && self.books.ledger().own().waiting() == 0
+    }
+
     /// Returns what there is to send. It is looked for once in a turn.
     pub(in crate::server) fn survey(&mut self, turn: &StreamTurn<'_, impl Answers>) -> Survey {
         let known = self.turn.survey();
@@ -184,12 +193,7 @@ impl Subscription {
         } else {
             self.look_through(slot, answers)
         };
-        let survey = Survey {
-            adds,
-            removes,
-            settled: self.settled(),
-            waits: self.books.ledger().own().waiting() > 0,
-        };
+        let survey = Survey { adds, removes };
         self.turn.set_survey(survey);
         survey
     }
@@ -228,14 +232,14 @@ impl Subscription {
         self.want.hello() && known()
     }
 
-    /// Whether there is nothing to send until something changes or the client asks.
-    pub(in crate::server) fn is_sated(&self, slot: TypeSight<'_>) -> bool {
+    /// Whether there was nothing to send in this turn, and there is nothing until something changes or the client asks.
+    pub(in crate::server) fn is_sated(&self) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty();
         if waits || !self.books.agenda().is_empty() || self.waits.get(Wait::Again).is_some() {
             return false;
         }
-        let state = slot.wildcard().filter(|_| self.want.wildcard());
-        state.is_none_or(|state| self.books.ledger().base().is_some_and(|base| base.id() == state.id()))
+        let base = self.books.ledger().base();
+        !self.want.wildcard() || base.is_some_and(|base| self.turn.has_seen(base.id()))
     }
 
     /// Whether one encoded answer serves this client and all others at the same point.

@@ -43,7 +43,7 @@ impl Server {
     fn calm(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
         let by_steps = self.by_steps();
         self.types.iter_mut().all(|one| match one.type_url().kind() {
-            kind if kind.gated() => one.survey(turn).is_calm(),
+            kind if kind.gated() => one.is_calm(turn),
             kind if kind.gates() => !by_steps || one.settled(),
             _ => true,
         })
@@ -116,7 +116,7 @@ impl Server {
     /// Whether a type may remove something together with its additions, and at once: the client has all that is known of other types.
     pub(super) fn frees(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>) -> bool {
         let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
-        if !others.all(|(_, other)| other.survey(turn).has_all()) {
+        if !others.all(|(_, other)| other.has_all(turn)) {
             return false;
         }
         // Nearly always nothing keeps a removal back, and whether there is one is not looked for.

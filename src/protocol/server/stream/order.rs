@@ -26,7 +26,7 @@ impl Server {
         let response = self.next_response(&StreamTurn { sight, answers, now });
         self.rest = if self.types.iter().any(Subscription::is_short) {
             Rest::More
-        } else if self.is_sated(sight) {
+        } else if self.is_sated() {
             Rest::Nothing
         } else {
             Rest::Waits
@@ -64,9 +64,7 @@ impl Server {
             self.removals.pause(until, turn.now);
             return None;
         }
-        if ripe && response.is_some() {
-            self.expired_gates += 1;
-        }
+        self.expired_gates += u32::from(ripe && response.is_some());
         // D-01: the next removal waits until this one is sent.
         self.removals.clear();
         response
@@ -105,11 +103,12 @@ impl Server {
         let (mut open, mut waiting) = (true, false);
         for at in 0..self.types.len() {
             let kind = self.types.get(at)?.type_url().kind();
-            if kind.gated() && !(open && self.warm(turn)) {
+            // A cluster that was just sent may wait for endpoints that this client is about to request.
+            if kind.gated() && !(open && self.cold_until(self.bound(), turn).is_none()) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
-                let survey = self.types.get_mut(at)?.survey(turn);
-                if !survey.adds {
-                    *removals_wait |= !survey.has_all();
+                let one = self.types.get_mut(at)?;
+                if !one.survey(turn).adds {
+                    *removals_wait |= !one.has_all(turn);
                     continue;
                 }
                 waiting = true;
@@ -125,11 +124,10 @@ impl Server {
             let step = self.step(at, turn, removals);
             open &= !(kind.names_endpoints() && self.tries_clusters(at));
             match step {
-                Step::Send(response, _) if waiting && kind.gated() => {
-                    self.expired_gates += 1;
+                Step::Send(response, _) => {
+                    self.expired_gates += u32::from(waiting && kind.gated());
                     return Some(response);
                 }
-                Step::Send(response, _) => return Some(response),
                 Step::Blocked => open &= !kind.gates(),
                 Step::Removals => *removals_wait = true,
                 Step::Idle => {}
@@ -213,11 +211,6 @@ impl Server {
         self.types.get(at).is_some_and(|one| one.sees(turn.sight).leads(unsent))
     }
 
-    /// Whether no cluster that was just sent waits for endpoints that this client is about to request.
-    fn warm<A>(&self, turn: &StreamTurn<'_, A>) -> bool {
-        self.cold_until(self.bound(), turn).is_none()
-    }
-
     /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
     fn cold_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
         let clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
@@ -238,9 +231,9 @@ impl Server {
     }
 
     /// Whether there is nothing to send until there is input other than an acknowledgement.
-    fn is_sated(&self, sight: &Sight) -> bool {
+    fn is_sated(&self) -> bool {
         let waits = self.additions.waits() || self.removals.waits() || self.is_ending();
-        !waits && self.types.iter().all(|one| one.is_sated(one.type_sight(sight)))
+        !waits && self.types.iter().all(Subscription::is_sated)
     }
 
     /// Returns why something that the client asked for is unknown, if that is known.
