@@ -58,11 +58,10 @@ impl Agenda {
         self.deadlines.values().min().copied()
     }
 
-    /// Returns a type whose deadline has passed.
-    pub(super) fn due(&self, now: Instant) -> Option<TypeUrl> {
-        let mut deadlines = self.deadlines.iter();
-        let (type_url, _) = deadlines.find(|(_, at)| **at <= now)?;
-        Some(type_url.clone())
+    /// Returns the types whose deadlines have passed.
+    pub(super) fn due(&self, now: Instant) -> Vec<TypeUrl> {
+        let due = self.deadlines.iter().filter(|(_, at)| **at <= now);
+        due.map(|(type_url, _)| type_url.clone()).collect()
     }
 
     /// Drops a deadline that has passed: the type only has to send something now, which needs no reminder.

@@ -50,7 +50,7 @@ use stream::Stream;
 pub use told::{Received, Reported};
 use unserved::Unserved;
 use ways::Ways;
-pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
+pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable};
 use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
@@ -257,7 +257,7 @@ impl Client {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
-        while let Some(type_url) = self.agenda.due(now) {
+        for type_url in self.agenda.due(now) {
             self.note_silence(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
