@@ -25,7 +25,7 @@ mod user_agent;
 pub use backoff::{Backoff, Pause};
 pub use client::{
     Client, ClientSettings, Cutter, Decided, DeltaResponse, Doubt, FIELD_BYTES_MIN, Parted, Received, Reported,
-    Request, Rhythm, SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
+    Request, Rhythm, SotwResponse, Unreadable, come_through, stated,
 };
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};

@@ -302,7 +302,7 @@ mod tests {
             let heard = read(&whole, cut, usize::MAX).unwrap();
             let heard: Vec<DiscoveryResponse> = heard
                 .into_iter()
-                .map(|message| message.sotw().unwrap().head().clone())
+                .map(|message| message.finish::<DiscoveryResponse>().unwrap().head().clone())
                 .collect();
             let twice: Vec<&DiscoveryResponse> = said.iter().flat_map(|said| [said, said]).collect();
             assert_eq!(heard.iter().collect::<Vec<_>>(), twice, "cut at {cut}");

@@ -11,7 +11,7 @@ use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
 };
 use proto::google::protobuf::Any;
-use protocol::{Client, ClientSettings, Code, End, Server, read_delta};
+use protocol::{Client, ClientSettings, Code, Cutter, End, Server};
 use xds::{Dialect, ServerFeatures, Sight, Unshared};
 
 use prost::Message as _;
@@ -97,8 +97,12 @@ impl Source {
             resources,
             ..Default::default()
         };
-        let response = read_delta(Bytes::from(response.encode_to_vec()));
-        let changes = response.map(|response| self.client.handle_delta(response, self.now));
+        let bytes = response.encode_to_vec();
+        let mut cutter = Cutter::new(bytes.len(), usize::MAX);
+        cutter.push(&bytes);
+        let changes = cutter
+            .finish()
+            .map(|response| self.client.handle_delta(response, self.now));
         let changes = changes.unwrap_or_default();
         drop(self.view.publish(&changes));
         self.turn();

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use prost::Message;
-use protocol::{Decided, Rhythm, read_delta};
+use protocol::{Decided, Rhythm};
 use xds::Dialect;
 
-use crate::{CDS, EDS, LDS, Upstream, delta, ms, relay};
+use crate::{CDS, EDS, LDS, Upstream, cut, delta, ms, relay};
 
 fn streaming() -> Upstream {
     Upstream::streaming(Dialect::Delta, CDS, &["*"])
@@ -254,8 +253,8 @@ fn a_server_that_says_nothing_of_the_map() {
         beside.connect();
         assert_eq!(beside.sent(), ["cds a@1 gone@1"]);
         for (said, shows) in [("a=2", false), ("a=1", true)] {
-            let response = Bytes::from(delta(CDS, said, &[said], &[]).encode_to_vec());
-            let heard = beside.client.handle_delta(read_delta(response).unwrap(), beside.now);
+            let response = cut(delta(CDS, said, &[said], &[]).encode_to_vec());
+            let heard = beside.client.handle_delta(response.finish().unwrap(), beside.now);
             let mut updates = heard.iter().flat_map(|changes| &changes.updates);
             assert_eq!(updates.any(|update| doubt.is_shown_by(update)), shows, "{said}");
         }

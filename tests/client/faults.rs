@@ -4,10 +4,9 @@ use bytes::Bytes;
 use prost::Message;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 use proto::google::protobuf::Any;
-use protocol::{read_delta, read_sotw};
 use xds::{Dialect, TypeUrl};
 
-use crate::{CDS, EDS, RDS, Upstream, delta, ms, refusal, resource, sotw, wrapped};
+use crate::{CDS, EDS, RDS, Upstream, cut, delta, ms, refusal, resource, sotw, wrapped};
 
 /// A-05, E-13, E-02: a resource of another type is rejected by name, and the sound ones are used.
 #[test]
@@ -300,7 +299,7 @@ fn garbage_in_one_entry() {
 
     let mut bytes = sotw(EDS, "1", "n1", &["a=1"]).encode_to_vec();
     bytes.extend([0x12, 0x02, 0x0a, 0x7f]);
-    let response = read_sotw(Bytes::from(bytes)).unwrap();
+    let response = cut(bytes).finish::<DiscoveryResponse>().unwrap();
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
     upstream.hears_sotw(response);
     assert_eq!(upstream.named(EDS), "a=1");
@@ -333,8 +332,8 @@ fn a_message_that_is_cut() {
         upstream.hears_bytes(bytes);
         assert_eq!(upstream.sent(), ["eds nack n1"], "cut at {end}");
     }
-    assert!(read_delta(Bytes::from_static(b"GET / HTTP/1.1\r\n")).is_err());
-    assert!(read_sotw(Bytes::from_static(b"\xff\xff\xff\xff")).is_err());
+    assert!(cut(b"GET / HTTP/1.1\r\n").finish::<DeltaDiscoveryResponse>().is_err());
+    assert!(cut(b"\xff\xff\xff\xff").finish::<DiscoveryResponse>().is_err());
 }
 
 /// E-13: a response with a removed name that is no text is rejected with its nonce, and its other entries count.
@@ -362,7 +361,7 @@ fn noise() {
             bytes[at] = u8::try_from(dice >> 56).unwrap();
         }
         let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
-        if let Ok(response) = read_sotw(Bytes::from(bytes)) {
+        if let Ok(response) = cut(bytes).finish::<DiscoveryResponse>() {
             let ours = TypeUrl::new(&response.head().type_url) == TypeUrl::new(EDS);
             upstream.hears_sotw(response);
             assert_eq!(upstream.sent().len(), usize::from(ours));

@@ -33,7 +33,7 @@ use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
 };
 use proto::google::protobuf::{Any, Duration as Seconds};
-use protocol::{Client, ClientSettings, Request, SotwResponse, read_delta};
+use protocol::{Client, ClientSettings, Cutter, Request, SotwResponse};
 use xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -130,7 +130,7 @@ impl Upstream {
     }
 
     pub(crate) fn hears_bytes(&mut self, response: Bytes) {
-        let changes = self.client.handle_delta(read_delta(response).unwrap(), self.now);
+        let changes = self.client.handle_delta(cut(response).finish().unwrap(), self.now);
         self.publish(changes);
     }
 
@@ -257,6 +257,13 @@ fn answer(nonce: &str, error: bool) -> Option<String> {
         (nonce, false) => Some(format!("ack {nonce}")),
         (nonce, true) => Some(format!("nack {nonce}")),
     }
+}
+
+/// A response that came in one piece.
+pub(crate) fn cut(message: impl AsRef<[u8]>) -> Cutter {
+    let mut cutter = Cutter::new(message.as_ref().len(), usize::MAX);
+    cutter.push(message.as_ref());
+    cutter
 }
 
 /// The rejection in the next request that has one.

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use prost::Message;
-use protocol::{Holds, read_delta};
+use protocol::Holds;
 use xds::{Changes, Dialect, GuardSettings, Name, Phase, Reason, TypeUrl, Update, Version};
 
-use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
+use crate::{CDS, EDS, LDS, RDS, Upstream, cut, delta, ms, sotw};
 
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 
@@ -54,8 +53,8 @@ impl View {
         let client = &mut self.upstream.client;
         let changes = match client.dialect() {
             Dialect::Delta => {
-                let bytes = Bytes::from(delta(kind, "n", &puts, &gone).encode_to_vec());
-                client.handle_delta(read_delta(bytes).unwrap(), now)
+                let response = cut(delta(kind, "n", &puts, &gone).encode_to_vec());
+                client.handle_delta(response.finish().unwrap(), now)
             }
             Dialect::Sotw => client.handle_sotw(sotw(kind, "v", "n", &puts), now),
         };
@@ -294,10 +293,10 @@ fn a_short_life_does_not_wait() {
     let mut view = View::settled(Dialect::Delta);
     let mut response = delta(EDS, "n", &["a=2"], &[]);
     response.resources[0].ttl = Some(proto::google::protobuf::Duration { seconds: 1, nanos: 0 });
-    let changes = view.upstream.client.handle_delta(
-        read_delta(Bytes::from(response.encode_to_vec())).unwrap(),
-        view.upstream.now,
-    );
+    let changes = view
+        .upstream
+        .client
+        .handle_delta(cut(response.encode_to_vec()).finish().unwrap(), view.upstream.now);
     view.publish(changes);
     view.hears(EDS, "", "a");
     assert_eq!(view.upstream.named(EDS), "a:Said");

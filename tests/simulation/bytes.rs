@@ -15,7 +15,7 @@ use classes::Classes;
 use prost::Message as _;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3 as discovery;
-use protocol::{self, Client, Request, Server, read_delta, read_sotw};
+use protocol::{self, Client, Request, Server};
 use xds::{Dialect, Name, ServerState, Sight, Unshared, WRAPPER_URL};
 
 use super::body::{Content, Type, read};
@@ -23,7 +23,7 @@ use super::classes::{client_settings, opening, relay_node, scopes, stream_settin
 use super::now;
 use super::rng::Rng;
 use super::served::{entry, resource};
-use super::wire::encode;
+use super::wire::{cut, encode};
 
 /// The number of worlds in every test run.
 const WORLDS: u64 = 2000;
@@ -446,12 +446,15 @@ impl World {
         for _ in 0..most {
             if let Some(bytes) = self.origin.down.pop_front() {
                 let changes = match self.origin.dialect {
-                    Dialect::Sotw => writer
-                        .client
-                        .handle_sotw(read_sotw(bytes).expect("it is a response"), self.now),
+                    Dialect::Sotw => writer.client.handle_sotw(
+                        cut(bytes)
+                            .finish::<discovery::DiscoveryResponse>()
+                            .expect("it is a response"),
+                        self.now,
+                    ),
                     Dialect::Delta => writer
                         .client
-                        .handle_delta(read_delta(bytes).expect("it is a response"), self.now),
+                        .handle_delta(cut(bytes).finish().expect("it is a response"), self.now),
                 };
                 drop(writer.view.publish(&changes));
             }

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::{Client, Ending, Pause, Request, read_delta, read_sotw};
+use proto::envoy::service::discovery::v3::DiscoveryResponse;
+use protocol::{Client, Ending, Pause, Request};
 use xds::{Changes, Dialect};
 
 use super::body::Type;
@@ -15,6 +16,7 @@ use super::origin::{Reply, begins};
 use super::origins::Origins;
 use super::tally::{Broken, Rule};
 use super::upstream::{At, Hop, Link, Stage};
+use super::wire::cut;
 use super::world::World;
 use super::zone::Zone;
 
@@ -349,10 +351,12 @@ impl Zone {
 
 fn feed(client: &mut Client, bytes: Bytes, now: std::time::Instant) -> Vec<Changes> {
     match client.dialect() {
-        Dialect::Sotw => read_sotw(bytes)
+        Dialect::Sotw => cut(bytes)
+            .finish::<DiscoveryResponse>()
             .map(|response| client.handle_sotw(response, now))
             .unwrap_or_default(),
-        Dialect::Delta => read_delta(bytes)
+        Dialect::Delta => cut(bytes)
+            .finish()
             .map(|response| client.handle_delta(response, now))
             .unwrap_or_default(),
     }

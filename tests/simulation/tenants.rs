@@ -15,13 +15,14 @@ use prost::Message as _;
 use proto::envoy::config::core::v3::{Locality, Node};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::{Any, ListValue, Struct, Value, value::Kind};
-use protocol::{self, Client, ClientSettings, Request, Server, read_delta};
+use protocol::{self, Client, ClientSettings, Request, Server};
 use xds::{Dialect, Sight, Unshared};
 
 use super::body::Type;
 use super::classes::{client_settings, opening, relay_node, scopes, stream_settings};
 use super::now;
 use super::rng::Rng;
+use super::wire::cut;
 
 /// The number of steps in every test run, over all worlds.
 const STEPS: u64 = 100_000;
@@ -411,7 +412,7 @@ impl World {
                 removed_resources: before.iter().map(Tenant::resource).collect(),
                 ..Default::default()
             };
-            let response = read_delta(Bytes::from(response.encode_to_vec())).expect("it is a response");
+            let response = cut(response.encode_to_vec()).finish().expect("it is a response");
             let changes = writer.client.handle_delta(response, self.now);
             drop(writer.view.publish(&changes));
         }

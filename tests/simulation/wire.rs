@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use prost::Message;
 use proto::envoy::config::core::v3::ControlPlane;
 use proto::envoy::service::discovery::v3 as discovery;
-use protocol::Response;
+use protocol::{Cutter, Response};
 use xds::{Dialect, WRAPPER_URL};
 
 use super::body::{Facts, Type, read};
@@ -43,6 +43,13 @@ pub(crate) struct Entry {
     pub(crate) wrapped: bool,
     /// `None` in a heartbeat.
     pub(crate) facts: Option<Facts>,
+}
+
+/// A response that comes to the relay in one piece.
+pub(crate) fn cut(message: impl AsRef<[u8]>) -> Cutter {
+    let mut cutter = Cutter::new(message.as_ref().len(), usize::MAX);
+    cutter.push(message.as_ref());
+    cutter
 }
 
 /// The bytes of a response: a private head, and the shared pieces.

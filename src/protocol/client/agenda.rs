@@ -13,8 +13,7 @@ use xds::TypeUrl;
 pub(super) struct Agenda {
     answers: BTreeSet<TypeUrl>,
     changes: BTreeSet<TypeUrl>,
-    by_time: BTreeSet<(Instant, TypeUrl)>,
-    by_type: BTreeMap<TypeUrl, Instant>,
+    deadlines: BTreeMap<TypeUrl, Instant>,
 }
 
 impl Agenda {
@@ -33,18 +32,9 @@ impl Agenda {
 
     /// Records when a type has work to do.
     pub(super) fn note_deadline(&mut self, type_url: &TypeUrl, deadline: Option<Instant>) {
-        let before = match deadline {
-            Some(at) => self.by_type.insert(type_url.clone(), at),
-            None => self.by_type.remove(type_url),
-        };
-        if before == deadline {
-            return;
-        }
-        if let Some(at) = before {
-            self.by_time.remove(&(at, type_url.clone()));
-        }
-        if let Some(at) = deadline {
-            self.by_time.insert((at, type_url.clone()));
+        match deadline {
+            Some(at) => _ = self.deadlines.insert(type_url.clone(), at),
+            None => _ = self.deadlines.remove(type_url),
         }
     }
 
@@ -65,19 +55,19 @@ impl Agenda {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.by_time.first().map(|(at, _)| *at)
+        self.deadlines.values().min().copied()
     }
 
-    /// Returns a type whose deadline has passed.
-    pub(super) fn due(&self, now: Instant) -> Option<TypeUrl> {
-        let (at, type_url) = self.by_time.first()?;
-        (*at <= now).then(|| type_url.clone())
+    /// Returns the types whose deadlines have passed.
+    pub(super) fn due(&self, now: Instant) -> Vec<TypeUrl> {
+        let due = self.deadlines.iter().filter(|(_, at)| **at <= now);
+        due.map(|(type_url, _)| type_url.clone()).collect()
     }
 
     /// Drops a deadline that has passed: the type only has to send something now, which needs no reminder.
     pub(super) fn rest(&mut self, type_url: &TypeUrl, now: Instant) {
-        if self.by_type.get(type_url).is_some_and(|at| *at <= now) {
-            self.note_deadline(type_url, None);
+        if self.deadlines.get(type_url).is_some_and(|at| *at <= now) {
+            self.deadlines.remove(type_url);
         }
     }
 }

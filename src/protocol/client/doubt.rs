@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Client;
 use super::kept::Brought;
 use super::stream::Stream;
-use xds::{Changes, Resource, Target, TypeUrl, Update, Want};
+use xds::{Changes, Resource, TypeUrl, Update, Want};
 
 /// A doubt about a server.
 #[derive(Debug)]
@@ -46,32 +46,6 @@ pub(super) const TOLD_MAX: usize = 64;
 const SPREAD: Duration = Duration::from_secs(5);
 
 impl Doubt {
-    /// The server has passed over a question for this.
-    pub(super) const fn of_hearing(type_url: TypeUrl, wants: Vec<Want>, asked: Instant) -> Self {
-        let of = Of::Hearing(asked);
-        Self { type_url, wants, of }
-    }
-
-    /// The server has left out what it was sent versions of.
-    pub(super) fn of_reading(
-        type_url: TypeUrl,
-        resource: Arc<Resource>,
-        target: Target,
-        brought: Vec<Brought>,
-    ) -> Self {
-        let want = Want {
-            type_url: type_url.clone(),
-            target,
-            wanted: true,
-            written: None,
-        };
-        Self {
-            type_url,
-            wants: vec![want],
-            of: Of::Reading(resource, brought),
-        }
-    }
-
     /// The type.
     #[must_use]
     pub const fn type_url(&self) -> &TypeUrl {
@@ -118,7 +92,11 @@ impl Client {
             && self.goes_on_since(type_url, asked)
             && let Some(stream) = &mut self.stream
         {
-            stream.note_passed_over(Doubt::of_hearing(type_url.clone(), wants, asked));
+            stream.note_passed_over(Doubt {
+                type_url: type_url.clone(),
+                wants,
+                of: Of::Hearing(asked),
+            });
         }
     }
 
@@ -130,7 +108,17 @@ impl Client {
         }
         let type_url = idle.then(|| stream.take_unsure())??;
         let (resource, target, brought) = self.feeds.get(&type_url)?.sample()?;
-        Some(Doubt::of_reading(type_url, resource, target, brought))
+        let want = Want {
+            type_url: type_url.clone(),
+            target,
+            wanted: true,
+            written: None,
+        };
+        Some(Doubt {
+            type_url,
+            wants: vec![want],
+            of: Of::Reading(resource, brought),
+        })
     }
 
     /// On this stream, on which nothing is wanted yet, the question is asked.

@@ -80,11 +80,6 @@ impl Kept {
         self.resources.is_empty()
     }
 
-    /// Returns how large a resource is.
-    pub(super) fn size(&self, name: &Name) -> usize {
-        self.resource(name.as_str()).map_or(0, |resource| resource.body().len())
-    }
-
     /// Returns what is held of a collection (F-10), or of the wildcard.
     pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         let all = (collection.as_str() == Name::WILDCARD).then(|| self.resources.keys());
@@ -104,18 +99,8 @@ impl Kept {
 
     /// Returns the canonical name of the resource with this name or alias. A-09: a resource without a name answers to every name.
     pub(super) fn canonical(&self, name: &str) -> Option<&Name> {
-        match self.resources.get_key_value(name) {
-            Some((canonical, _)) => Some(canonical),
-            None => self.aliases.get(name).or_else(|| self.nameless()),
-        }
-    }
-
-    /// Returns the empty name, if the type's only resource has no name.
-    pub(super) fn nameless(&self) -> Option<&Name> {
-        self.resources
-            .first_key_value()
-            .map(|(name, _)| name)
-            .filter(|name| name.is_empty())
+        let nameless = || self.names().next().filter(|name| name.is_empty());
+        self.key(name).or_else(|| self.aliases.get(name)).or_else(nameless)
     }
 
     pub(super) fn resource(&self, name: &str) -> Option<&Arc<Resource>> {

@@ -19,7 +19,6 @@ mod late;
 mod node;
 mod outbound;
 mod refusals;
-mod reporting;
 mod rhythm;
 mod stated;
 mod stream;
@@ -28,7 +27,7 @@ mod unserved;
 mod ways;
 mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,15 +44,13 @@ pub use node::come_through;
 use outbound::Opening;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-pub use reporting::Reported;
-use reporting::Reporting;
 pub use rhythm::Rhythm;
 pub use stated::stated;
 use stream::Stream;
-pub use told::Received;
+pub use told::{Received, Reported};
 use unserved::Unserved;
 use ways::Ways;
-pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
+pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable};
 use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
@@ -87,7 +84,10 @@ pub struct Client {
     received: Option<Received>,
     /// The type of the last request, if that was the first of its type on the stream.
     asked: Option<TypeUrl>,
-    reporting: Reporting,
+    /// E-24: the types of which it is to be found out what clients reject, and what the server was told of that last, until somebody takes
+    /// them.
+    questions: BTreeSet<TypeUrl>,
+    reported: Option<Reported>,
     unserved: Unserved,
     /// What is to be known of names that may silence the server, until somebody takes it.
     renamed: Vec<Renamed>,
@@ -148,7 +148,8 @@ impl Client {
             stream: None,
             received: None,
             asked: None,
-            reporting: Reporting::default(),
+            questions: BTreeSet::new(),
+            reported: None,
             unserved: Unserved::default(),
             renamed: Vec::new(),
             silencers: Vec::new(),
@@ -211,12 +212,8 @@ impl Client {
             (Target::Name(name), true) => forget(&want.type_url, feed.want(name, want.written.as_ref())),
             (Target::Name(name), false) => forget(&want.type_url, feed.unwant(name)),
         };
-        let only = match &want.target {
-            Target::Wildcard => None,
-            Target::Name(name) => Some(name),
-        };
         let feed = self.feeds.get_mut(&want.type_url);
-        let told = feed.and_then(|feed| self.unserved.tell(feed, only));
+        let told = feed.and_then(|feed| self.unserved.tell(feed, want.target.name()));
         self.note_requests(&want.type_url);
         self.drop_unwanted(&want.type_url);
         changes.into_iter().chain(told).collect()
@@ -260,7 +257,7 @@ impl Client {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
-        while let Some(type_url) = self.agenda.due(now) {
+        for type_url in self.agenda.due(now) {
             self.note_silence(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
@@ -268,7 +265,9 @@ impl Client {
                 if let Some(stream) = self.stream.as_mut().filter(|_| feed.is_unsure()) {
                     stream.note_unsure(&type_url);
                 }
-                self.reporting.ask(feed, now);
+                if feed.late(true).is_some_and(|(late, _)| late.asks(now)) {
+                    self.questions.insert(type_url.clone());
+                }
                 self.note_pause(&type_url, pause);
             }
             self.note(&type_url);
@@ -364,19 +363,19 @@ impl Client {
         let valid = message.entries.len();
         let outbound = feed.outbound();
         let place = (!outbound.is_answered()).then(|| outbound.place());
-        let taken = feed.receive(message, self.dialect, now);
-        self.received = Some(taken.message.received(type_url, valid));
+        let (changes, pause) = feed.receive(&mut message, self.dialect, now);
+        self.received = Some(message.received(type_url, valid));
         if let Some(stream) = &mut self.stream {
-            stream.hear(taken.message.is_relayed(), now);
+            stream.hear(message.is_relayed(), now);
         }
-        feed.acknowledge(taken.message.answer(), self.dialect, now);
+        feed.acknowledge(message.answer(), self.dialect, now);
         place.into_iter().for_each(|place| self.overtake(place));
-        self.note_pause(type_url, taken.pause);
+        self.note_pause(type_url, pause);
         if let Some((of, before)) = naming {
             self.note_renamed(type_url, of, &before);
         }
         self.note(type_url);
-        taken.changes.into_iter().collect()
+        changes.into_iter().collect()
     }
 }
 

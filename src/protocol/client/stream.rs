@@ -82,17 +82,6 @@ impl Stream {
     pub(super) fn take_unsure(&mut self) -> Option<TypeUrl> {
         self.unsure.pop_first().filter(|_| !self.relayed)
     }
-
-    /// There are so many types. Returns whether those are to be dropped that nobody wants.
-    const fn is_full(&self, types: usize) -> bool {
-        types > self.sweep_at
-    }
-
-    /// They were dropped.
-    fn swept(&mut self, before: usize, after: usize) {
-        self.forgetful |= after < before;
-        self.sweep_at = TYPES_REMEMBERED.max(after * 2);
-    }
 }
 
 impl Client {
@@ -205,13 +194,14 @@ impl Client {
             }
             return;
         };
-        if !stream.is_full(self.feeds.len()) {
+        let before = self.feeds.len();
+        if before <= stream.sweep_at {
             return;
         }
-        let before = self.feeds.len();
         self.feeds
             .retain(|_, feed| feed.wanted() || feed.outbound().is_ready() || feed.goes_on());
-        stream.swept(before, self.feeds.len());
+        stream.forgetful |= self.feeds.len() < before;
+        stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
         self.note_all();
     }
 }

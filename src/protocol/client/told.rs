@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::reporting::Reported;
-use super::rhythm::Patience;
-use super::rhythm::Rhythm;
+use super::complaint::complaint;
+use super::rhythm::{Patience, Rhythm};
 use super::stream::Stream;
 use super::{Client, ClientSettings, Request};
 use proto::envoy::config::core::v3::Node;
-use xds::{Changes, Name, Rejection, ServerWords, Twins, TypeUrl};
+use xds::{Changes, Name, Rejection, ServerWords, Twins, TypeUrl, Version};
 
 /// The content of a response, in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +26,17 @@ pub struct Received {
     pub invalid: usize,
     /// F-16: how many entries and removals were ignored because they are for some clients only.
     pub ignored: usize,
+}
+
+/// What the server was told in one request of what clients reject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// The contents that clients reject. Those of the clients of a relay are not known.
+    pub contents: Vec<(Name, Version)>,
+    /// When it was told.
+    pub at: Instant,
 }
 
 impl Client {
@@ -126,33 +136,40 @@ impl Client {
 
     /// Returns the types of which it is to be found out what clients reject, each once: see [`Self::handle_rejections`].
     pub fn take_questions(&mut self) -> BTreeSet<TypeUrl> {
-        self.reporting.take_questions()
+        std::mem::take(&mut self.questions)
     }
 
     /// Takes all that clients reject of a type.
     pub fn handle_rejections(&mut self, type_url: &TypeUrl, rejections: &[Rejection]) {
-        if let Some(feed) = self.feeds.get_mut(type_url) {
-            self.reporting.answer(feed, rejections);
-            self.note(type_url);
+        if let Some((late, kept)) = self.feeds.get_mut(type_url).and_then(|feed| feed.late(false)) {
+            late.answer(rejections, kept);
         }
+        self.note(type_url);
     }
 
     /// Returns the next request that tells the server what clients reject.
     pub(super) fn report(&mut self, now: Instant) -> Option<Request> {
-        self.reporting.unsaid().iter().find_map(|type_url| {
-            let asks = self.asks(type_url);
-            let Some(feed) = self.feeds.get_mut(type_url).filter(|_| asks) else {
-                self.reporting.forget(type_url);
-                return None;
-            };
-            let request = self.reporting.tell(feed, self.dialect, now)?;
-            self.note(type_url);
+        let unsaid = self.feeds.iter().filter(|(_, feed)| feed.has_unsaid());
+        let unsaid: Vec<TypeUrl> = unsaid.map(|(type_url, _)| type_url.clone()).collect();
+        unsaid.into_iter().find_map(|type_url| {
+            let asks = self.asks(&type_url);
+            let feed = self.feeds.get_mut(&type_url).filter(|_| asks)?;
+            let rejections = feed.late(true).map(|(late, kept)| late.take(now, kept));
+            let rejections = rejections.filter(|rejections| !rejections.is_empty())?;
+            let words = complaint(&type_url, &rejections);
+            let request = feed.outbound().report(&type_url, self.dialect, words);
+            self.note(&type_url);
+            self.reported = Some(Reported {
+                type_url,
+                contents: rejections.into_iter().filter_map(|one| one.content).collect(),
+                at: now,
+            });
             Some(request)
         })
     }
 
     /// Returns what the last request told the server, once.
     pub const fn take_reported(&mut self) -> Option<Reported> {
-        self.reporting.take_reported()
+        self.reported.take()
     }
 }

@@ -65,22 +65,6 @@ const HEAD_BYTES: usize = 256;
 /// The head of a field, with its length, has at most this many bytes.
 const FIELD_HEAD_MAX: usize = 20;
 
-/// Reads a whole SotW response.
-///
-/// # Errors
-/// If it is damaged, and its type or its nonce is lost.
-pub fn read_sotw(message: impl AsRef<[u8]>) -> Result<SotwResponse, Unreadable> {
-    Cutter::whole(message.as_ref()).sotw()
-}
-
-/// Reads a whole delta response.
-///
-/// # Errors
-/// If it is damaged, and its type or its nonce is lost.
-pub fn read_delta(message: impl AsRef<[u8]>) -> Result<DeltaResponse, Unreadable> {
-    Cutter::whole(message.as_ref()).delta()
-}
-
 impl<H> Undecoded<H> {
     /// Returns everything but the entries.
     #[must_use]
@@ -118,12 +102,6 @@ impl Cutter {
             room: limit,
             ..Self::default()
         }
-    }
-
-    fn whole(message: &[u8]) -> Self {
-        let mut cutter = Self::new(message.len(), usize::MAX);
-        cutter.push(message);
-        cutter
     }
 
     /// Returns how many bytes the response has.
@@ -202,25 +180,13 @@ impl Cutter {
         self.cut(&begun, |content| begun.slice_ref(content)).is_empty()
     }
 
-    /// Returns the SotW response. E-13: an entry that is not readable is rejected alone, when it is decoded.
-    ///
-    /// # Errors
-    /// If it is damaged, and its type or its nonce is lost.
-    pub fn sotw(self) -> Result<SotwResponse, Unreadable> {
-        self.finish()
-    }
-
-    /// Returns the delta response. E-13: an entry that is not readable is rejected alone, when it is decoded.
-    ///
-    /// # Errors
-    /// If it is damaged, and its type or its nonce is lost.
-    pub fn delta(self) -> Result<DeltaResponse, Unreadable> {
-        self.finish()
-    }
-
     /// Returns all fields but the entries, and the entries. If the other fields are damaged, only type and nonce are kept. An
-    /// empty entry, which no response may have, stands for the lost part.
-    fn finish<M: Message + Default>(mut self) -> Result<Undecoded<M>, Unreadable> {
+    /// empty entry, which no response may have, stands for the lost part. E-13: an entry that is not readable is rejected alone, when it is
+    /// decoded.
+    ///
+    /// # Errors
+    /// If it is damaged, and its type or its nonce is lost.
+    pub fn finish<M: Message + Default>(mut self) -> Result<Undecoded<M>, Unreadable> {
         let whole = self.finish_begun();
         let mut damage = (!whole).then_some("it is cut off, or is not a protobuf message");
         let mut rest = M::decode(self.head.freeze());
@@ -314,6 +280,10 @@ mod tests {
         message
     }
 
+    fn finish(cutter: Cutter) -> Result<DeltaResponse, Unreadable> {
+        cutter.finish()
+    }
+
     fn pushed(message: &[u8], cut: usize, length: usize) -> Cutter {
         let mut cutter = Cutter::new(length, usize::MAX);
         message.chunks(cut).for_each(|part| cutter.push(part));
@@ -327,11 +297,7 @@ mod tests {
         let message = message();
         for end in 0..=message.len() {
             let part = &message[..end];
-            let as_text = |cutter: Cutter| {
-                cutter
-                    .delta()
-                    .map_or_else(|why| why.to_string(), |it| format!("{it:?}"))
-            };
+            let as_text = |cutter: Cutter| finish(cutter).map_or_else(|why| why.to_string(), |it| format!("{it:?}"));
             let at_once = as_text(pushed(part, usize::MAX, end));
             for cut in 1..=end {
                 assert_eq!(as_text(pushed(part, cut, end)), at_once, "cut at {cut}, ends at {end}");
@@ -340,7 +306,7 @@ mod tests {
         for cut in 1..=message.len() {
             let whole = pushed(&message, cut, message.len());
             assert!(whole.begun.is_empty(), "cut at {cut}");
-            let whole = whole.delta().unwrap();
+            let whole = finish(whole).unwrap();
             assert_eq!(
                 whole.entries.iter().map(Bytes::len).collect::<Vec<_>>(),
                 [300, 0, 20, 2]
@@ -357,7 +323,7 @@ mod tests {
     #[test]
     fn entries_lie_together() {
         let message = message();
-        let whole = pushed(&message, usize::MAX, message.len()).delta().unwrap();
+        let whole = finish(pushed(&message, usize::MAX, message.len())).unwrap();
         let at = |content: u8| message.windows(2).position(|two| two == [content; 2]).unwrap();
         let [first, _, third, _] = &*whole.entries else {
             panic!("there are four");
@@ -371,7 +337,7 @@ mod tests {
         for claim in [[0x12, 0xff, 0xff, 0xff, 0x7f, 1], [0x12, 0xff, 0xff, 0xff, 0xff, 0x7f]] {
             let cutter = pushed(&claim, 1, 1000);
             assert!(cutter.begun.capacity() < 1000, "{}", cutter.begun.capacity());
-            assert!(cutter.delta().is_err());
+            assert!(finish(cutter).is_err());
         }
     }
 }

@@ -174,7 +174,7 @@ fn newly_named(kind: Kind, served: &Arc<Resource>, new: &Resource) -> Vec<Name> 
 
 /// Returns within what names compete for spots: a virtual host in its route configuration (`<route configuration>/<host>`).
 fn room_of(kind: Kind, name: &Name) -> &str {
-    let room = name.as_str().rsplit_once('/').filter(|_| !kind.is_root());
+    let room = name.as_str().rsplit_once('/').filter(|_| !kind.listens());
     room.map_or("", |(routes, _)| routes)
 }
 

@@ -72,7 +72,7 @@ impl Holds {
         // What is held above is held for what is served there: what waits here leads elsewhere.
         let narrow = change.phase == Phase::Relayed || !self.settings().references;
         Waits {
-            quiet: !self.quiet.is_zero() && (kind.gates() || kind.is_root()),
+            quiet: !self.quiet.is_zero() && (kind.gates() || kind.listens()),
             referred: kind.is_referred() && !(narrow && self.settings().unready.is_zero()),
             referrers: if narrow { Referrers::Changes } else { Referrers::All },
             first: self.first_states.judges(half),

@@ -88,7 +88,7 @@ impl Holds {
         }
         if any {
             // At the bound, a listener goes no later than the clusters that it leads to.
-            let listeners = |half: &Half| half.0.kind().is_root();
+            let listeners = |half: &Half| half.0.kind().listens();
             for item in self.table.select(listeners, |removal| removal.quiet_since().is_some()) {
                 self.table.change(&item, HoldEnd::Free, Row::end_quiet);
             }

@@ -13,7 +13,7 @@ const EMPTIED: usize = 50;
 /// Whether so many lost names of so many are too many. What was gained counts against them: names may have changed.
 pub(super) const fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize) -> bool {
     let net = lost.saturating_sub(gained);
-    let least = if kind.is_root() { LISTENERS } else { OTHERS };
+    let least = if kind.listens() { LISTENERS } else { OTHERS };
     let all = net > 0 && net >= served;
     all || net >= least && is_share(net, served, SHARE)
 }

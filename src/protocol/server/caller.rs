@@ -4,8 +4,6 @@
 
 use std::sync::Arc;
 
-use identity::Identity;
-
 use super::stream::Opening;
 use crate::end::{Code, End};
 use crate::node::{read_node, relays};
@@ -18,11 +16,8 @@ use xds::{Access, Answers, Dialect, Grant, Kind, Rights, TypeUrl, Types, Way};
 /// The client of one stream.
 #[derive(Debug)]
 pub(super) struct Caller {
-    dialect: Dialect,
-    service: Option<TypeUrl>,
-    polls: bool,
+    opening: Opening,
     node: Option<Arc<Node>>,
-    identity: Identity,
     /// The rules by which its rights were found out.
     access: Arc<Access>,
     /// S-01: what the client may have; `None`: everything.
@@ -30,13 +25,10 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(opening: Opening, access: Arc<Access>) -> Self {
+    pub(super) const fn new(opening: Opening, access: Arc<Access>) -> Self {
         Self {
-            dialect: opening.dialect,
-            service: opening.service,
-            polls: opening.polls,
+            opening,
             node: None,
-            identity: opening.identity,
             access,
             rights: None,
         }
@@ -47,7 +39,7 @@ impl Caller {
     }
 
     pub(super) const fn dialect(&self) -> Dialect {
-        self.dialect
+        self.opening.dialect
     }
 
     /// Whether the client is another relay.
@@ -67,11 +59,11 @@ impl Caller {
     /// it waits for a virtual host until an entry of its own says that there is none (C-21).
     pub(super) fn reads_errors(&self, type_url: &TypeUrl) -> bool {
         let kind = type_url.kind();
-        let ignores = match self.dialect {
+        let ignores = match self.opening.dialect {
             Dialect::Sotw => type_url.traits().full_state || matches!(kind, Kind::Rds | Kind::Eds),
-            Dialect::Delta => kind != Kind::Vhds,
+            Dialect::Delta => !kind.is_void_without_body(),
         };
-        self.is_relay() || ignores && !self.polls && !type_url.is_v2()
+        self.is_relay() || ignores && !self.opening.polls && !type_url.is_v2()
     }
 
     /// Whether the client's rights come from these rules.
@@ -108,7 +100,7 @@ impl Caller {
                 return Err(End::invalid(message));
             }
         };
-        let identity: Vec<&str> = self.identity.texts().collect();
+        let identity: Vec<&str> = self.opening.identity.texts().collect();
         // K-02: whom the client shares views with.
         own.class = answers.class(settings.classes.class(&own, &identity));
         own.passed = node.and_then(|wire| own.class.take(wire));
@@ -124,9 +116,9 @@ impl Caller {
         let Some((node, marks)) = self.node.as_mut().zip(marks) else {
             return;
         };
-        let identity: Vec<&str> = self.identity.texts().collect();
-        let subject = subject(&identity, node, self.dialect, self.polls);
-        let sender = self.access.may_be_relay(&subject).then(|| self.identity.name());
+        let identity: Vec<&str> = self.opening.identity.texts().collect();
+        let subject = subject(&identity, node, &self.opening);
+        let sender = self.access.may_be_relay(&subject).then(|| self.opening.identity.name());
         Arc::make_mut(node).marks = Some(Arc::new(marks.from(sender)));
     }
 
@@ -143,8 +135,8 @@ impl Caller {
     /// S-02: finds out what the client may have. A client that may have nothing is refused.
     fn admit(&mut self, answers: &impl Answers) -> Result<(), End> {
         let Some(node) = &self.node else { return Ok(()) };
-        let identity: Vec<&str> = self.identity.texts().collect();
-        let rights = self.access.rights(&subject(&identity, node, self.dialect, self.polls));
+        let identity: Vec<&str> = self.opening.identity.texts().collect();
+        let rights = self.access.rights(&subject(&identity, node, &self.opening));
         let rights = rights.map_err(|denied| End::new(Code::PermissionDenied, denied.to_string()))?;
         self.rights = rights.map(|rights| answers.rights(rights));
         Ok(())
@@ -157,7 +149,7 @@ impl Caller {
         match rights.grant(type_url) {
             Grant::Everything => Ok(None),
             Grant::Some => Ok(Some(answers.rights(rights.of_type(type_url)))),
-            Grant::Nothing if self.service.is_none() => Ok(Some(Rights::none())),
+            Grant::Nothing if self.opening.service.is_none() => Ok(Some(Rights::none())),
             Grant::Nothing => {
                 let node = self.node.as_ref().map_or("", |node| &*node.id);
                 Err(End::new(Code::PermissionDenied, rights.denial(node, type_url)))
@@ -173,7 +165,7 @@ impl Caller {
 
     /// returns the type of a request.
     pub(super) fn resolve(&self, text: &str, types: &Types) -> Result<TypeUrl, End> {
-        match &self.service {
+        match &self.opening.service {
             Some(service) if text.is_empty() => Ok(service.clone()),
             None if text.is_empty() => Err(End::invalid(
                 "type_url is empty; a request on an aggregated stream must name its type",
@@ -193,12 +185,12 @@ impl Caller {
 }
 
 /// Returns the client as the rules see it.
-const fn subject<'a>(identity: &'a [&'a str], node: &'a Node, dialect: Dialect, polls: bool) -> Subject<'a> {
+const fn subject<'a>(identity: &'a [&'a str], node: &'a Node, opening: &Opening) -> Subject<'a> {
     Subject {
         identity,
         node,
-        way: match dialect {
-            _ if polls => Way::Rest,
+        way: match opening.dialect {
+            _ if opening.polls => Way::Rest,
             Dialect::Sotw => Way::Sotw,
             Dialect::Delta => Way::Delta,
         },

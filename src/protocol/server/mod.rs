@@ -17,7 +17,6 @@ mod request;
 mod response;
 mod session;
 mod stream;
-mod survey;
 mod turn;
 mod waits;
 mod want;

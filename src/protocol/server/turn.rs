@@ -8,7 +8,6 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::server::survey::Survey;
 use xds::Sight;
 
 /// What one turn of a stream goes by.
@@ -33,6 +32,22 @@ pub(super) struct TypeTurn {
     certain: bool,
     /// G-18: whether a response may not be of errors alone, because it would be the first of its stream.
     holds_errors: bool,
+}
+
+/// What a type has to send in one turn. It stays true until a response is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Survey {
+    /// Whether there is anything to add, change or answer, if no response were on its way.
+    pub(super) adds: bool,
+    /// Whether a removal or a heartbeat is due. It is not looked for beside additions.
+    pub(super) removes: bool,
+}
+
+impl Survey {
+    /// Whether anything is due.
+    pub(super) const fn is_due(self) -> bool {
+        self.adds || self.removes
+    }
 }
 
 /// What was done before others have their turn: so many names were looked at, or let go.

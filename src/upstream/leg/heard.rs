@@ -10,7 +10,7 @@ use opentelemetry::trace::SpanContext;
 use super::Leg;
 use super::live::Heard;
 use crate::proto::envoy::config::core::v3::ControlPlane;
-use crate::protocol::{Cutter, Received};
+use crate::protocol::{Cutter, DeltaResponse, Received, SotwResponse};
 use crate::telemetry::{Arrival, traceparent};
 use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
@@ -66,12 +66,12 @@ impl Leg {
         let span = |plane: &mut Option<ControlPlane>| traceparent::take(&mut plane.as_mut()?.identifier);
         Ok(match dialect {
             Dialect::Sotw => {
-                let mut response = message.sotw()?;
+                let mut response: SotwResponse = message.finish()?;
                 let span = span(&mut response.head_mut().control_plane);
                 (self.client.handle_sotw(response, received), span)
             }
             Dialect::Delta => {
-                let mut response = message.delta()?;
+                let mut response: DeltaResponse = message.finish()?;
                 let span = span(&mut response.head_mut().control_plane);
                 (self.client.handle_delta(response, received), span)
             }

@@ -41,7 +41,8 @@ const REFERRED: u16 = 1 << 5;
 const JUDGED: u16 = 1 << 6;
 const LEAF: u16 = 1 << 7;
 const VOID: u16 = 1 << 8;
-const ROOT: u16 = 1 << 9;
+const WARMS: u16 = 1 << 9;
+const LISTENS: u16 = 1 << 10;
 
 impl Kind {
     /// The table of what the kinds are.
@@ -49,9 +50,9 @@ impl Kind {
     const fn row(self) -> Row {
         match self {
             Self::Cds => Row("cluster", "clusters", Some(Self::Eds), TARGET | REFERS | REFERRED | JUDGED),
-            Self::Eds => Row("endpoints of", "endpoints of", None, TARGET | ENDPOINTS | REFERRED | JUDGED | LEAF),
+            Self::Eds => Row("endpoints of", "endpoints of", None, TARGET | ENDPOINTS | REFERRED | JUDGED | LEAF | WARMS),
             Self::Leds => Row("locality endpoints", "locality endpoints", None, ENDPOINTS | JUDGED | LEAF),
-            Self::Lds => Row("listener", "listeners", Some(Self::Rds), DIRECTS | REFERS | JUDGED | ROOT),
+            Self::Lds => Row("listener", "listeners", Some(Self::Rds), DIRECTS | REFERS | JUDGED | LISTENS),
             Self::Rds => Row("route configuration", "route configurations", None, DIRECTS | REFERS | REFERRED | JUDGED),
             Self::Srds => Row("scoped route", "scoped routes", Some(Self::Rds), DIRECTS | REFERS | JUDGED),
             Self::Vhds => Row("virtual host", "virtual hosts", None, DIRECTS | REFERS | JUDGED | VOID),
@@ -108,12 +109,6 @@ impl Kind {
         self.is(REFERRED)
     }
 
-    /// Whether traffic begins at resources of this kind: at listeners.
-    #[must_use]
-    pub const fn is_root(self) -> bool {
-        self.is(ROOT)
-    }
-
     /// Whether resources of this kind are route configurations: they direct traffic where another resource names them.
     #[must_use]
     pub const fn is_routes(self) -> bool {
@@ -156,6 +151,24 @@ impl Kind {
     #[must_use]
     pub const fn names_endpoints(self) -> bool {
         matches!(self.names(), Some(Self::Eds))
+    }
+
+    /// Whether resources of this kind name routes.
+    #[must_use]
+    pub const fn names_routes(self) -> bool {
+        matches!(self.names(), Some(Self::Rds))
+    }
+
+    /// K-13: whether clusters wait for resources of this kind before they are used.
+    #[must_use]
+    pub const fn warms(self) -> bool {
+        self.is(WARMS)
+    }
+
+    /// Whether traffic begins at resources of this kind: they take addresses, of which no two may be the same.
+    #[must_use]
+    pub const fn listens(self) -> bool {
+        self.is(LISTENS)
     }
 
     /// Returns the words for one resource, and for several. Of other types than these, the type is the word.

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use protocol::{Holds, Request, read_delta};
+use protocol::{Holds, Request};
 use xds::{
     Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes,
     Known, Name, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
-use crate::{Upstream, ms};
+use crate::{Upstream, cut, ms};
 
 /// The relay and its control plane.
 pub(crate) struct Stage {
@@ -106,9 +106,7 @@ impl Stage {
             let (now, began) = (self.upstream.now, clock());
             let client = &mut self.upstream.client;
             let changes = replies.into_iter().flat_map(|reply| match reply {
-                Reply::Delta(reply) => {
-                    client.handle_delta(read_delta(Bytes::from(reply.encode_to_vec())).unwrap(), now)
-                }
+                Reply::Delta(reply) => client.handle_delta(cut(reply.encode_to_vec()).finish().unwrap(), now),
                 Reply::Sotw(reply) => client.handle_sotw(reply, now),
             });
             let changes = changes.collect();

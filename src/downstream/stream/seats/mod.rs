@@ -195,11 +195,20 @@ impl Seats {
         scopes.is_rerouted(&self.routes)
     }
 
+    /// Whether the session has one server, and nothing was changed that it must take up: then it does not move.
+    #[must_use]
+    pub fn is_bound(&self, scopes: &Scopes) -> bool {
+        self.has_one_server() && !self.is_called(scopes)
+    }
+
+    fn has_one_server(&self) -> bool {
+        self.bindings.is_plain() && self.bindings.plain.servers.len() < 2
+    }
+
     /// Moves the session to the best server. Returns whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
         let rerouted = self.is_called(scopes) && self.reroute(scopes, server);
-        if self.bindings.is_plain() && self.bindings.plain.servers.len() < 2 {
-            // There is only one server.
+        if self.has_one_server() {
             return rerouted;
         }
         let claims = self.claims();

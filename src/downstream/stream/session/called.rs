@@ -32,6 +32,10 @@ impl Session {
     /// Moves the session to other views if the states of servers require it.
     pub(in crate::downstream::stream) fn settle(&mut self) {
         let scopes = &self.shared.scopes;
+        // Nearly always there is one server, and nothing was changed.
+        if self.seats.as_ref().is_none_or(|seats| seats.is_bound(scopes)) {
+            return;
+        }
         if self.seats.as_ref().is_some_and(|seats| seats.is_called(scopes)) {
             self.take_rules();
         }

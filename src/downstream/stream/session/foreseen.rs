@@ -4,13 +4,13 @@
 
 use crate::downstream::services::Method;
 use crate::protocol::Server;
-use crate::xds::{Kind, Target, TypeUrl, Want};
+use crate::xds::{Target, TypeUrl, Want};
 
 /// K-23: an Envoy asks for all listeners as soon as it has all clusters. If the relay waited for that, it would wait for the end of the
 /// control plane's answer twice, one time after the other. S-03: nobody is asked for what the client may not have.
 pub(super) fn foreseen(want: &Want, method: &Method, server: &Server) -> Option<TypeUrl> {
     let aggregated = method.service.is_none();
-    let clusters = want.wanted && want.target == Target::Wildcard && want.type_url.kind() == Kind::Cds;
+    let clusters = want.wanted && want.target == Target::Wildcard && want.type_url.kind().names_endpoints();
     let envoy = || server.node().is_some_and(|node| node.features.envoy);
     if !(aggregated && clusters && !want.type_url.is_v2() && envoy()) {
         return None;

@@ -241,12 +241,10 @@ impl Session {
                 self.stirred = !self.server.is_done() || self.closing || self.end.is_some();
             }
             Poll::Ready(Output::End(status)) => self.accounts.end(self.server.node(), status, self.now),
-            Poll::Pending => {
-                self.stirred = self.server.is_short();
-                if !self.stirred {
-                    self.accounts.set_asks(false);
-                }
-            }
+            Poll::Pending => self.stirred = self.server.is_short(),
+        }
+        if !self.stirred {
+            self.accounts.set_asks(false);
         }
         output
     }

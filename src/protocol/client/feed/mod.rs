@@ -248,7 +248,6 @@ impl Feed {
         self.errors.forget(name);
         if !self.wanted() {
             self.outbound.give_up();
-            self.outbound.forget_answer();
         }
         if name.is_collection() {
             return self.unwant_collection(name);

@@ -27,19 +27,9 @@ impl NameErrors {
         }
     }
 
-    /// G-13: whether what the server deletes is kept. This feature alone makes the relay keep it.
-    pub(super) const fn keep_deleted(&self) -> bool {
-        self.features.ignore_resource_deletion
-    }
-
-    /// G-13: whether an error drops the content. Without this feature, errors take nothing from any client.
-    pub(super) const fn drop_content(&self) -> bool {
-        self.features.fail_on_data_errors
-    }
-
-    /// G-14: whether silence is an error. If the server reports errors itself, its silence says nothing about the resource.
-    pub(super) const fn include_silence(&self) -> bool {
-        self.features.resource_timer_is_transient_error
+    /// The features of the server that say what its errors mean.
+    pub(super) const fn features(&self) -> ServerFeatures {
+        self.features
     }
 
     /// G-15: whether a faulty name that nobody requested by name may be remembered.

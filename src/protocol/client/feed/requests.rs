@@ -77,11 +77,8 @@ impl Feed {
     /// reported as removed. That it is sent again says nothing of whether the server reads versions.
     fn bring(&mut self, versions: &mut BTreeMap<String, String>) {
         let brought = |name: &&Name| versions.contains_key(self.kept.text(name).as_str());
-        let smallest = self
-            .kept
-            .names()
-            .filter(brought)
-            .min_by_key(|name| self.kept.size(name));
+        let size = |name: &&Name| self.kept.resource(name.as_str()).map(|resource| resource.body().len());
+        let smallest = self.kept.names().filter(brought).min_by_key(size);
         let Some(smallest) = smallest.cloned() else { return };
         if !self.asks_wildcard() {
             let named = self.kept.names().filter(|name| self.names.contains(name.as_str()));

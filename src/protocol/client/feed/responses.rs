@@ -15,25 +15,18 @@ use crate::client::ingest::Message;
 use crate::client::kept::Receipt;
 use xds::{Changes, Dialect, Name, Reason, Update};
 
-/// What a response has changed.
-pub(in crate::client) struct Taken {
-    pub(in crate::client) changes: Option<Changes>,
-    /// The response, with its faults.
-    pub(in crate::client) message: Message,
-    /// The longest pause within the server's answer, if its end was seen.
-    pub(in crate::client) pause: Option<Duration>,
-}
-
 impl Feed {
-    /// Takes a response.
-    pub(in crate::client) fn receive(&mut self, mut message: Message, dialect: Dialect, now: Instant) -> Taken {
-        self.exchange.hear(&message, now);
+    /// Takes a response, and adds its faults to it. Returns what has changed, and the longest pause within the server's answer, if the end of
+    /// that was seen.
+    pub(in crate::client) fn receive(
+        &mut self,
+        message: &mut Message,
+        dialect: Dialect,
+        now: Instant,
+    ) -> (Option<Changes>, Option<Duration>) {
+        self.exchange.hear(message, now);
         if !self.wanted() && !self.asks_wildcard() {
-            return Taken {
-                changes: None,
-                message,
-                pause: None,
-            };
+            return (None, None);
         }
         let first = self.outbound.hear();
         self.exchange.pass(now);
@@ -54,7 +47,7 @@ impl Feed {
                 continue;
             }
             let held = self.held(&mut entry, &message.version);
-            heard.news |= self.take(&entry, held, collection.as_ref(), &mut message, now, &mut updates);
+            heard.news |= self.take(&entry, held, collection.as_ref(), message, now, &mut updates);
             if dialect == Dialect::Delta {
                 aliases.extend(entry.aliases);
             } else {
@@ -63,9 +56,9 @@ impl Feed {
         }
         // If the name of an entry is in doubt, a name that is not mentioned may be meant by it: then nothing is deleted.
         if !message.uncertain {
-            heard.news |= self.remove(&mut message, &aliases, &mut updates);
+            heard.news |= self.remove(message, &aliases, &mut updates);
         }
-        self.complain(&mut message, &mut updates);
+        self.complain(message, &mut updates);
         // A SotW response with nothing but heartbeats says nothing about other resources (E-10).
         let beats = beats && message.version == *self.outbound.acks().version();
         let settled = if dialect == Dialect::Sotw && (message.uncertain || beats) {
@@ -95,11 +88,7 @@ impl Feed {
         self.conclude(dialect);
         let changes = self.changes(updates, complete, first.then_some(true));
         self.exchange.settle();
-        Taken {
-            changes,
-            message,
-            pause,
-        }
+        (changes, pause)
     }
 
     /// A full state mentions only these names, some with faults.

@@ -74,11 +74,6 @@ impl Outbound {
         !std::mem::replace(&mut self.answered, true)
     }
 
-    /// What the server has answered is not wanted any more.
-    pub(super) const fn forget_answer(&mut self) {
-        self.answered = false;
-    }
-
     pub(super) const fn acks(&self) -> &Acks {
         &self.acks
     }
@@ -133,9 +128,9 @@ impl Outbound {
         left
     }
 
-    /// SotW: nothing of the type is wanted here any more, so that the list may become empty.
+    /// Nothing of the type is wanted here any more: what the server has answered does not count, and in SotW the list may become empty.
     pub(super) const fn give_up(&mut self) {
-        self.keeps_one = false;
+        (self.keeps_one, self.answered) = (false, false);
     }
 
     /// Whether names are to leave the list of the next request.

@@ -114,13 +114,8 @@ impl Agenda {
         any
     }
 
-    /// All members of a collection must be looked at. `asks`: the client must be told again of what it may hold.
-    pub(in crate::server) fn sweep_members(&mut self, of: Name, asks: bool) {
-        self.sweep(Some(of), asks);
-    }
-
-    /// The same, or all rows.
-    pub(super) fn sweep(&mut self, of: Option<Name>, asks: bool) {
+    /// All members of a collection must be looked at; `None`: all rows. `asks`: the client must be told again of what it may hold.
+    pub(in crate::server) fn sweep(&mut self, of: Option<Name>, asks: bool) {
         let sweep = self.lists.get_or_insert_default().sweeps.entry(of).or_default();
         if sweep.from.is_some() {
             sweep.again = Some(asks || sweep.again == Some(true));

@@ -42,7 +42,7 @@ impl Books {
             }
         }
         // B-18: the client has accepted that secrets were left out.
-        if accepts && self.lists_all && flight.batch.items().len() < self.ledger.asked_len() {
+        if accepts && self.lists_all && flight.batch.items().len() < self.ledger.own().asked_len() {
             self.marks.note_omission();
         }
         Some(Answered {

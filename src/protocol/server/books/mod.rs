@@ -22,7 +22,7 @@ use xds::{Name, Resource, ResourceError, Version};
 /// The books on one type of one stream.
 ///
 /// Invariant: a name whose row has changed is on the agenda, unless the change is what was just written, read, or found to be nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Books {
     ledger: Ledger,
     agenda: Agenda,
@@ -61,12 +61,8 @@ pub(super) struct Swept {
 impl Books {
     pub(super) fn new(lists_all: bool) -> Self {
         Self {
-            ledger: Ledger::default(),
-            agenda: Agenda::default(),
-            rejections: Rejections::default(),
-            flights: Flights::default(),
-            marks: Marks::default(),
             lists_all,
+            ..Self::default()
         }
     }
 
@@ -102,7 +98,7 @@ impl Books {
 
     /// All rows must be looked at. `asks`: the client must be told again of what it may hold.
     pub(super) fn look_at_rows(&mut self, asks: bool) {
-        if !self.ledger.is_shared() {
+        if !self.ledger.own().is_empty() {
             self.agenda.sweep(None, asks);
         }
     }
@@ -113,7 +109,14 @@ impl Books {
         let (of, sweep) = self.agenda.next_sweep()?;
         let from = sweep.from.as_ref().map_or("", Name::as_str);
         let mut names: Vec<Name> = match &of {
-            None => self.ledger.rows(from).map(Entry::name).take(max + 1).cloned().collect(),
+            None => self
+                .ledger
+                .own()
+                .from(from)
+                .map(Entry::name)
+                .take(max + 1)
+                .cloned()
+                .collect(),
             Some(all) => {
                 let held = self.ledger.within(all, from).map(Entry::name).take(max + 1).cloned();
                 let names: BTreeSet<Name> = held.chain(members(all, from, max + 1)).collect();

@@ -30,6 +30,11 @@ impl Ledger {
         self.base.as_ref()
     }
 
+    /// Returns the rows in which the client differs from others.
+    pub(super) const fn own(&self) -> &Table {
+        &self.own
+    }
+
     /// Returns what the client was sent under a name.
     pub(super) fn get(&self, name: &Name) -> Row {
         self.own
@@ -74,22 +79,12 @@ impl Ledger {
         self.own.get(name.as_str()).is_some_and(Entry::is_asked)
     }
 
-    /// Returns the row of its own that the client has under a text.
-    pub(super) fn own(&self, text: &str) -> Option<Entry<'_>> {
-        self.own.get(text)
-    }
-
-    /// Returns all rows of its own, from the first name that is not less than a text.
-    pub(super) fn rows(&self, text: &str) -> impl Iterator<Item = Entry<'_>> {
-        self.own.from(text)
-    }
-
     /// Returns all names of which the client may hold something.
     pub(super) fn held(&self) -> impl Iterator<Item = (&Name, Row)> {
         let shared = self.base.iter().flat_map(|base| base.entries());
-        let shared = shared.filter(|(name, _)| self.own(name.as_str()).is_none());
+        let shared = shared.filter(|(name, _)| self.own.get(name.as_str()).is_none());
         let shared = shared.map(|(name, known)| (name, Row::from(known)));
-        let own = self.rows("").filter(|entry| entry.perhaps());
+        let own = self.own.from("").filter(|entry| entry.perhaps());
         let own = own.map(|entry| (entry.name(), entry.row()));
         own.chain(shared.filter(|(_, row)| row.perhaps()))
     }
@@ -105,48 +100,13 @@ impl Ledger {
     /// Returns the names that the client asks for.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Name> {
         // K-21: if only members of collections have rows, this visits none.
-        let rows = self.asks_any().then(|| self.own.from("")).into_iter().flatten();
+        let rows = self.own.asks_any().then(|| self.own.from("")).into_iter().flatten();
         rows.filter(|entry| entry.is_asked()).map(Entry::name)
-    }
-
-    /// Returns how many names the client asks for; takes longer the more there are.
-    pub(super) fn asked_len(&self) -> usize {
-        self.own.asked_len()
-    }
-
-    /// Whether the client asks for any name.
-    pub(super) fn asks_any(&self) -> bool {
-        self.own.asks_any()
-    }
-
-    /// Whether it has rows of its own for names that the client does not ask for.
-    pub(super) fn has_unasked(&self) -> bool {
-        self.own.len() > self.own.asked_len()
-    }
-
-    /// Whether the client has no rows of its own.
-    pub(super) const fn is_shared(&self) -> bool {
-        self.own.is_empty()
-    }
-
-    /// Whether any row says something else than that content was sent under its own name.
-    pub(super) fn has_others(&self) -> bool {
-        self.own.has_others()
-    }
-
-    /// Returns how many rows of its own it has; takes longer the more there are.
-    pub(super) fn len(&self) -> usize {
-        self.own.len()
-    }
-
-    /// Returns how many names wait for an answer.
-    pub(super) fn waiting(&self) -> usize {
-        self.own.waiting()
     }
 
     /// From now on the rows are relative to another map: the client was sent all of that, and nothing else.
     pub(super) fn share(&mut self, base: Arc<State>) {
-        debug_assert!(self.is_shared(), "its own rows would change their meaning");
+        debug_assert!(self.own.is_empty(), "its own rows would change their meaning");
         self.base = Some(base);
     }
 

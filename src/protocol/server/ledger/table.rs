@@ -10,7 +10,7 @@ use xds::{Name, Resource};
 
 /// The rows of one type on one stream. No name has two.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(in crate::server) struct Table {
     /// Content that was sent under its own name to a client that asks for the name. Nearly all rows are such.
     asked: Sorted<Arc<Resource>>,
     /// All other rows. Most clients have none, and then nothing is allocated.
@@ -97,37 +97,37 @@ impl<'a> Entry<'a> {
 }
 
 impl Table {
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(in crate::server) const fn is_empty(&self) -> bool {
         self.asked.is_empty() && self.rest.is_none()
     }
 
     /// Whether any row is not content under its own name.
-    pub(super) fn has_others(&self) -> bool {
+    pub(in crate::server) fn has_others(&self) -> bool {
         self.rest.as_ref().is_some_and(|rest| !rest.others.is_empty())
     }
 
     /// Returns the number of rows; takes longer the more there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::server) fn len(&self) -> usize {
         let rest = self.rest.as_ref();
         self.asked.len() + rest.map_or(0, |rest| rest.unasked.len() + rest.others.len())
     }
 
     /// Returns the number of rows that the client asks for; takes longer the more there are.
-    pub(super) fn asked_len(&self) -> usize {
+    pub(in crate::server) fn asked_len(&self) -> usize {
         self.asked.len() + self.rest.as_ref().map_or(0, |rest| rest.asked_len as usize)
     }
 
     /// Whether the client asks for any name.
-    pub(super) fn asks_any(&self) -> bool {
+    pub(in crate::server) fn asks_any(&self) -> bool {
         !self.asked.is_empty() || self.rest.as_ref().is_some_and(|rest| rest.asked_len > 0)
     }
 
     /// Returns how many rows wait for an answer.
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::server) fn waiting(&self) -> usize {
         self.rest.as_ref().map_or(0, |rest| rest.waiting as usize)
     }
 
-    pub(super) fn get(&self, text: &str) -> Option<Entry<'_>> {
+    pub(in crate::server) fn get(&self, text: &str) -> Option<Entry<'_>> {
         let found = self.asked.get(text).map(Stored::Asked);
         let rest = || {
             let rest = self.rest.as_ref()?;
@@ -185,7 +185,7 @@ impl Table {
     }
 
     /// Returns all rows in order, from the first name that is not less than this text.
-    pub(super) fn from(&self, text: &str) -> impl Iterator<Item = Entry<'_>> {
+    pub(in crate::server) fn from(&self, text: &str) -> impl Iterator<Item = Entry<'_>> {
         let asked = self.asked.from(text).map(Stored::Asked);
         let rest = self.rest.as_ref();
         let unasked = rest.into_iter().flat_map(|rest| rest.unasked.from(text));

@@ -3,7 +3,7 @@
 //!
 //! Owns the order in which things are sent, and what is left for later. Does not know what is due.
 
-use super::draft::Draft;
+use super::draft::{Content, Draft};
 use super::lens::Say;
 use super::{Attempt, Step, Subscription};
 use crate::rejections::Group;
@@ -22,18 +22,19 @@ impl Subscription {
         let busy = !self.books.flights().is_empty()
             && (sotw || self.books.flights().is_full(attempt.settings.limits.window_bytes));
         if busy {
-            return Step::held(self.survey_in(attempt.slot, attempt.answers).adds);
+            return Step::held(self.survey_in(attempt.slot, attempt.answers).adds, false);
         }
-        let plain = attempt.slot.wildcard().filter(|state| self.is_plain(state));
         if self.reader.full_state()
-            && let Some(step) = self.hold_full(plain.is_some(), attempt)
+            && let Some(step) = self.hold_wildcard(attempt)
         {
             return step;
         }
-        match plain {
-            Some(state) if !self.overtakes(state, attempt) => self.poll_shared(state, attempt),
-            Some(_) | None => self.poll_own(attempt),
-        }
+        let greets = self.greets(attempt.slot);
+        let written = match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
+            Some(state) if !self.overtakes(state, attempt) => self.write_shared(state, greets, attempt),
+            Some(_) | None => self.write_own(greets, attempt),
+        };
+        written.map_or_else(|step| step, |content| self.send(content, attempt))
     }
 
     /// Whether the client is owed an answer, even if it is subscribed to nothing.
@@ -41,54 +42,53 @@ impl Subscription {
         self.want.hello() && !self.reader.full_state() || !self.want.long().is_empty()
     }
 
-    /// Returns the next step of a client that is not like others.
-    pub(super) fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+    /// Writes what is sent next to a client that is not like others; `greets`: an answer is due even if it is empty.
+    fn write_own(&mut self, greets: bool, attempt: &Attempt<'_, impl Answers>) -> Result<Content, Step> {
         let full = self.reader.full_state();
-        if full {
-            self.offer_changed(attempt.slot);
-        }
         let difference = self.difference(attempt.slot, attempt.answers);
-        let (difference, greets) = (difference.as_deref(), self.greets(attempt.slot));
+        let difference = difference.as_deref();
         self.books.agenda_mut().forget_rest();
         if !self.sift(difference, attempt.slot) {
-            return Step::Blocked;
+            return Err(Step::Blocked);
         }
-        let lists = full || self.reader.lists_all();
+        if full {
+            if let Some(step) = self.hold_names(difference, attempt) {
+                return Err(step);
+            }
+            self.offer_changed(attempt.slot);
+        }
         let mut draft = Draft::new(self.reader.room(attempt.answers.chunk()));
-        let trial = self.write_trial(&mut draft, attempt);
+        let tried = self.write_trial(&mut draft, attempt);
         // B-32: a name over the limit counts as one that does not exist.
-        let long = self.want.take_long();
-        long.into_iter().for_each(|name| draft.deny(name));
-        let mut waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
-        if trial.is_none() && (greets || !draft.is_empty()) && self.release_errors() {
+        self.want.take_long().into_iter().for_each(|name| draft.deny(name));
+        let mut waits = tried.is_none() && self.write_due(&mut draft, difference, attempt);
+        if tried.is_none() && (greets || !draft.is_empty()) && self.release_errors() {
             waits = self.write_due(&mut draft, difference, attempt);
         }
         self.write_removals(&mut draft, difference, attempt);
         let greets = greets && !self.is_short();
         if draft.is_empty() && !greets {
-            return self.rest(waits, difference, attempt.slot);
+            return Err(self.rest(waits, difference, attempt.slot));
         }
-        if draft.covers() || greets || full {
-            self.want.set_hello(false);
-        }
+        let answers = greets || full || draft.covers();
         if full {
             self.meet(difference, attempt.slot);
         }
-        if lists {
-            self.list_held(&mut draft, trial.is_some(), attempt);
+        if full || self.reader.lists_all() {
+            self.list_held(&mut draft, tried.is_some(), attempt);
         }
         let content = draft.finish(self.reader.traits().kind, full);
-        if let Some(group) = trial {
-            let rejected = self.books.rejections().rejected_list(content.batch.sum());
-            return match rejected.filter(|_| !greets) {
-                Some(objection) => {
-                    self.repeat(group, &objection);
-                    self.poll_own(attempt)
-                }
-                None => self.send(content, Some(&group), attempt),
-            };
+        if let Some(group) = tried.as_ref().filter(|_| !greets)
+            && let Some(objection) = self.books.rejections().rejected_list(content.batch.sum())
+        {
+            self.repeat(group, &objection);
+            return self.write_own(greets, attempt);
         }
-        self.send(content, None, attempt)
+        Ok(Content {
+            answers,
+            tried,
+            ..content
+        })
     }
 
     /// Writes the next part of what was rejected, if it can be tried now.
@@ -140,18 +140,16 @@ impl Subscription {
 
     /// Nothing can be sent now.
     fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
-        if waits || self.is_short() || self.books.rejections().tries() {
-            return Step::Blocked;
+        let adds = waits || self.is_short() || self.books.rejections().tries();
+        let removes = !adds && self.removes(slot);
+        if !adds && !removes {
+            self.meet(difference, slot);
         }
-        if self.removes(slot) {
-            return Step::Removals;
-        }
-        self.meet(difference, slot);
-        Step::Idle
+        Step::held(adds, removes)
     }
 
     /// At rest, the client shares the state's own map.
-    pub(super) fn meet(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) {
+    fn meet(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) {
         self.books.agenda_mut().set_cursor(None);
         if let Some(difference) = difference
             && let Some(state) = slot.wildcard()

@@ -12,7 +12,7 @@ use xds::{Answers, Dialect, Name, Target};
 impl Subscription {
     /// Whether a name that the client asks for may be one of a resource with another name (C-20).
     pub(super) fn asks_by_alias(&self) -> bool {
-        self.reader.has_aliases() && self.books.ledger().asks_any()
+        self.reader.has_aliases() && self.books.ledger().own().asks_any()
     }
 
     /// The client has given up a name. C-20: only the client knows by which alias it keeps a resource.
@@ -41,7 +41,7 @@ impl Subscription {
 
     fn is_wanted_by_alias(&self, name: &Name) -> bool {
         if name.is_empty() && self.reader.has_nameless() {
-            return self.books.ledger().asks_any();
+            return self.books.ledger().own().asks_any();
         }
         let row = self.reader.has_aliases().then(|| self.books.ledger().get(name));
         let sent = row.as_ref().and_then(Row::sent);
@@ -56,7 +56,7 @@ impl Subscription {
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             self.want.add_collection(all.clone());
-            self.books.agenda_mut().sweep_members(all, true);
+            self.books.agenda_mut().sweep(Some(all), true);
         }
         self.books.begin(name);
     }
@@ -146,7 +146,8 @@ impl Subscription {
             let others = self
                 .books
                 .ledger()
-                .rows("")
+                .own()
+                .from("")
                 .filter(|entry| entry.perhaps() && !entry.is_asked());
             let others = others.map(Entry::name).filter(|name| !self.is_wanted(name));
             self.let_go(others.cloned().collect());
@@ -160,9 +161,9 @@ impl Subscription {
         }
         self.want.set_hello(false);
         // C-20: only the client knows by which alias it keeps a resource.
-        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.books.ledger().asks_any();
+        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.books.ledger().own().asks_any();
         self.books.forget_shared(keeps);
-        let own = self.books.ledger().rows("").map(Entry::name);
+        let own = self.books.ledger().own().from("").map(Entry::name);
         let all = own
             .chain(self.books.flights().names())
             .filter(|name| !name.is_new_style());

@@ -54,7 +54,8 @@ impl Subscription {
         let called = self
             .books
             .ledger()
-            .rows("")
+            .own()
+            .from("")
             .filter(|entry| entry.row().sent().is_some_and(has));
         let called: Vec<Name> = called.map(|entry| entry.name().clone()).collect();
         self.books.agenda_mut().look(called);
@@ -75,14 +76,14 @@ impl Subscription {
     fn touch(&mut self, name: &Name) {
         let others = self.want.texts(name).filter(|text| *text != name);
         self.books.agenda_mut().look(others.cloned());
-        let own = self.books.ledger().own(name.as_str()).is_some();
+        let own = self.books.ledger().own().get(name.as_str()).is_some();
         if own || self.want.covering(name).is_some() {
             self.books.agenda_mut().look([name.clone()]);
         }
         if self.want.has_collection(name) {
             self.books
                 .agenda_mut()
-                .sweep_members(self.want.meaning(name).clone(), false);
+                .sweep(Some(self.want.meaning(name).clone()), false);
         }
     }
 

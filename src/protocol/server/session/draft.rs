@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::rejections::Group;
 use crate::server::flights::Before;
 use crate::server::ledger::Row;
 use xds::{Batch, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, ResourceError, Room, Spots, takers};
@@ -43,6 +44,10 @@ pub(super) struct Content {
     pub(super) endpoints: Vec<Name>,
     /// What the client held of it.
     pub(super) before: Before,
+    /// Whether it answers the wildcard, or a first request.
+    pub(super) answers: bool,
+    /// What is tried in it.
+    pub(super) tried: Option<Group>,
 }
 
 impl From<Arc<Batch>> for Content {
@@ -54,6 +59,8 @@ impl From<Arc<Batch>> for Content {
             more: false,
             endpoints: Vec::new(),
             before: Before::default(),
+            answers: true,
+            tried: None,
         }
     }
 }
@@ -117,7 +124,7 @@ impl Draft {
             self.since = self.since.into_iter().chain([resource.received()]).min();
         }
         self.endpoints.extend(resource.endpoints().cloned());
-        if kind == Kind::Lds {
+        if kind.listens() {
             let before = held.filter(|held| !held.is_hollow());
             self.listeners.push((before.cloned(), resource.clone()));
         }
@@ -197,9 +204,10 @@ impl Draft {
         let errors = std::mem::take(&mut self.errors);
         let (since, rows) = (self.since, self.held.take());
         let batch = self.batch(full).alone().with_last(last);
-        let batch = batch.with_missing(missing, kind == Kind::Vhds).with_errors(errors);
+        let batch = batch
+            .with_missing(missing, kind.is_void_without_body())
+            .with_errors(errors);
         Content {
-            batch: Arc::new(batch),
             since,
             more,
             endpoints,
@@ -207,6 +215,7 @@ impl Draft {
                 shared: None,
                 rows: rows.map(Box::new),
             },
+            ..Arc::new(batch).into()
         }
     }
 

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use super::Subscription;
 use super::lens::{Say, Verdict};
 use crate::server::books::{Settled, Swept, Walk};
-use crate::server::survey::Survey;
-use crate::server::turn::{StreamTurn, WORK_MAX};
+use crate::server::turn::{StreamTurn, Survey, WORK_MAX};
 use crate::server::waits::Wait;
 use xds::{Answers, Difference, Name, State, TypeSight};
 
@@ -113,7 +112,8 @@ impl Subscription {
                 .ledger()
                 .base()
                 .is_some_and(|base| self.turn.has_seen(base.id()));
-            let shown = met && !self.reader.has_aliases() || !self.books.ledger().has_unasked();
+            let shown = met && !self.reader.has_aliases()
+                || self.books.ledger().own().len() == self.books.ledger().own().asked_len();
             let (other, certain) = self.turn.note_state(state.id(), state.certain());
             if certain || other && !shown {
                 self.books.look_at_rows(false);
@@ -147,7 +147,7 @@ impl Subscription {
     fn come_to(&mut self, name: &Name, of: Option<&Name>, asks: bool, slot: TypeSight<'_>) {
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
-            self.books.agenda_mut().sweep_members(all, false);
+            self.books.agenda_mut().sweep(Some(all), false);
         } else if asks && (of.is_some() || !name.is_new_style()) && self.books.ledger().get(name).perhaps() {
             self.books.ask(name);
         } else if self.look_at(name, slot).is_some() {
@@ -167,6 +167,16 @@ impl Subscription {
         Some(rest.unwrap_or_else(|| answers.difference(base, self.books.agenda().cursor(), state)))
     }
 
+    /// Whether all that the client needs is sent and settled; what it need not have any more may be left.
+    pub(in crate::server) fn is_calm(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
+        self.settled() && !self.survey(turn).adds
+    }
+
+    /// Whether the client certainly has everything that is current, removals included, and no response is on its way.
+    pub(in crate::server) fn has_all(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
+        self.settled() && !self.survey(turn).is_due() && self.books.ledger().own().waiting() == 0
+    }
+
     /// Returns what there is to send. It is looked for once in a turn.
     pub(in crate::server) fn survey(&mut self, turn: &StreamTurn<'_, impl Answers>) -> Survey {
         let known = self.turn.survey();
@@ -183,12 +193,7 @@ impl Subscription {
         } else {
             self.look_through(slot, answers)
         };
-        let survey = Survey {
-            adds,
-            removes,
-            settled: self.settled(),
-            waits: self.books.ledger().waiting() > 0,
-        };
+        let survey = Survey { adds, removes };
         self.turn.set_survey(survey);
         survey
     }
@@ -227,20 +232,20 @@ impl Subscription {
         self.want.hello() && known()
     }
 
-    /// Whether there is nothing to send until something changes or the client asks.
-    pub(in crate::server) fn is_sated(&self, slot: TypeSight<'_>) -> bool {
+    /// Whether there was nothing to send in this turn, and there is nothing until something changes or the client asks.
+    pub(in crate::server) fn is_sated(&self) -> bool {
         let waits = self.want.hello() || !self.books.rejections().is_empty();
         if waits || !self.books.agenda().is_empty() || self.waits.get(Wait::Again).is_some() {
             return false;
         }
-        let state = slot.wildcard().filter(|_| self.want.wildcard());
-        state.is_none_or(|state| self.books.ledger().base().is_some_and(|base| base.id() == state.id()))
+        let base = self.books.ledger().base();
+        !self.want.wildcard() || base.is_some_and(|base| self.turn.has_seen(base.id()))
     }
 
     /// Whether one encoded answer serves this client and all others at the same point.
     pub(super) fn is_plain(&self, state: &State) -> bool {
         let alike =
-            self.books.ledger().is_shared() && self.books.rejections().is_empty() && !self.want.has_collections();
+            self.books.ledger().own().is_empty() && self.books.rejections().is_empty() && !self.want.has_collections();
         let certain = state.certain() || self.reader.viewer().rights().is_none();
         let mortal = self.books.marks().has_beats() || !self.reader.is_like_others(state);
         self.want.wildcard() && alike && certain && !mortal

@@ -4,13 +4,14 @@
 //! wildcard (`look_up`). Does not know what follows for other types.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Subscription;
 use super::lens::Lens;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::response::Told;
-use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Resource, Sight, Slot, Status, TypeSight};
+use xds::{Answers, Cut, Dialect, Known, Name, Objection, Owners, Resource, Sight, Slot, Status, TypeSight};
 
 impl Subscription {
     /// Returns what is known of the type, as this client sees it.
@@ -42,7 +43,7 @@ impl Subscription {
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
-        Lens::new(&self.reader, &self.want, (&self.books, &self.turn), slot)
+        Lens::new(self, slot)
     }
 
     /// Returns whether a view knows nothing of something that is wanted of an owner.
@@ -85,22 +86,22 @@ impl Subscription {
 
     /// Whether anything is known of what was requested.
     pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
-        let asked = usize::from(self.want.wildcard()) + self.books.ledger().asked_len();
+        let asked = usize::from(self.want.wildcard()) + self.books.ledger().own().asked_len();
         self.sees(sight).missing().count() < asked
     }
 
     /// Returns how much of the stream's limit of names it uses.
     pub(in crate::server) fn count(&self) -> usize {
         if self.want.wildcard() && !self.want.has_collections() {
-            return self.books.ledger().asked_len() + self.brought();
+            return self.books.ledger().own().asked_len() + self.brought();
         }
-        self.books.ledger().len() + self.books.marks().versions()
+        self.books.ledger().own().len() + self.books.marks().versions()
     }
 
     /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
     pub(in crate::server) fn brought(&self) -> usize {
         let marks = self.books.marks();
-        let unasked = || self.books.ledger().len() - self.books.ledger().asked_len();
+        let unasked = || self.books.ledger().own().len() - self.books.ledger().own().asked_len();
         let rows = match marks.version_rows() {
             0 => 0,
             rows => rows.min(unasked()),
@@ -111,7 +112,7 @@ impl Subscription {
     /// K-21: returns how many entries are kept for the client.
     pub(in crate::server) fn kept(&self) -> usize {
         let lists = self.books.agenda().len() + self.books.rejections().len() + self.books.marks().len();
-        self.books.flights().entries() + self.books.ledger().len() + lists
+        self.books.flights().entries() + self.books.ledger().own().len() + lists
     }
 
     /// Whether the client asks for any collection.
@@ -129,7 +130,8 @@ impl Subscription {
         if !self.want.has_collections() {
             return 0;
         }
-        let new = |name: &&Name| self.books.ledger().own(name.as_str()).is_none() && self.want.covering(name).is_some();
+        let new =
+            |name: &&Name| self.books.ledger().own().get(name.as_str()).is_none() && self.want.covering(name).is_some();
         self.books.agenda().names().filter(new).count()
     }
 
@@ -149,7 +151,7 @@ impl Subscription {
     }
 
     pub(in crate::server) fn wants_nothing(&self) -> bool {
-        !self.want.wildcard() && !self.books.ledger().asks_any()
+        !self.want.wildcard() && !self.books.ledger().own().asks_any()
     }
 
     pub(in crate::server) fn status(&self) -> Status {
@@ -184,9 +186,21 @@ impl Subscription {
         self.books.rejections().is_trying() || self.books.rejections().tries()
     }
 
-    /// Whether the client was sent a response.
-    pub(in crate::server) const fn is_answered(&self) -> bool {
-        self.books.flights().sent().is_some()
+    /// Returns when the client was last sent a response.
+    pub(in crate::server) const fn sent_at(&self) -> Option<Instant> {
+        self.books.flights().sent()
+    }
+
+    /// Whether the client asks for a name in any spelling.
+    pub(in crate::server) fn asks_for(&self, name: &Name) -> bool {
+        self.want.wildcard() || self.want.texts(name).any(|text| self.books.ledger().asks(text))
+    }
+
+    /// Whether the client has accepted or rejected a resource, or it is known that there is none.
+    pub(in crate::server) fn is_over(&self, name: &Name, sight: &Sight) -> bool {
+        let absent = || matches!(self.type_sight(sight).known(name), Some(Known::Absent(_)));
+        let accepted = |text: &Name| self.has(text) && !self.books.flights().has(text);
+        self.want.texts(name).any(accepted) || absent()
     }
 
     /// K-37: what stood in the way of rejected resources may be gone: they are tried once more, as often as this is called.

@@ -11,36 +11,35 @@ use crate::server::ledger::Row;
 use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
 
 impl Subscription {
-    /// Returns the next step, unless a response may be composed of what is due now. `plain`: the client is like all others at its point.
-    pub(super) fn hold_full(&mut self, plain: bool, attempt: &mut Attempt<'_, impl Answers>) -> Option<Step> {
+    /// Returns the next step while the client's wildcard is not known well enough for a full state.
+    pub(super) fn hold_wildcard(&mut self, attempt: &Attempt<'_, impl Answers>) -> Option<Step> {
         let slot = attempt.slot;
         // B-20, G-20: an empty or incomplete state is sent only once it is certain that nothing is missing. K-16: content from an
         // earlier run of the relay deletes nothing at a client whose first request has another version.
         let known = |state: &&Arc<State>| state.complete() && !(state.stale() && self.brought_other(state));
-        let state = slot.wildcard().filter(|_| self.want.wildcard()).filter(known);
-        if self.want.wildcard() && state.is_none() {
-            // D-01: a route may lead to a resource that waits.
-            let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
-            let waits = partly || self.survey_in(slot, attempt.answers).adds;
-            return Some(Step::held(waits));
-        }
-        if plain {
+        if !self.want.wildcard() || slot.wildcard().filter(known).is_some() {
             return None;
         }
-        let difference = self.difference(slot, attempt.answers);
-        if !self.sift(difference.as_deref(), slot) {
-            return Some(Step::Blocked);
+        // D-01: a route may lead to a resource that waits.
+        let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
+        let waits = partly || self.survey_in(slot, attempt.answers).adds;
+        Some(Step::held(waits, false))
+    }
+
+    /// Returns the next step if something is due that a full state must wait for, or that would tell the client nothing.
+    pub(super) fn hold_names(
+        &mut self,
+        difference: Option<&Difference>,
+        attempt: &Attempt<'_, impl Answers>,
+    ) -> Option<Step> {
+        let survey = self.survey_in(attempt.slot, attempt.answers);
+        if !survey.is_due() {
+            return None;
         }
-        let survey = self.survey_in(slot, attempt.answers);
-        if survey.is_due() {
-            if self.hides_any(difference.as_deref(), slot) {
-                return Some(Step::held(survey.adds));
-            }
-            if self.lens(slot).tells_nothing() {
-                return Some(Step::Idle);
-            }
+        if self.hides_any(difference, attempt.slot) {
+            return Some(Step::held(survey.adds, false));
         }
-        None
+        self.lens(attempt.slot).tells_nothing().then_some(Step::Idle)
     }
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.
@@ -60,7 +59,7 @@ impl Subscription {
             !known && matches!(lens.look(name, &row), Look::Unknown)
         };
         let mut differs = difference.into_iter().flat_map(Difference::names);
-        self.books.ledger().rows("").any(|entry| hides(entry.name())) || differs.any(hides)
+        self.books.ledger().own().from("").any(|entry| hides(entry.name())) || differs.any(hides)
     }
 
     /// What the client goes on using of a name of which it has rejected something.

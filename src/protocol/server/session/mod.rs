@@ -12,7 +12,6 @@ mod due;
 mod facts;
 mod full;
 mod lens;
-mod naming;
 mod portrait;
 mod reader;
 mod removals;
@@ -86,9 +85,13 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Nothing is sent: there is something to add or change, or not.
-    pub(super) const fn held(adds: bool) -> Self {
-        if adds { Self::Blocked } else { Self::Idle }
+    /// Nothing is sent: there is something to add or change, or something to remove, or neither.
+    pub(super) const fn held(adds: bool, removes: bool) -> Self {
+        match (adds, removes) {
+            (true, _) => Self::Blocked,
+            (false, true) => Self::Removals,
+            (false, false) => Self::Idle,
+        }
     }
 }
 

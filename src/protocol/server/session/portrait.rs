@@ -57,7 +57,7 @@ impl<'a> Portrait<'a> {
     /// C-12: whether the client has brought along all that is current, so that there was nothing to send. Costs the same whatever it holds.
     fn has_brought_all(self) -> bool {
         let ledger = self.subscription.books.ledger();
-        ledger.waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated(self.slot)
+        ledger.own().waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated()
     }
 
     /// Whether the client asks for everything.
@@ -69,7 +69,7 @@ impl<'a> Portrait<'a> {
     /// Returns how many names the client asks for.
     #[must_use]
     pub fn names(self) -> usize {
-        self.subscription.books.ledger().asked_len()
+        self.subscription.books.ledger().own().asked_len()
     }
 
     /// Returns when the last response was sent.
@@ -101,9 +101,11 @@ impl<'a> Portrait<'a> {
         let named = subscription
             .books
             .ledger()
-            .rows("")
+            .own()
+            .from("")
             .filter(|entry| entry.is_asked() || entry.name().is_new_style());
-        let named = named.map(move |entry: Entry<'a>| self.stand_at(entry.name(), &entry.row()));
+        let known = move |name: &Name| subscription.lens(slot).known(name);
+        let named = named.map(move |entry: Entry<'a>| self.stand_with(entry.name(), &entry.row(), known(entry.name())));
         let state = slot.wildcard().filter(|_| subscription.want.wildcard());
         let covered = state.into_iter().flat_map(|state| state.resources());
         let covered = covered.filter(|resource| !subscription.books.ledger().asks(resource.name()));
@@ -120,7 +122,7 @@ impl<'a> Portrait<'a> {
         let Self { subscription, slot } = self;
         let row = subscription.books.ledger().get(name);
         if subscription.books.ledger().asks(name) || name.is_new_style() && row.perhaps() {
-            return Some(self.stand_at(name, &row));
+            return Some(self.stand_with(name, &row, subscription.lens(slot).known(name)));
         }
         let state = slot.wildcard().filter(|_| subscription.want.wildcard())?;
         let known = state.known(name);
@@ -139,10 +141,6 @@ impl<'a> Portrait<'a> {
     pub fn is_quiet(self) -> bool {
         let Self { subscription, slot } = self;
         (!subscription.want.wildcard() || slot.is_complete()) && subscription.settled()
-    }
-
-    fn stand_at(self, name: &'a Name, row: &Row) -> Stand<'a> {
-        self.stand_with(name, row, self.subscription.lens(self.slot).known(name))
     }
 
     fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> Stand<'a> {

@@ -32,10 +32,7 @@ impl Reader {
     /// `rights` is what the client may have of the type; `None`: everything.
     pub(super) fn new(type_url: TypeUrl, caller: &Caller, rights: Option<Arc<Rights>>) -> Self {
         let features = caller.node().map_or_else(Features::default, |node| node.features);
-        let kind = type_url.kind();
-        // Older endpoints lead nowhere, and an old key may be what must not be used.
-        let counts = !(kind.is_endpoints() || kind == Kind::Sds);
-        let software = caller.software().filter(|_| counts);
+        let software = caller.software().filter(|_| !type_url.kind().is_fleeting());
         Self {
             software: software.and_then(|number| NonZeroU8::new(number + 1)),
             features: type_url.counted(features),
@@ -96,7 +93,7 @@ impl Reader {
     /// Whether an answer that brings anything lists all that the client wants, in one response. With several secrets on one stream,
     /// Envoy takes a secret that a response leaves out for one without content, and rejects the response (B-18).
     pub(super) fn lists_all(&self) -> bool {
-        self.dialect == Dialect::Sotw && self.traits().kind == Kind::Sds
+        self.dialect == Dialect::Sotw && self.traits().kind.is_secret()
     }
 
     /// Returns the room in one response: none that lists everything is split.
@@ -169,7 +166,7 @@ impl Reader {
         } = self.features;
         match self.dialect {
             Dialect::Delta => ttl || envoy,
-            Dialect::Sotw => (ttl && wrapper || envoy) && self.traits().kind != Kind::Eds,
+            Dialect::Sotw => (ttl && wrapper || envoy) && !self.traits().kind.warms(),
         }
     }
 

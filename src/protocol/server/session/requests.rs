@@ -16,7 +16,7 @@ use crate::server::request::{ClientRequest, Lists};
 use crate::server::response::ReceiptKind;
 use crate::server::turn::Work;
 use xds::xdstp::canonical;
-use xds::{Answers, Dialect, Kind, Name, State, Version};
+use xds::{Answers, Dialect, Name, State, Version};
 
 /// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted.
 #[derive(Debug, Default)]
@@ -142,7 +142,7 @@ impl Subscription {
         Some(Entries {
             ends_all: !all,
             remembers,
-            before: self.books.ledger().asked_len(),
+            before: self.books.ledger().own().asked_len(),
             ..Entries::new(lists, first)
         })
     }
@@ -153,7 +153,7 @@ impl Subscription {
         let empty = first && lists.begun.is_empty() && lists.ended.is_empty() && self.reader.traits().wildcard;
         // C-12: a client of Istio's addresses that loads on demand takes `*` back at once, and names what it had subscribed to in its
         // versions alone.
-        let addresses = self.reader.traits().aliases && self.reader.traits().kind == Kind::Other;
+        let addresses = self.reader.traits().aliases && !self.reader.traits().kind.gated();
         let adopts = first && addresses && has(&lists.begun) && has(&lists.ended);
         if adopts {
             self.want.set_hello(true);
@@ -181,7 +181,7 @@ impl Subscription {
 
     /// Returns the name with this text.
     fn name(&self, text: &str, answers: &impl Answers) -> Name {
-        let known = self.books.ledger().own(text).map(Entry::name).cloned();
+        let known = self.books.ledger().own().get(text).map(Entry::name).cloned();
         known.unwrap_or_else(|| answers.name(text))
     }
 
@@ -215,7 +215,7 @@ impl Subscription {
                 if entries.bound.admits(&text) {
                     let name = self.name(&text, answers);
                     // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
-                    let endpoints = self.reader.traits().kind == Kind::Eds;
+                    let endpoints = self.reader.traits().kind.warms();
                     let version = Version::parse(&version)
                         .filter(|_| !endpoints)
                         .unwrap_or(Version::EMPTY);
@@ -301,7 +301,7 @@ impl Subscription {
             return None;
         }
         let last = entries.last_row.as_ref();
-        let mut rows = self.books.ledger().rows(last.map_or("", Name::as_str));
+        let mut rows = self.books.ledger().own().from(last.map_or("", Name::as_str));
         let next = rows.find(|entry| Some(entry.name()) != last)?.name().clone();
         drop(rows);
         entries.last_row = Some(next.clone());

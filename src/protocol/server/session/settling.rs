@@ -15,7 +15,7 @@ use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind, Rejected};
 use crate::server::waits::Wait;
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Item, Kind, Name, Objection, Said, Version, named_in, words_of};
+use xds::{Answers, Item, Name, Objection, Said, Version, named_in, words_of};
 
 /// After so long an address that a listener has given up is free.
 const FREE_AFTER: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ impl Subscription {
         if let Some(software) = self.reader.software() {
             flight.batch.note_accepted(software);
         }
-        let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
+        let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind.listens();
         if !self.books.rejections().is_empty() && (removes || self.reader.has_aliases()) {
             self.books.try_again(false);
         }
@@ -129,7 +129,7 @@ impl Subscription {
 
     /// B-16: an address that a listener has given up is free a moment later, for one that was rejected because of that.
     fn note_free_address(&mut self, flight: &Flight, now: Instant) {
-        let listens = self.reader.full_state() && self.reader.traits().kind == Kind::Lds;
+        let listens = self.reader.full_state() && self.reader.traits().kind.listens();
         if listens
             && flight.before.rows.is_some()
             && self.waits.get(Wait::Again).is_none()
@@ -141,7 +141,7 @@ impl Subscription {
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
     fn settle_dropped(&mut self, flight: &Flight) {
-        if !self.books.ledger().has_others() || self.reader.has_aliases() {
+        if !self.books.ledger().own().has_others() || self.reader.has_aliases() {
             return;
         }
         for name in flight.batch.items().iter().map(Item::name) {
@@ -242,7 +242,7 @@ impl Subscription {
     }
 
     /// A group would be tried in a full state that was rejected before, for this reason: that counts as its try.
-    pub(super) fn repeat(&mut self, group: Group, objection: &Arc<Objection>) {
+    pub(super) fn repeat(&mut self, group: &Group, objection: &Arc<Objection>) {
         group.names.iter().for_each(|name| self.books.doubt(name));
         let blame = Blame {
             message: "",
@@ -251,6 +251,6 @@ impl Subscription {
             again: group.again,
             objection,
         };
-        self.divide(group.names, blame);
+        self.divide(group.names.clone(), blame);
     }
 }

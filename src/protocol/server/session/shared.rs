@@ -13,33 +13,30 @@ use crate::server::flights::Before;
 use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Spots, State, full_state};
 
 impl Subscription {
-    /// Returns the next step of a client that is like all others at the same point.
-    pub(super) fn poll_shared(&mut self, state: &Arc<State>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+    /// Writes what is sent next to all clients at the same point; `greets`: an answer is due even if it is empty.
+    pub(super) fn write_shared(
+        &mut self,
+        state: &Arc<State>,
+        greets: bool,
+        attempt: &Attempt<'_, impl Answers>,
+    ) -> Result<Content, Step> {
         self.books.clear();
         let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
-            return self.greet(attempt);
+            return self.greeting(greets, attempt).ok_or(Step::Idle);
         };
         let full = self.reader.full_state();
         let (adds, removes) = self.due_as_others(&difference, state);
         // B-24: what is left of a difference is on its way in no response.
         if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
-            return match adds {
-                true => Step::Blocked,
-                false if removes => Step::Removals,
-                false => Step::Idle,
-            };
+            return Err(Step::held(adds, removes));
         }
-        let ripe = removes && self.removals_are_ripe(attempt);
-        let greets = self.greets(attempt.slot);
-        let adds = adds && !ripe || full && greets;
+        let adds = adds && !(removes && self.removals_are_ripe(attempt)) || full && greets;
         let all = removes && self.removes_all(adds, attempt);
         if !adds && !all {
             if !difference.removes() || self.reader.forgets() {
                 self.books.arrive(state.clone());
             }
-            let greeting = self.greet(attempt);
-            let waits = removes && matches!(greeting, Step::Idle);
-            return if waits { Step::Removals } else { greeting };
+            return self.greeting(greets, attempt).ok_or(Step::held(false, removes));
         }
         let portion = match (full, all) {
             (true, true) => Portion::All,
@@ -52,18 +49,14 @@ impl Subscription {
         self.advance(part, state);
         self.note_waiting_removals(removes, adds, attempt);
         let batch = part.batch.clone().unwrap_or_else(|| attempt.answers.full(&part.next));
-        if full || greets || !batch.items().is_empty() {
-            self.want.set_hello(false);
-        }
-        let more = part.rest().is_some_and(|rest| rest.adds());
-        let content = Content {
-            batch,
+        Ok(Content {
             since: part.since,
-            more,
+            more: part.rest().is_some_and(|rest| rest.adds()),
             endpoints: part.endpoints.clone(),
             before: Before { shared, rows: None },
-        };
-        self.send(content, None, attempt)
+            answers: full || greets || !batch.items().is_empty(),
+            ..batch.into()
+        })
     }
 
     /// Composes a response for all clients at this point.
@@ -162,19 +155,18 @@ impl Subscription {
     }
 
     /// B-20, C-17: the first answer is sent even if it is empty, once that is certain. B-14: a full state lists all that was sent.
-    fn greet(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        if !self.greets(attempt.slot) {
-            return Step::Idle;
-        }
-        self.want.set_hello(false);
+    fn greeting(&self, greets: bool, attempt: &Attempt<'_, impl Answers>) -> Option<Content> {
         let base = self.books.ledger().base().filter(|_| self.reader.full_state());
-        let shared = base.cloned();
-        let batch = base.map(|base| attempt.answers.full(base));
-        let batch = batch.unwrap_or_else(|| Arc::new(Batch::new(Vec::new(), Vec::new())));
-        let content = Content {
-            before: Before { shared, rows: None },
-            ..batch.into()
+        let batch = |base| match base {
+            Some(base) => attempt.answers.full(base),
+            None => Arc::new(Batch::new(Vec::new(), Vec::new())),
         };
-        self.send(content, None, attempt)
+        greets.then(|| Content {
+            before: Before {
+                shared: base.cloned(),
+                rows: None,
+            },
+            ..batch(base).into()
+        })
     }
 }

@@ -12,18 +12,18 @@ impl Subscription {
     /// Returns since when the client may wait for something that it has asked for and nobody has answered. That it was told of a name in
     /// the end that it does not exist is no answer of the server.
     pub(in crate::server) fn waits_since(&self, slot: TypeSight<'_>) -> Option<Instant> {
-        let waits = self.books.ledger().waiting() > 0 || self.want.wildcard() && !slot.is_complete();
+        let waits = self.books.ledger().own().waiting() > 0 || self.want.wildcard() && !slot.is_complete();
         (waits || self.asks_silent(slot)).then(|| self.asked.since())
     }
 
     /// Whether the client asks for a name for which the server did not answer in time.
     fn asks_silent(&self, slot: TypeSight<'_>) -> bool {
         let silent: usize = slot.silent().map(|names| names.len()).sum();
-        if silent <= self.books.ledger().asked_len() {
+        if silent <= self.books.ledger().own().asked_len() {
             let mut names = slot.silent().flatten();
             return names.any(|name| self.books.ledger().asks(name) && slot.is_silent(name));
         }
-        let mut asked = self.books.ledger().rows("").filter(|entry| entry.is_asked());
+        let mut asked = self.books.ledger().own().from("").filter(|entry| entry.is_asked());
         asked.any(|entry| slot.is_silent(entry.name()))
     }
 

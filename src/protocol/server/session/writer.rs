@@ -7,10 +7,9 @@ use std::sync::Arc;
 use super::draft::{Content, Draft};
 use super::lens::Say;
 use super::{Attempt, Step, Subscription};
-use crate::rejections::Group;
 use crate::server::flights::Flight;
 use crate::server::response::Response;
-use xds::{Answers, Dialect, Form, Item, Kind, Name, Resource, TypeSight};
+use xds::{Answers, Dialect, Form, Item, Name, Resource, TypeSight};
 
 impl Subscription {
     /// Adds what is due of a name to a response, and notes that it was sent. Returns whether there was room.
@@ -120,7 +119,7 @@ impl Subscription {
         attempt: &Attempt<'_, impl Answers>,
     ) {
         let beat = attempt.slot.beat(resource);
-        let heartbeat = beat.is_some() && self.reader.traits().kind != Kind::Vhds;
+        let heartbeat = beat.is_some() && !self.reader.traits().kind.is_void_without_body();
         let item = self.reader.item(name, resource, attempt.slot, attempt.now);
         let form = match self.reader.dialect() {
             Dialect::Delta if heartbeat => Form::Heartbeat,
@@ -139,32 +138,29 @@ impl Subscription {
         }
     }
 
-    /// Sends a response, in which a group is tried, or none. K-13: a client that has rejected a full state may have none of the changes in
-    /// it, so it waits for the endpoints of all clusters.
-    pub(super) fn send(
-        &mut self,
-        content: Content,
-        tried: Option<&Group>,
-        attempt: &mut Attempt<'_, impl Answers>,
-    ) -> Step {
+    /// Sends a response. K-13: a client that has rejected a full state may have none of the changes in it, so it waits for the endpoints of
+    /// all clusters.
+    pub(super) fn send(&mut self, content: Content, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         let (batch, since, mut endpoints) = (content.batch, content.since, content.endpoints);
         if self.reader.full_state() && !self.books.rejections().is_empty() {
             let all = batch.items().iter().filter_map(|item| item.resource.endpoints());
             endpoints = all.cloned().collect();
         }
+        if content.answers {
+            self.want.set_hello(false);
+        }
         let nonce = attempt.nonces.next();
         let asked = self.asked.last();
         self.asked.answered(attempt.now);
-        let news = since.is_some_and(|since| self.asked.is_news(since));
         let flight = Flight {
             nonce,
             batch: batch.clone(),
             before: content.before,
             since,
-            news,
+            news: since.is_some_and(|since| self.asked.is_news(since)),
             sent: attempt.now,
         };
-        self.books.send(flight, tried);
+        self.books.send(flight, content.tried.as_ref());
         let response = Response {
             type_url: self.reader.type_url().clone(),
             dialect: self.reader.dialect(),

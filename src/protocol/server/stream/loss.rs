@@ -18,13 +18,11 @@ const LISTENS_AT_MOST: Duration = Duration::from_secs(1);
 /// connect, a relay costs it no more than a second.
 const NOTHING_KNOWN: Duration = Duration::from_millis(950);
 
-/// What ends a stream, if that is not its client.
-#[derive(Debug)]
-pub(super) enum Fate {
-    /// It ends now.
-    Ends(End),
-    /// It is a client of gRPC, which may have another server.
-    Loses(Loss),
+/// What ends a stream, if that is not its client: now, or because it is a client of gRPC, which may have another server.
+#[derive(Debug, Default)]
+pub(super) struct Fate {
+    end: Option<End>,
+    loss: Option<Loss>,
 }
 
 /// A stream of a gRPC client while a server that it reads is lost.
@@ -87,15 +85,11 @@ impl Server {
     }
 
     fn set_loss(&mut self, since: Instant, until: Instant, ends: bool) {
-        let loss = Fate::Loses(Loss { since, until, ends });
-        match &mut self.fate {
-            Some(fate) => **fate = loss,
-            None => self.fate = Some(Box::new(loss)),
-        }
+        self.fate.get_or_insert_default().loss = Some(Loss { since, until, ends });
     }
 
     fn forget_loss(&mut self) {
-        self.fate.take_if(|fate| matches!(**fate, Fate::Loses(_)));
+        self.fate.take_if(|fate| fate.end.is_none());
     }
 
     /// Returns when a loss must be looked at again.
@@ -105,27 +99,21 @@ impl Server {
 
     /// What is noted of a loss.
     fn loss(&self) -> Option<Loss> {
-        match **self.fate.as_ref()? {
-            Fate::Loses(loss) => Some(loss),
-            Fate::Ends(_) => None,
-        }
+        self.fate.as_ref()?.loss
     }
 
     /// Ends the stream.
     pub(super) fn end(&mut self, end: End) {
-        self.fate = Some(Box::new(Fate::Ends(end)));
+        self.fate.get_or_insert_default().end = Some(end);
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        matches!(self.fate.as_deref(), Some(Fate::Ends(_)))
+        self.fate.as_ref().is_some_and(|fate| fate.end.is_some())
     }
 
     /// Returns the end of the stream, if its collections have grown too large for it, or if nobody is left to answer it.
     pub fn poll_end(&mut self) -> Option<End> {
-        match *self.fate.take_if(|fate| matches!(**fate, Fate::Ends(_)))? {
-            Fate::Ends(end) => Some(end),
-            Fate::Loses(_) => None,
-        }
+        self.fate.as_mut()?.end.take()
     }
 
     /// Returns until when the requests of a new stream are only read: until they pause, and while another server is tried for

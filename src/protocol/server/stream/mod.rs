@@ -26,7 +26,7 @@ use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
 use xds::{
-    Access, Answers, Cut, Dialect, Dirty, Kind, Known, Name, Owners, Resource, Sight, Status, TypeSight, TypeUrl, Want,
+    Access, Answers, Cut, Dialect, Dirty, Known, Name, Owners, Resource, Sight, Status, TypeSight, TypeUrl, Want,
 };
 
 /// One client stream.
@@ -214,7 +214,7 @@ impl Server {
     /// (K-37).
     pub(super) fn retry(&mut self, type_url: &TypeUrl, receipt: &ReceiptKind) {
         let mends = matches!(receipt, ReceiptKind::Ack(Some(changed)) if changed.mends);
-        if mends && type_url.kind() == Kind::Cds {
+        if mends && type_url.kind().names_endpoints() {
             let gated = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
             gated.for_each(Subscription::try_rejected);
         }

@@ -43,17 +43,27 @@ impl Server {
     fn calm(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
         let by_steps = self.by_steps();
         self.types.iter_mut().all(|one| match one.type_url().kind() {
-            kind if kind.gated() => one.survey(turn).is_calm(),
+            kind if kind.gated() => one.is_calm(turn),
             kind if kind.gates() => !by_steps || one.settled(),
             _ => true,
         })
+    }
+
+    /// Returns when the client was last sent anything that names routes.
+    fn named_at(&self) -> Option<Instant> {
+        self.naming().filter_map(Subscription::sent_at).max()
+    }
+
+    fn naming(&self) -> impl Iterator<Item = &Subscription> {
+        let naming = self.types.iter().filter(|one| one.type_url().kind().names_routes());
+        naming.filter(|one| one.sent_at().is_some())
     }
 
     /// Looks for a route that the client is about to take: one of its listeners names it, and it was sent listeners, or has asked for
     /// routes, not too long ago.
     fn missing_route<A>(&self, turn: &StreamTurn<'_, A>) -> Option<Hold> {
         let counts = |since: &Instant| turn.now < *since + self.bound();
-        let sent = self.types.iter().filter_map(Subscription::named_at).max()?;
+        let sent = self.named_at()?;
         let routes = || self.types.iter().filter(|one| one.type_url().kind() == Kind::Rds);
         let asked = routes().map(Subscription::asked_at);
         // Nearly always nothing was sent for a long time, and no listener is looked at.
@@ -64,10 +74,9 @@ impl Server {
                 Some(asked) => counts(&asked).then_some(Hold::Asked(asked)),
                 None => counts(&sent).then_some(Hold::Unsettled),
             };
-            missing.filter(|_| !routes().any(|one| one.has_route(name, turn.sight)))
+            missing.filter(|_| !routes().any(|one| one.is_over(name, turn.sight)))
         };
-        let mut naming = self.types.iter().filter(|one| one.named_at().is_some());
-        naming.find_map(|one| one.sees(turn.sight).find_route(missing))
+        self.naming().find_map(|one| one.sees(turn.sight).find_route(missing))
     }
 
     /// Returns when the client last asked for clusters or endpoints, if that is not too long ago and some are unknown: until
@@ -82,7 +91,7 @@ impl Server {
     /// Whether the client asks for each cluster by its name: it takes one step after another, from listeners to endpoints.
     fn by_steps(&self) -> bool {
         let kind = |one: &Subscription| one.type_url().kind();
-        let by_name = |one: &Subscription| kind(one) == Kind::Cds && one.asks_by_name();
+        let by_name = |one: &Subscription| kind(one).names_endpoints() && one.asks_by_name();
         self.types.iter().any(by_name) && self.types.iter().any(|one| kind(one).gated())
     }
 
@@ -92,12 +101,12 @@ impl Server {
         if !self.by_steps() {
             // Nearly always no removal waits.
             let until = self.removals.paused(self.settings.timers.removal_quiet, now)?;
-            let sent = self.types.iter().filter_map(Subscription::named_at).max()?;
+            let sent = self.named_at()?;
             return (now < until && now < sent + self.bound()).then_some(until);
         }
         let kind = |one: &Subscription| one.type_url().kind();
         let orders = self.types.iter().filter(|one| kind(one).gated() || kind(one).gates());
-        let steps = orders.map(|one| one.directed_at().max(Some(one.asked_at())));
+        let steps = orders.map(|one| one.sent_at().filter(|_| kind(one).gated()).max(Some(one.asked_at())));
         let quiet = self.settings.timers.removal_quiet;
         let last = steps.max().flatten()?;
         let until = self.removals.paused(quiet, now).max(Some(last + quiet))?;
@@ -107,7 +116,7 @@ impl Server {
     /// Whether a type may remove something together with its additions, and at once: the client has all that is known of other types.
     pub(super) fn frees(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>) -> bool {
         let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
-        if !others.all(|(_, other)| other.survey(turn).has_all()) {
+        if !others.all(|(_, other)| other.has_all(turn)) {
             return false;
         }
         // Nearly always nothing keeps a removal back, and whether there is one is not looked for.

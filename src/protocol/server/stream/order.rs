@@ -10,7 +10,7 @@ use crate::end::End;
 use crate::server::response::Response;
 use crate::server::session::{Attempt, Step, Subscription};
 use crate::server::turn::StreamTurn;
-use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
+use xds::{Answers, Known, Name, Sight, TypeUrl};
 
 /// An Envoy answers clusters once all of them are warm, or after `initial_fetch_timeout`, which is 15 s.
 const WARMING: Duration = Duration::from_secs(16);
@@ -26,7 +26,7 @@ impl Server {
         let response = self.next_response(&StreamTurn { sight, answers, now });
         self.rest = if self.types.iter().any(Subscription::is_short) {
             Rest::More
-        } else if self.is_sated(sight) {
+        } else if self.is_sated() {
             Rest::Nothing
         } else {
             Rest::Waits
@@ -64,9 +64,7 @@ impl Server {
             self.removals.pause(until, turn.now);
             return None;
         }
-        if ripe && response.is_some() {
-            self.expired_gates += 1;
-        }
+        self.expired_gates += u32::from(ripe && response.is_some());
         // D-01: the next removal waits until this one is sent.
         self.removals.clear();
         response
@@ -105,11 +103,12 @@ impl Server {
         let (mut open, mut waiting) = (true, false);
         for at in 0..self.types.len() {
             let kind = self.types.get(at)?.type_url().kind();
-            if kind.gated() && !(open && self.warm(turn)) {
+            // A cluster that was just sent may wait for endpoints that this client is about to request.
+            if kind.gated() && !(open && self.cold_until(self.bound(), turn).is_none()) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
-                let survey = self.types.get_mut(at)?.survey(turn);
-                if !survey.adds {
-                    *removals_wait |= !survey.has_all();
+                let one = self.types.get_mut(at)?;
+                if !one.survey(turn).adds {
+                    *removals_wait |= !one.has_all(turn);
                     continue;
                 }
                 waiting = true;
@@ -123,13 +122,12 @@ impl Server {
             }
             let removals = self.frees(at, turn);
             let step = self.step(at, turn, removals);
-            open &= !(kind == Kind::Cds && self.tries_clusters(at));
+            open &= !(kind.names_endpoints() && self.tries_clusters(at));
             match step {
-                Step::Send(response, _) if waiting && kind.gated() => {
-                    self.expired_gates += 1;
+                Step::Send(response, _) => {
+                    self.expired_gates += u32::from(waiting && kind.gated());
                     return Some(response);
                 }
-                Step::Send(response, _) => return Some(response),
                 Step::Blocked => open &= !kind.gates(),
                 Step::Removals => *removals_wait = true,
                 Step::Idle => {}
@@ -144,7 +142,7 @@ impl Server {
     /// K-37: whether a client that has just begun is still tried with clusters that it has rejected: Envoy goes on with its listeners,
     /// and rejects those that lead to none.
     fn tries_clusters(&self, at: usize) -> bool {
-        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.is_answered());
+        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.sent_at().is_some());
         self.types.get(at).is_some_and(Subscription::is_trying) && self.types.iter().all(is_new)
     }
 
@@ -165,7 +163,7 @@ impl Server {
 
     fn step(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>, removals: bool) -> Step {
         // The routes of a burst wait for the endpoints of its clusters, and endpoints that change with the routes go when they go.
-        let endpoints = self.types.get(at).filter(|one| one.type_url().kind() == Kind::Eds);
+        let endpoints = self.types.get(at).filter(|one| one.type_url().kind().warms());
         let changes = endpoints.and_then(|_| self.cold_until(self.settings.timers.removal_quiet, turn));
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
@@ -204,7 +202,7 @@ impl Server {
     /// Whether what this type would send leads to a cluster that the client can be sent only when it has answered others, and it may do so
     /// yet.
     fn leads_behind<A>(&self, at: usize, turn: &StreamTurn<'_, A>) -> bool {
-        let mut clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
+        let mut clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
         let Some(clusters) = clusters.find(|one| one.flights().any(|flight| turn.now < flight.sent + WARMING)) else {
             return false;
         };
@@ -213,14 +211,9 @@ impl Server {
         self.types.get(at).is_some_and(|one| one.sees(turn.sight).leads(unsent))
     }
 
-    /// Whether no cluster that was just sent waits for endpoints that this client is about to request.
-    fn warm<A>(&self, turn: &StreamTurn<'_, A>) -> bool {
-        self.cold_until(self.bound(), turn).is_none()
-    }
-
     /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
     fn cold_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
-        let clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
+        let clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {
             let until = flight.sent + wait;
@@ -238,9 +231,9 @@ impl Server {
     }
 
     /// Whether there is nothing to send until there is input other than an acknowledgement.
-    fn is_sated(&self, sight: &Sight) -> bool {
+    fn is_sated(&self) -> bool {
         let waits = self.additions.waits() || self.removals.waits() || self.is_ending();
-        !waits && self.types.iter().all(|one| one.is_sated(one.type_sight(sight)))
+        !waits && self.types.iter().all(Subscription::is_sated)
     }
 
     /// Returns why something that the client asked for is unknown, if that is known.
@@ -256,5 +249,5 @@ impl Server {
 
 /// Whether a subscription is for the endpoints of these clusters: EDS of the same API version.
 fn endpoints_for(clusters: &TypeUrl, one: &Subscription) -> bool {
-    one.type_url().kind() == Kind::Eds && one.type_url().is_v2() == clusters.is_v2()
+    one.type_url().kind().warms() && one.type_url().is_v2() == clusters.is_v2()
 }

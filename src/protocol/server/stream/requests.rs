@@ -8,17 +8,15 @@ use super::Server;
 use crate::end::End;
 use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::request::ClientRequest;
-use crate::server::response::{Receipt, ReceiptKind};
+use crate::server::response::Receipt;
 use crate::server::session::{Entries, Subscription};
-use xds::{Answers, TypeUrl};
+use xds::Answers;
 
 /// A request that is taken in slices. Until all of it is taken, the stream sends nothing and takes no other request, so the result
 /// is the same as if it were taken at once.
 #[derive(Debug)]
 pub struct Progress {
-    type_url: TypeUrl,
-    kind: ReceiptKind,
-    faults: NameFaults,
+    receipt: Receipt,
     entries: Option<Entries>,
 }
 
@@ -53,9 +51,7 @@ impl Server {
         let type_url = subscription.type_url().clone();
         self.retry(&type_url, &kind);
         Ok(Progress {
-            type_url,
-            kind,
-            faults,
+            receipt: Receipt { type_url, kind, faults },
             entries: entries.map(|entries| entries.within(bound)),
         })
     }
@@ -65,11 +61,11 @@ impl Server {
     /// # Errors
     /// If the stream must end, because too much is kept for it.
     pub fn go_on(&mut self, progress: &mut Progress, answers: &impl Answers, now: Instant) -> Result<bool, End> {
-        let one = self.of_type(&progress.type_url);
+        let one = self.of_type(&progress.receipt.type_url);
         let entries = &mut progress.entries;
         let read = one.and_then(|one| entries.take_if(|entries| !one.go_on(entries, answers, now)));
         if let Some(read) = read {
-            progress.faults.append(read.into_faults());
+            progress.receipt.faults.append(read.into_faults());
         }
         // Checked before the names over the limit are requested from any server. Names that end make room for new ones.
         self.check_count(progress.entries.as_ref())?;
@@ -82,11 +78,7 @@ impl Server {
     /// If the stream must end, because too much is kept for it.
     pub fn finish(&self, progress: Progress) -> Result<Receipt, End> {
         self.check_owed()?;
-        Ok(Receipt {
-            type_url: progress.type_url,
-            kind: progress.kind,
-            faults: progress.faults,
-        })
+        Ok(progress.receipt)
     }
 
     /// Checks the number of names in a request. B-32: names over the returned bound are noted as `faults`, and must be skipped.

@@ -7,22 +7,16 @@ mod verdict;
 
 use std::sync::Arc;
 
-use super::reader::Reader;
+use super::Subscription;
 use crate::holds::references;
-use crate::server::books::Books;
 use crate::server::ledger::Row;
-use crate::server::turn::TypeTurn;
-use crate::server::want::Want;
 pub(super) use verdict::{Say, Verdict};
 use xds::{Known, Name, Reason, Resource, TypeSight};
 
 /// A client's view of one type, at one moment.
 #[derive(Clone, Copy)]
 pub(in crate::server) struct Lens<'s, 'a> {
-    reader: &'s Reader,
-    want: &'s Want,
-    books: &'s Books,
-    turn: &'s TypeTurn,
+    of: &'s Subscription,
     slot: TypeSight<'a>,
 }
 
@@ -50,27 +44,16 @@ pub(in crate::server) enum Extent {
 static NOWHERE: Known = Known::Absent(Reason::Said);
 
 impl<'s, 'a> Lens<'s, 'a> {
-    pub(super) const fn new(
-        reader: &'s Reader,
-        want: &'s Want,
-        (books, turn): (&'s Books, &'s TypeTurn),
-        slot: TypeSight<'a>,
-    ) -> Self {
-        Self {
-            reader,
-            want,
-            books,
-            turn,
-            slot,
-        }
+    pub(super) const fn new(of: &'s Subscription, slot: TypeSight<'a>) -> Self {
+        Self { of, slot }
     }
 
     /// Returns what is known of the name that a text means. C-20: only some types have aliases.
     pub(in crate::server) fn known(&self, text: &Name) -> Option<&'a Known> {
-        let name = self.want.meaning(text);
+        let name = self.of.want.meaning(text);
         match self.slot.known(name) {
             Some(Known::Present(found))
-                if found.name() != name && !found.name().is_empty() && !self.reader.has_aliases() =>
+                if found.name() != name && !found.name().is_empty() && !self.of.reader.has_aliases() =>
             {
                 Some(&NOWHERE)
             }
@@ -88,14 +71,14 @@ impl<'s, 'a> Lens<'s, 'a> {
             Some(_) => false,
         };
         let mut dark = false;
-        let asks = self.books.ledger().asks(key);
+        let asks = self.of.books.ledger().asks(key);
         if asks {
             if let Some(found) = found {
                 return Look::Put(found);
             }
             dark |= dim;
         }
-        if self.want.covering(key).is_some() {
+        if self.of.want.covering(key).is_some() {
             if let Some(found) = found.filter(|found| found.name() == key) {
                 return Look::Put(found);
             }
@@ -107,7 +90,7 @@ impl<'s, 'a> Lens<'s, 'a> {
                 return Look::Put(found);
             }
             // What the client may not have is in no state.
-            let may_have = || self.reader.viewer().may_have(self.reader.type_url(), key);
+            let may_have = || self.of.reader.viewer().may_have(self.of.reader.type_url(), key);
             // A wildcard has no name that certainly does not exist.
             let certain = asks && !dim || state.is_some_and(|state| state.certain());
             dark |= !certain && may_have();
@@ -116,7 +99,7 @@ impl<'s, 'a> Lens<'s, 'a> {
             return Look::Put(found);
         }
         let settled = asks && !dim;
-        if row.perhaps() && !settled && self.reader.has_aliases() {
+        if row.perhaps() && !settled && self.of.reader.has_aliases() {
             dark |= self.is_hidden(key, row);
         }
         if dark { Look::Unknown } else { Look::Gone }
@@ -124,30 +107,30 @@ impl<'s, 'a> Lens<'s, 'a> {
 
     /// Whether the client's wildcard covers a name: it covers old-style names only.
     pub(in crate::server) fn covers(&self, key: &Name) -> bool {
-        self.want.wildcard() && !key.is_new_style() && !self.want.meaning(key).is_blank()
+        self.of.want.wildcard() && !key.is_new_style() && !self.of.want.meaning(key).is_blank()
     }
 
     /// K-16: whether a server that did not answer in time is no reason to take this from the client. A full state says nothing of
     /// what the client may hold, and does not wait for it any longer.
     fn keeps(&self, row: &Row) -> bool {
-        row.perhaps() && !(self.reader.full_state() && row.whole().is_none())
+        row.perhaps() && !(self.of.reader.full_state() && row.whole().is_none())
     }
 
     /// C-20, A-09: returns the resource of this name if the client asks for it by another one.
     fn by_other_name(&self, key: &Name, found: Option<&'a Arc<Resource>>) -> Option<&'a Arc<Resource>> {
-        if key.is_empty() && self.reader.has_nameless() {
-            let mut asked = self.books.ledger().asked().filter(|name| !name.is_empty());
+        if key.is_empty() && self.of.reader.has_nameless() {
+            let mut asked = self.of.books.ledger().asked().filter(|name| !name.is_empty());
             let known = self.known(asked.next()?)?.resource();
             return known.filter(|found| found.name().is_empty());
         }
-        let found = found.filter(|found| self.reader.has_aliases() && found.name() == key)?;
+        let found = found.filter(|found| self.of.reader.has_aliases() && found.name() == key)?;
         let means = |alias: &Name| {
             let known = self.known(alias).and_then(Known::resource);
             known.is_some_and(|known| known.name() == key)
         };
         let mut aliases = found.aliases().iter();
         aliases
-            .any(|alias| self.books.ledger().asks(alias) && means(alias))
+            .any(|alias| self.of.books.ledger().asks(alias) && means(alias))
             .then_some(found)
     }
 
@@ -158,9 +141,9 @@ impl<'s, 'a> Lens<'s, 'a> {
             Some(sent) => sent
                 .aliases()
                 .iter()
-                .any(|alias| alias != key && self.books.ledger().asks(alias) && dark(alias)),
-            None => self.turn.is_dark(|| {
-                let mut names = self.books.ledger().asked().filter(|name| !name.is_collection());
+                .any(|alias| alias != key && self.of.books.ledger().asks(alias) && dark(alias)),
+            None => self.of.turn.is_dark(|| {
+                let mut names = self.of.books.ledger().asked().filter(|name| !name.is_collection());
                 names.any(dark)
             }),
         }
@@ -168,7 +151,7 @@ impl<'s, 'a> Lens<'s, 'a> {
 
     /// Returns what is known of a collection's members.
     pub(in crate::server) fn extent(&self, collection: &Name) -> Extent {
-        let name = self.want.meaning(collection);
+        let name = self.of.want.meaning(collection);
         if self.slot.members(name).next().is_some() {
             return Extent::Some;
         }
@@ -181,7 +164,7 @@ impl<'s, 'a> Lens<'s, 'a> {
 
     /// Returns what was requested and is still unknown; `None` stands for the wildcard.
     pub(super) fn missing(self) -> impl Iterator<Item = Option<&'s Name>> {
-        let Self { want, books, slot, .. } = self;
+        let Self { of, slot } = self;
         let unknown = move |text: &&Name| {
             if text.is_collection() {
                 self.extent(text) == Extent::Unknown
@@ -189,19 +172,20 @@ impl<'s, 'a> Lens<'s, 'a> {
                 self.known(text).is_none()
             }
         };
-        let names = books.ledger().asked().filter(unknown);
-        let all = (want.wildcard() && !slot.is_complete()).then_some(None);
-        all.into_iter().chain(names.map(move |text| Some(want.meaning(text))))
+        let names = of.books.ledger().asked().filter(unknown);
+        let all = (of.want.wildcard() && !slot.is_complete()).then_some(None);
+        all.into_iter()
+            .chain(names.map(move |text| Some(of.want.meaning(text))))
     }
 
     /// Whether a first answer would tell the client nothing: none of the names is known to exist, and some may.
     pub(super) fn tells_nothing(self) -> bool {
-        let ledger = self.books.ledger();
-        let lists = self.want.wildcard() || ledger.rows("").any(|entry| entry.perhaps());
-        let reads = |found: &Arc<Resource>| !self.reader.cannot_read(found);
+        let ledger = self.of.books.ledger();
+        let lists = self.of.want.wildcard() || ledger.own().from("").any(|entry| entry.perhaps());
+        let reads = |found: &Arc<Resource>| !self.of.reader.cannot_read(found);
         let exists = |text: &Name| {
             if text.is_collection() {
-                self.slot.members(self.want.meaning(text)).any(reads)
+                self.slot.members(self.of.want.meaning(text)).any(reads)
             } else {
                 self.known(text).and_then(Known::resource).is_some_and(reads)
             }
@@ -211,21 +195,21 @@ impl<'s, 'a> Lens<'s, 'a> {
 
     /// Whether anything that is known of what the client wants leads to such a cluster.
     pub(in crate::server) fn leads(self, mut to: impl FnMut(&Name) -> bool) -> bool {
-        let kind = self.reader.traits().kind;
-        let asked = self.books.ledger().asked().map(|name| self.want.meaning(name));
+        let kind = self.of.reader.traits().kind;
+        let asked = self.of.books.ledger().asked().map(|name| self.of.want.meaning(name));
         let asked = asked.filter_map(|name| self.slot.resource(name));
-        let all = self.slot.wildcard().filter(|_| self.want.wildcard());
+        let all = self.slot.wildcard().filter(|_| self.of.want.wildcard());
         let mut wanted = asked.chain(all.into_iter().flat_map(|state| state.resources()));
         wanted.any(|found| references(kind, found).is_some_and(|found| found.clusters.iter().any(&mut to)))
     }
 
     /// Returns the first result for a route that something which the client holds names.
     pub(in crate::server) fn find_route<R>(self, mut find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
-        let kind = self.reader.traits().kind;
+        let kind = self.of.reader.traits().kind;
         let mut of = |name: &Name, row: &Row| {
-            let held = row.whole().or_else(|| self.slot.resource(self.want.meaning(name)))?;
+            let held = row.whole().or_else(|| self.slot.resource(self.of.want.meaning(name)))?;
             references(kind, held)?.routes.iter().find_map(&mut find)
         };
-        self.books.ledger().held().find_map(|(name, row)| of(name, &row))
+        self.of.books.ledger().held().find_map(|(name, row)| of(name, &row))
     }
 }

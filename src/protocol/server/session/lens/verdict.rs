@@ -69,8 +69,8 @@ impl<'a> Lens<'_, 'a> {
 
     /// Compares what the client was sent under a name with what it should hold.
     pub(in crate::server::session) fn judge(&self, name: &Name) -> Verdict<'a> {
-        let row = self.books.ledger().get(name);
-        let verdict = if self.want.has_collection(name) {
+        let row = self.of.books.ledger().get(name);
+        let verdict = if self.of.want.has_collection(name) {
             self.judge_collection(name, &row)
         } else {
             self.judge_single(name, &row)
@@ -78,22 +78,22 @@ impl<'a> Lens<'_, 'a> {
         match verdict {
             Verdict::Due(_) => verdict,
             Verdict::Settled(_) if self.due_error(name).is_none() => verdict,
-            Verdict::Settled(_) if self.turn.holds_errors() => Verdict::Settled(Settled::Hidden),
+            Verdict::Settled(_) if self.of.turn.holds_errors() => Verdict::Settled(Settled::Hidden),
             Verdict::Settled(_) => Verdict::Due(Say::Error),
         }
     }
 
     fn judge_single(&self, name: &Name, row: &Row) -> Verdict<'a> {
         match self.look(name, row) {
-            Look::Unknown if row.perhaps() && self.reader.has_aliases() => Verdict::Settled(Settled::Hidden),
+            Look::Unknown if row.perhaps() && self.of.reader.has_aliases() => Verdict::Settled(Settled::Hidden),
             Look::Unknown => Verdict::QUIET,
-            Look::Put(found) if self.reader.cannot_read(found) && matches!(row, Row::Asked) => {
+            Look::Put(found) if self.of.reader.cannot_read(found) && matches!(row, Row::Asked) => {
                 Verdict::of_row(Row::Nothing)
             }
-            Look::Put(found) if self.reader.cannot_read(found) => Verdict::QUIET,
-            Look::Put(found) if found.name() != self.want.meaning(name) => {
+            Look::Put(found) if self.of.reader.cannot_read(found) => Verdict::QUIET,
+            Look::Put(found) if found.name() != self.of.want.meaning(name) => {
                 // C-20: the resource goes as the client should hold it under its own name.
-                let held = self.books.ledger().get(found.name());
+                let held = self.of.books.ledger().get(found.name());
                 match self.look(found.name(), &held) {
                     Look::Put(own) if row.waits() || row.perhaps() => Verdict::Due(Say::Other(own)),
                     Look::Put(own) if !held.is(own.version()) && !self.refuses(found.name(), own) => {
@@ -102,13 +102,13 @@ impl<'a> Lens<'_, 'a> {
                     Look::Put(_) | Look::Gone | Look::Unknown => Verdict::QUIET,
                 }
             }
-            Look::Put(found) if self.refuses(name, found) => match self.books.rejections().older(name) {
+            Look::Put(found) if self.refuses(name, found) => match self.of.books.rejections().older(name) {
                 Some(older) if !row.is(older.version()) => Verdict::Due(Say::Older),
                 Some(_) | None => Verdict::QUIET,
             },
             Look::Put(found) if !row.is(found.version()) => Verdict::Due(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
-            Look::Put(found) if self.books.marks().error(name).is_some() && self.error(name).is_none() => {
+            Look::Put(found) if self.of.books.marks().error(name).is_some() && self.error(name).is_none() => {
                 Verdict::Due(Say::Put(found))
             }
             Look::Put(found) if self.beats(found) => Verdict::Due(Say::Beat(found)),
@@ -117,12 +117,12 @@ impl<'a> Lens<'_, 'a> {
             Look::Put(_) => Verdict::QUIET,
             Look::Gone => match row {
                 Row::Nothing => Verdict::QUIET,
-                Row::Asked if self.reader.dialect() == Dialect::Sotw || self.reader.waits_for_routes() => {
+                Row::Asked if self.of.reader.dialect() == Dialect::Sotw || self.of.reader.waits_for_routes() => {
                     Verdict::of_row(Row::Nothing)
                 }
                 Row::Asked => Verdict::Due(Say::Missing),
                 // B-18: it may be listed as it was accepted.
-                Row::Perhaps if self.reader.lists_all() && self.books.rejections().is_held_back(name) => {
+                Row::Perhaps if self.of.reader.lists_all() && self.of.books.rejections().is_held_back(name) => {
                     Verdict::of_row(Row::Perhaps)
                 }
                 Row::Perhaps | Row::Brought(_) | Row::Again(_) | Row::Sent(_) => self.judge_gone(name),
@@ -132,19 +132,19 @@ impl<'a> Lens<'_, 'a> {
 
     /// B-22: whether this content is held back.
     fn refuses(&self, name: &Name, found: &Resource) -> bool {
-        self.books.rejections().refuses(name, found.version())
+        self.of.books.rejections().refuses(name, found.version())
     }
 
     /// B-18: that a resource is gone cannot be said in a partial answer in SotW: the client may keep it, and if it comes back, it is
     /// sent again. Secrets are listed as long as the client asks for them: Envoy keeps and wants them, for example until a listener is
     /// drained. K-17: not if it was sent a time to live with the secret. B-31: not if the client can be told of its absence.
     fn judge_gone(&self, name: &Name) -> Verdict<'a> {
-        if !self.reader.forgets() {
+        if !self.of.reader.forgets() {
             return Verdict::Due(Say::Remove);
         }
-        let told = self.reader.reads_errors() && self.error(name).is_some();
-        let mortal = self.books.marks().beat(name).is_some();
-        if self.reader.lists_all() && self.books.ledger().asks(name) && !mortal && !told {
+        let told = self.of.reader.reads_errors() && self.error(name).is_some();
+        let mortal = self.of.books.marks().beat(name).is_some();
+        if self.of.reader.lists_all() && self.of.books.ledger().asks(name) && !mortal && !told {
             Verdict::QUIET
         } else {
             Verdict::of_row(Row::Nothing)
@@ -155,16 +155,16 @@ impl<'a> Lens<'_, 'a> {
     fn judge_collection(&self, name: &Name, row: &Row) -> Verdict<'a> {
         let extent = self.extent(name);
         let waits = matches!(row, Row::Asked | Row::Perhaps);
-        let full = self.reader.full_state();
+        let full = self.of.reader.full_state();
         match extent {
             Extent::Unknown => Verdict::QUIET,
             // B-14: a full state answers it, even if the client held all of it, or it is empty.
             Extent::Empty | Extent::Some if full && waits => Verdict::Due(Say::Missing),
-            Extent::Empty if self.reader.dialect() == Dialect::Delta => {
+            Extent::Empty if self.of.reader.dialect() == Dialect::Delta => {
                 // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
                 let silent = matches!(self.known(name), Some(Known::Absent(Reason::TimedOut)));
-                let all = self.want.meaning(name);
-                let holds = silent && self.books.ledger().within(all, "").any(|entry| entry.perhaps());
+                let all = self.of.want.meaning(name);
+                let holds = silent && self.of.books.ledger().within(all, "").any(|entry| entry.perhaps());
                 if waits && !holds {
                     Verdict::Due(Say::Missing)
                 } else {
@@ -178,28 +178,28 @@ impl<'a> Lens<'_, 'a> {
     }
 
     fn has_due_member(&self, collection: &Name) -> bool {
-        let mut members = self.slot.members(self.want.meaning(collection));
+        let mut members = self.slot.members(self.of.want.meaning(collection));
         members.any(|member| self.say(member.name()).is_some())
     }
 
     /// Whether the client must be sent a heartbeat: it holds exactly this content. E-11: if the resource has no time to live any
     /// more, only the resource itself can say so.
     fn beats(&self, resource: &Resource) -> bool {
-        if !self.reader.reads_ttl() {
+        if !self.of.reader.reads_ttl() {
             return false;
         }
-        self.books.marks().beat(resource.name()) != self.slot.beat(resource)
+        self.of.books.marks().beat(resource.name()) != self.slot.beat(resource)
     }
 
     /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
     pub(in crate::server::session) fn error(&self, name: &Name) -> Option<Arc<ResourceError>> {
-        let meant = self.want.meaning(name);
+        let meant = self.of.want.meaning(name);
         // B-31: an error has a name, so there is none for the empty name.
         let silent = || {
             let absent = || matches!(self.known(name), Some(Known::Absent(_)));
             // K-16: a server that is silent takes nothing away; and the wildcard may bring it.
-            let gone = || matches!(self.look(name, &self.books.ledger().get(name)), Look::Gone);
-            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent() && gone()
+            let gone = || matches!(self.look(name, &self.of.books.ledger().get(name)), Look::Gone);
+            self.of.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent() && gone()
         };
         let said = self.slot.error(meant);
         said.or_else(|| silent().then_some(&NOT_FOUND)).cloned()
@@ -208,13 +208,13 @@ impl<'a> Lens<'_, 'a> {
     /// B-31: returns the error of a name if the client was not sent it yet. A full state lists what the client holds, and has no error
     /// beside it.
     pub(in crate::server::session) fn due_error(&self, name: &Name) -> Option<Arc<ResourceError>> {
-        if !self.reader.reads_errors() || !self.books.ledger().asks(name) {
+        if !self.of.reader.reads_errors() || !self.of.books.ledger().asks(name) {
             return None;
         }
-        if self.reader.full_state() && self.books.ledger().get(name).whole().is_some() {
+        if self.of.reader.full_state() && self.of.books.ledger().get(name).whole().is_some() {
             return None;
         }
         self.error(name)
-            .filter(|error| self.books.marks().error(name) != Some(error))
+            .filter(|error| self.of.books.marks().error(name) != Some(error))
     }
 }
