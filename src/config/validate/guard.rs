@@ -31,7 +31,7 @@ fn guard(check: &mut Check, key: &str, written: &Guard, usual: GuardSettings) ->
     let references = parts.references.as_ref().map(|written| match written.value {
         ReferenceHold::For(_) => {
             let message = "a time is gone here: what is named stays until nothing names it; write until_free, or off";
-            check.warn(Some(written.place), &format!("{key}.references"), message);
+            check.warn(written.place, format!("{key}.references"), message);
             ReferenceHold::UntilFree
         }
         word @ (ReferenceHold::UntilFree | ReferenceHold::Off) => word,
