@@ -1,8 +1,6 @@
 //! The hot functions, each by itself: `cargo bench -p distributary-load`. Use the times to compare two builds on one machine. The
 //! limits that can fail a build are in instructions (`loadtest/gate/run`).
 
-#![expect(missing_docs, reason = "criterion's macros generate items without docs")]
-
 #[path = "../src/measure/hot.rs"]
 mod hot;
 

@@ -7,26 +7,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::response::Response;
-use serde::Deserialize;
+use axum::extract::State;
 use serde_json::{Value, json};
 
+use super::Shown;
 use super::adoption::Adoption;
-use super::{Shown, forms};
+use super::forms::{self, Answered, Asked, Limited};
 use crate::census::{Census, Entry};
 use crate::classes::{Class, Pattern};
 use crate::clock::WallClock;
 use crate::inquiry::{Depth, Question, Whom};
 use crate::xds::{HoldChange, HoldWords, Name, TypeUrl};
-
-/// The query.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
-    limit: Option<usize>,
-}
 
 /// When it arrived, the last one first; of which type, and for which class.
 type Key = (Reverse<Instant>, TypeUrl, Class);
@@ -46,14 +37,9 @@ const NAMED: usize = 3;
 /// How many contents are taken at a time.
 const PAGE: usize = 256;
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
-    let Ok(Query(wanted)) = wanted else {
-        return forms::bad("write /changes or /changes?limit=COUNT\n");
-    };
-    let _turn = match shown.status.questions().turn().await {
-        Ok(turn) => turn,
-        Err(busy) => return forms::busy(busy),
-    };
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Limited>) -> Answered {
+    let wanted = forms::asked(wanted, "/changes or /changes?limit=COUNT")?;
+    let _turn = shown.status.questions().turn().await?;
     let clock = WallClock::read();
     let census = shown.status.census();
     let limit = wanted.limit.unwrap_or(LISTED).min(LISTED_MAX);
@@ -77,7 +63,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     }
     listed.sort_by_key(|(at, _)| *at);
     let listed = listed.into_iter().take(limit).map(|(_, change)| change);
-    forms::json(&json!({ "changes": listed.collect::<Vec<_>>() }))
+    Ok(forms::json(&json!({ "changes": listed.collect::<Vec<_>>() })))
 }
 
 /// Returns which removals are not held any more, and what ended that.

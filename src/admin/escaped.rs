@@ -4,7 +4,6 @@
 //! within strings, where JSON allows to write any character as its number. Knows nothing of what is answered.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -12,7 +11,7 @@ use axum::response::Response;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 
-use crate::xds::is_escaped;
+use crate::xds::printable_json;
 
 /// Escapes what an answer has of them, if it is JSON.
 pub(super) async fn answer(mut answer: Response) -> Response {
@@ -34,28 +33,10 @@ pub(super) async fn answer(mut answer: Response) -> Response {
 }
 
 fn part(bytes: Bytes) -> Bytes {
-    match std::str::from_utf8(&bytes).map(escaped) {
+    match std::str::from_utf8(&bytes).map(printable_json) {
         Ok(Cow::Owned(text)) => text.into(),
         Ok(Cow::Borrowed(_)) | Err(_) => bytes,
     }
-}
-
-fn escaped(json: &str) -> Cow<'_, str> {
-    let hidden = |character: char| !character.is_ascii() && is_escaped(character);
-    if json.is_ascii() || !json.chars().any(hidden) {
-        return Cow::Borrowed(json);
-    }
-    let mut text = String::with_capacity(json.len() + 64);
-    for character in json.chars() {
-        if hidden(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                let _ = write!(text, "\\u{unit:04x}");
-            }
-        } else {
-            text.push(character);
-        }
-    }
-    Cow::Owned(text)
 }
 
 #[cfg(test)]
@@ -64,12 +45,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_a_number() {
-        let json = "{\"a\u{202e}\": \"\u{e0041}ä\u{85}\"}\n";
-        let written = escaped(json);
-        assert_eq!(written, "{\"a\\u202e\": \"\\udb40\\udc41ä\\u0085\"}\n");
+        let json = "{\"a\u{202e}\": \"\u{e0041}ä\u{85}\u{7f}\"}\n";
+        let written = printable_json(json);
+        assert_eq!(written, "{\"a\\u202e\": \"\\udb40\\udc41ä\\u0085\\u007f\"}\n");
         let values = [json, &*written].map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap());
         assert_eq!(values[0], values[1]);
-        assert!(matches!(escaped("{\"ä\": 1}"), Cow::Borrowed(_)));
+        assert!(matches!(printable_json("{\"ä\": 1}"), Cow::Borrowed(_)));
     }
 
     #[tokio::test]

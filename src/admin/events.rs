@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 
 use super::{Clusters, Shown, counts, holds};
-use crate::clock::{self, WallClock};
+use crate::clock;
 use crate::telemetry::MetricFamily;
 use crate::xds::authority_label;
 
@@ -138,18 +138,17 @@ impl Readers {
 
 impl Look {
     fn new(status: &'static str, clusters: &Clusters, metrics: &[MetricFamily]) -> Self {
-        let clock = WallClock::read();
         let authorities = clusters.authorities.iter();
         let servers = authorities.flat_map(|(authority, servers)| {
             let authority = authority_label(authority);
             servers.iter().map(move |server| {
                 let json = json!({
                     "authority": authority,
-                    "server": server.uri,
-                    "state": server.state.word(),
-                    "why": server.why(clock),
+                    "server": server.server,
+                    "state": server.state,
+                    "why": server.why,
                 });
-                ((authority.to_owned(), server.uri.clone()), json)
+                ((authority.to_owned(), server.server.clone()), json)
             })
         });
         Self {

@@ -26,54 +26,94 @@ pub(super) enum Format {
     Json,
 }
 
-/// A query that only chooses the form of the answer.
-pub(super) type Asked = Result<Query<Formatted>, QueryRejection>;
+/// A query, if it is one of its kind.
+pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
 
+/// A query that only chooses the form of the answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Formatted {
     #[serde(default)]
-    format: Format,
+    pub(super) format: Format,
 }
 
-/// Returns the form that a query chooses, or the answer that says what to write.
-pub(super) fn format(asked: Asked, usage: &str) -> Result<Format, Wrong> {
+/// A query that only chooses how much is listed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limited {
+    pub(super) limit: Option<usize>,
+}
+
+/// An answer, or the refusal in its place.
+pub(super) type Answered = Result<Response, Refused>;
+
+/// An answer that says why there is none.
+#[derive(Debug)]
+pub(super) struct Refused(Box<Response>);
+
+impl Refused {
+    /// Refuses with this status and these words.
+    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
+        (status, why.into()).into_response().into()
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
+
+impl From<Response> for Refused {
+    fn from(response: Response) -> Self {
+        Self(Box::new(response))
+    }
+}
+
+/// Others have asked too much.
+impl From<Busy> for Refused {
+    fn from(busy: Busy) -> Self {
+        later(format!("{busy}\n"))
+    }
+}
+
+/// Refuses for now.
+pub(super) fn later(why: impl Into<String>) -> Refused {
+    let later = [(header::RETRY_AFTER, "5")];
+    (StatusCode::SERVICE_UNAVAILABLE, later, why.into())
+        .into_response()
+        .into()
+}
+
+/// Refuses a request that is wrong.
+pub(super) fn wrong(why: impl Into<String>) -> Refused {
+    Refused::new(StatusCode::BAD_REQUEST, why)
+}
+
+/// Returns what a query asks, or a refusal that says what to write.
+pub(super) fn asked<T>(asked: Asked<T>, usage: &str) -> Result<T, Refused> {
     match asked {
-        Ok(Query(Formatted { format })) => Ok(format),
+        Ok(Query(asked)) => Ok(asked),
         Err(_) => Err(wrong(format!("write {usage}\n"))),
     }
 }
 
-/// The answer to a wrong request.
-pub(super) type Wrong = (StatusCode, String);
-
-/// Returns the answer that says why a request is wrong.
-pub(super) fn wrong(why: impl Into<String>) -> Wrong {
-    (StatusCode::BAD_REQUEST, why.into())
-}
-
-/// Answers that a request is wrong, and why.
-pub(super) fn bad(why: impl Into<String>) -> Response {
-    wrong(why).into_response()
-}
-
-/// Answers that others have asked too much.
-pub(super) fn busy(busy: Busy) -> Response {
-    let later = [(header::RETRY_AFTER, "5")];
-    (StatusCode::SERVICE_UNAVAILABLE, later, format!("{busy}\n")).into_response()
-}
-
 /// Reads the `node`, the `class` and the `type` of a query. An error says what is wrong with it.
-pub(super) fn whom(node: Option<&str>, class: Option<&str>, type_url: Option<&str>) -> Result<Whom, String> {
+pub(super) fn whom(node: Option<&str>, class: Option<&str>, type_url: Option<&str>) -> Result<Whom, Refused> {
     let nodes = node.into_iter().map(NodeMatcher::id_like).collect::<Result<_, _>>();
     let class = class.map(Pattern::read).transpose();
     let type_url = type_url.map(str::parse).transpose();
     Ok(Whom {
-        nodes: nodes.map_err(|fault| format!("node: {fault}\n"))?,
-        class: class.map_err(|fault| format!("class: {fault}\n"))?,
-        type_url: type_url.map_err(|wrong: NoType| format!("type: {wrong}\n"))?,
+        nodes: nodes.map_err(|fault| wrong(format!("node: {fault}\n")))?,
+        class: class.map_err(|fault| wrong(format!("class: {fault}\n")))?,
+        type_url: type_url.map_err(|fault: NoType| wrong(format!("type: {fault}\n")))?,
         ..Whom::default()
     })
+}
+
+/// Answers with JSON in one line.
+pub(super) fn line(json: &Value) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], json.to_string()).into_response()
 }
 
 /// Answers with JSON that people can read.

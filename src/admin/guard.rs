@@ -10,10 +10,11 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse as _;
 use rustls_pki_types::CertificateDer;
 use tokio::net::UnixStream;
 
+use super::forms::{Answered, Refused};
 use super::tenure::Shown;
 use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminHosts, AdminRules, Config};
@@ -66,25 +67,22 @@ pub(super) async fn pass(
     Extension(visitor): Extension<Visitor>,
     request: Request,
     next: Next,
-) -> Response {
+) -> Answered {
     let reads = [Method::GET, Method::HEAD].contains(request.method()) || only_looks(request.uri().path());
     let path = request.uri().path();
     if reads && is_probe(path) {
-        return next.run(request).await;
+        return Ok(next.run(request).await);
     }
     let action = if reads { AdminAction::Read } else { AdminAction::Change };
     let shown = Shown::new(guard.clone(), visitor.clone(), request.headers(), action);
     if guard.rules.load().is_empty() {
-        return shown.bound(next.run(request).await);
+        return Ok(shown.bound(next.run(request).await));
     }
-    let identity = match judge(&guard, &visitor, request.headers(), action) {
-        Ok(identity) => identity,
-        Err(refused) => return *refused,
-    };
+    let identity = judge(&guard, &visitor, request.headers(), action)?;
     if action == AdminAction::Change {
         tracing::info!(%identity, path, "a visitor of the admin address gives an order");
     }
-    shown.bound(next.run(request).await)
+    Ok(shown.bound(next.run(request).await))
 }
 
 /// Returns who a visitor is, if the rules let it do this.
@@ -93,25 +91,21 @@ pub(super) fn judge(
     Visitor(known): &Visitor,
     headers: &HeaderMap,
     action: AdminAction,
-) -> Result<Identity, Box<Response>> {
+) -> Result<Identity, Refused> {
     let identity = match guard.tokens.of(headers, known) {
         None => known.clone(),
         Some(Ok(identity)) => identity,
-        Some(Err(fault)) => {
-            return Err(Box::new(not_believed(&format!(
-                "the token of the request is refused: {fault}"
-            ))));
-        }
+        Some(Err(fault)) => return Err(not_believed(&format!("the token of the request is refused: {fault}"))),
     };
     if let Err(gap) = identity.knows(&guard.tokens.named()) {
-        return Err(Box::new(not_believed(&gap.to_string())));
+        return Err(not_believed(&gap.to_string()));
     }
     let texts: Vec<&str> = identity.texts().collect();
     match guard.rules.load().decide(&texts, action) {
         Ok(_) => Ok(identity),
         Err(denied) => {
             tracing::debug!(%identity, action = action.word(), %denied, "a visitor of the admin address is refused");
-            Err(Box::new(refusal(&identity, action, &denied)))
+            Err(refusal(&identity, action, &denied))
         }
     }
 }
@@ -126,12 +120,14 @@ fn only_looks(path: &str) -> bool {
     status::only_looks(path) || reflection::only_looks(path)
 }
 
-fn not_believed(why: &str) -> Response {
+fn not_believed(why: &str) -> Refused {
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-    (StatusCode::UNAUTHORIZED, challenge, format!("{why}\n")).into_response()
+    (StatusCode::UNAUTHORIZED, challenge, format!("{why}\n"))
+        .into_response()
+        .into()
 }
 
-fn refusal(identity: &Identity, action: AdminAction, denied: &AdminDenied) -> Response {
+fn refusal(identity: &Identity, action: AdminAction, denied: &AdminDenied) -> Refused {
     let word = action.word();
     let who = match identity.texts().next() {
         Some(_) => identity.to_string(),
@@ -140,7 +136,7 @@ fn refusal(identity: &Identity, action: AdminAction, denied: &AdminDenied) -> Re
     let why = format!(
         "{who} may not {word} anything here: {denied}; add `{word}` to the `allow` of a rule with one of these in `identities`\n"
     );
-    (StatusCode::FORBIDDEN, why).into_response()
+    Refused::new(StatusCode::FORBIDDEN, why)
 }
 
 impl From<SocketAddr> for Visitor {

@@ -79,8 +79,8 @@ impl History {
 fn away(shown: &Shown) -> usize {
     let clusters = shown.overview.look();
     let servers = clusters.authorities.values().flatten();
-    let away = servers.filter(|server| server.state == ServerState::Unreachable);
-    let mut names: Vec<&str> = away.map(|server| server.uri.as_str()).collect();
+    let away = servers.filter(|server| server.state == ServerState::Unreachable.word());
+    let mut names: Vec<&str> = away.map(|server| server.server.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     names.len()

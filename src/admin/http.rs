@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
 
-use super::forms::{self, Asked, Format};
+use super::forms::{self, Answered, Asked, Format, Formatted, Refused};
 use super::orders::Access;
 use super::{
     Shown, certificates, changes, clients, config_dump, escaped, events, guard, help, history, holds, hosts, nacks,
@@ -82,50 +82,41 @@ pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {
     }
 }
 
-async fn clusters(State(shown): State<Shown>, asked: Asked) -> Response {
+async fn clusters(State(shown): State<Shown>, asked: Asked<Formatted>) -> Answered {
+    let Formatted { format } = forms::asked(asked, "/clusters or /clusters?format=json")?;
     let clusters = shown.overview.look();
     let standings = shown.status.census().standings().await;
-    match forms::format(asked, "/clusters or /clusters?format=json") {
-        Ok(Format::Text) => clusters.text(WallClock::read(), &standings).into_response(),
-        Ok(Format::Json) => {
-            let json = [(header::CONTENT_TYPE, "application/json")];
-            (json, clusters.json(WallClock::read(), &standings).to_string()).into_response()
-        }
-        Err(wrong) => wrong.into_response(),
-    }
+    Ok(match format {
+        Format::Text => clusters.text(&standings).into_response(),
+        Format::Json => forms::line(&clusters.json(WallClock::read(), &standings)),
+    })
 }
 
 async fn certificates(State(shown): State<Shown>) -> Response {
-    let json = [(header::CONTENT_TYPE, "application/json")];
-    let certificates = certificates::json(&shown.certificates.all(), WallClock::read());
-    (json, certificates.to_string()).into_response()
+    forms::line(&certificates::json(&shown.certificates.all(), WallClock::read()))
 }
 
 /// Who reads the metrics is served one at a time, so that others who ask get their turn between two of them.
 static READING: Semaphore = Semaphore::const_new(1);
 
 /// Returns all metrics, as they are now, in a text form.
-pub(super) async fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, std::fmt::Error> {
+pub(super) async fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, Refused> {
     // It is never closed.
     let _turn = READING.acquire().await;
     shown.refresh().await;
-    shown.metrics.encode_as(form)
+    let why = |error| format!("cannot encode the metrics: {error}\n");
+    let text = shown.metrics.encode_as(form);
+    text.map_err(|error| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, why(error)))
 }
 
-pub(super) async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+pub(super) async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Answered {
     let accepted = headers
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .unwrap_or_default();
     let form = Exposition::accepted(accepted);
-    match metrics_text(&shown, form).await {
-        Ok(text) => ([(header::CONTENT_TYPE, form.content_type())], text).into_response(),
-        Err(error) => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("cannot encode the metrics: {error}\n"),
-        )
-            .into_response(),
-    }
+    let text = metrics_text(&shown, form).await?;
+    Ok(([(header::CONTENT_TYPE, form.content_type())], text).into_response())
 }
 
 /// Whether this is a gRPC call that the admin address does not serve, so that its body, which may never end, need not be read.

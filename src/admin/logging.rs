@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
+use axum::extract::State;
+use axum::response::IntoResponse;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-use super::{Shown, forms};
+use super::Shown;
+use super::forms::{self, Answered, Asked};
 
 /// The log of the process.
 #[derive(Clone)]
@@ -62,35 +62,21 @@ impl Logging {
     }
 }
 
-impl std::fmt::Debug for Logging {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Logging")
-    }
-}
+const USAGE: &str = "/logging, /logging?level=LEVEL, /logging?PART=LEVEL or /logging?paths=PART:LEVEL,PART:LEVEL";
 
-const USAGE: &str = "write /logging, /logging?level=LEVEL, /logging?PART=LEVEL or /logging?paths=PART:LEVEL,PART:LEVEL";
-
-pub(super) async fn answer(
-    State(shown): State<Shown>,
-    asked: Result<Query<Vec<(String, String)>>, QueryRejection>,
-) -> Response {
-    let Ok(Query(asked)) = asked else {
-        return forms::bad(format!("{USAGE}\n"));
-    };
+pub(super) async fn answer(State(shown): State<Shown>, asked: Asked<Vec<(String, String)>>) -> Answered {
+    let asked = forms::asked(asked, USAGE)?;
     let logging = &shown.process.logging;
     let mut levels = Levels::read(&logging.filter());
     let changed = match asked.as_slice() {
-        [] => return levels.text().into_response(),
+        [] => return Ok(levels.text().into_response()),
         [(key, value)] => levels.change(key, value),
-        _ => Err(USAGE.to_owned()),
+        _ => Err(format!("write {USAGE}")),
     };
-    match changed.and_then(|()| (logging.set)(&levels.filter())) {
-        Ok(()) => {
-            tracing::info!(filter = levels.filter(), "the log level is changed by an order");
-            levels.text().into_response()
-        }
-        Err(fault) => forms::bad(format!("{fault}\n")),
-    }
+    let set = changed.and_then(|()| (logging.set)(&levels.filter()));
+    set.map_err(|fault| forms::wrong(format!("{fault}\n")))?;
+    tracing::info!(filter = levels.filter(), "the log level is changed by an order");
+    Ok(levels.text().into_response())
 }
 
 /// A filter of log lines, taken apart.
@@ -149,7 +135,7 @@ impl Levels {
             }
             "paths" => {
                 for part in value.split(',') {
-                    let (name, wanted) = part.rsplit_once(':').ok_or(USAGE)?;
+                    let (name, wanted) = part.rsplit_once(':').ok_or_else(|| format!("write {USAGE}"))?;
                     self.targets.insert(target(name)?, level(wanted)?);
                 }
             }

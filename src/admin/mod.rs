@@ -37,7 +37,9 @@ mod views;
 mod visits;
 mod written;
 
-pub use clusters::{Clusters, Held, Lacking, NameCounts, Overview, Server, Spoken, State};
+pub(crate) use crate::answers::{Lacking, OfType, Server, Spoken};
+pub(crate) use clusters::why;
+pub use clusters::{Clusters, NameCounts, Overview, State};
 pub use guard::Guard;
 pub use history::History;
 pub use logging::Logging;
@@ -74,7 +76,7 @@ pub struct Admin {
 }
 
 /// What the admin address shows.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Shown {
     /// For `/metrics`.
     pub metrics: Arc<Metrics>,

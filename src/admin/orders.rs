@@ -3,14 +3,14 @@
 //! Owns the check that a request does not come from a web page in a browser. Does not carry out the orders.
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Deserialize;
 
+use super::forms::{self, Asked, Refused};
 use super::guard::Guard;
 use super::{DrainOrder, Shown, holds, hosts, logging, reload};
 
@@ -54,15 +54,12 @@ struct Manner {
     graceful: Option<String>,
 }
 
-async fn drain(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryRejection>) -> Response {
-    let Ok(Query(manner)) = manner else {
-        let text = "write /drain_listeners or /drain_listeners?graceful\n";
-        return (StatusCode::BAD_REQUEST, text).into_response();
-    };
+async fn drain(State(shown): State<Shown>, manner: Asked<Manner>) -> Result<&'static str, Refused> {
+    let manner = forms::asked(manner, "/drain_listeners or /drain_listeners?graceful")?;
     let graceful = manner.graceful.is_some();
     // If this fails, an order is already waiting.
     let _ = shown.order.try_send(DrainOrder { graceful });
-    "OK\n".into_response()
+    Ok("OK\n")
 }
 
 async fn fail(State(shown): State<Shown>) -> &'static str {

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::forms::{self, Asked, Format};
+use super::forms::{self, Answered, Asked, Format, Formatted};
 use super::{Logging, Shown};
 use crate::clock::{self, WallClock};
 use crate::config::{Address, Config, hide_secrets};
@@ -22,7 +22,7 @@ use crate::telemetry::{Status, VERSION};
 use crate::xds::printable;
 
 /// The process.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Process {
     started: Instant,
     file: Option<PathBuf>,
@@ -64,13 +64,13 @@ async fn server_info(State(shown): State<Shown>) -> Response {
     forms::json(&shown.process.info(shown.health.status(), shown.status.node(), uptime))
 }
 
-async fn listeners(State(shown): State<Shown>, asked: Asked) -> Response {
+async fn listeners(State(shown): State<Shown>, asked: Asked<Formatted>) -> Answered {
+    let Formatted { format } = forms::asked(asked, "/listeners or /listeners?format=json")?;
     let listeners = shown.process.listeners.get().map(Vec::as_slice).unwrap_or_default();
-    match forms::format(asked, "/listeners or /listeners?format=json") {
-        Ok(Format::Text) => text(listeners).into_response(),
-        Ok(Format::Json) => forms::json(&statuses(listeners)),
-        Err(wrong) => wrong.into_response(),
-    }
+    Ok(match format {
+        Format::Text => text(listeners).into_response(),
+        Format::Json => forms::json(&statuses(listeners)),
+    })
 }
 
 impl Process {

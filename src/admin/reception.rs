@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response, StatusCode, header};
+use axum::http::{Request, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use futures_util::future::Abortable;
@@ -27,7 +27,7 @@ use super::entrance::{Arrival, Entrance};
 use super::guard::{Visitor, is_probe};
 use super::http::is_lost;
 use super::visits::{Answering, Presence, Room, Visits};
-use super::{reflection, reload, status};
+use super::{forms, reflection, reload, status};
 use crate::{clock, config};
 
 /// How connections are served.
@@ -193,8 +193,7 @@ async fn whole(request: Request<Incoming>) -> Result<Request<Body>, Response<Bod
 
 /// Answers that there is no room for an answer.
 fn busy() -> Response<Body> {
-    let why = "too many requests are being answered already; ask again in a few seconds\n";
-    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], why).into_response()
+    forms::later("too many requests are being answered already; ask again in a few seconds\n").into_response()
 }
 
 /// The body of an answer. It notes when the visitor has to take something.

@@ -4,15 +4,15 @@
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::post;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::Shown;
+use super::forms::{self, Answered, Asked, Refused};
 
 /// The order to read the configuration again.
 #[derive(Debug)]
@@ -63,34 +63,29 @@ pub(super) fn router() -> Router<Shown> {
         .route(VALIDATE, post(validate).layer(DefaultBodyLimit::disable()))
 }
 
-async fn reload(State(shown): State<Shown>, manner: Result<Query<Manner>, QueryRejection>) -> Response {
-    if manner.is_err() {
-        let text = "write /reload; POST /validate says what a text would change\n";
-        return (StatusCode::BAD_REQUEST, text).into_response();
-    }
+async fn reload(State(shown): State<Shown>, manner: Asked<Manner>) -> Answered {
+    let Manner {} = forms::asked(manner, "/reload; POST /validate says what a text would change")?;
     order(&shown, None).await
 }
 
-async fn validate(State(shown): State<Shown>, called: Result<Query<Called>, QueryRejection>, text: Bytes) -> Response {
-    let Ok(Query(called)) = called else {
-        let text = "write /validate or /validate?name=NAME, and the configuration as the body\n";
-        return (StatusCode::BAD_REQUEST, text).into_response();
-    };
+async fn validate(State(shown): State<Shown>, called: Asked<Called>, text: Bytes) -> Answered {
+    let usage = "/validate or /validate?name=NAME, and the configuration as the body";
+    let called = forms::asked(called, usage)?;
     let name = called.name.unwrap_or_else(|| "text".to_owned());
     order(&shown, Some(SentText { name, text })).await
 }
 
-async fn order(shown: &Shown, sent: Option<SentText>) -> Response {
+async fn order(shown: &Shown, sent: Option<SentText>) -> Answered {
     let (answer, answered) = oneshot::channel();
     let order = ReloadOrder { sent, answer };
     if shown.reload.send(order).await.is_ok()
         && let Ok(answer) = answered.await
     {
         return match answer {
-            ReloadAnswer::Good(text) => text.into_response(),
-            ReloadAnswer::Bad(text) => (StatusCode::UNPROCESSABLE_ENTITY, text).into_response(),
+            ReloadAnswer::Good(text) => Ok(text.into_response()),
+            ReloadAnswer::Bad(text) => Err(Refused::new(StatusCode::UNPROCESSABLE_ENTITY, text)),
         };
     }
     let text = "the relay is stopping and keeps its configuration\n";
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+    Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, text))
 }

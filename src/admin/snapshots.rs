@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Query, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use axum::routing::get;
 use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
+use super::Shown;
+use super::forms::{self, Answered, Asked, Refused};
 use super::guard::{self, Visitor};
 use super::orders::Access;
 use super::turns::Turns;
-use super::{Shown, forms};
 use crate::clock;
 use crate::config::AdminAction;
 use crate::telemetry::Status;
@@ -70,23 +70,15 @@ impl Default for Snapshots {
     }
 }
 
-impl std::fmt::Debug for Snapshots {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Snapshots")
-    }
-}
-
 /// Returns the routes.
 pub(super) fn router(access: Access) -> Router<Shown> {
     let taken = async move |State(shown): State<Shown>,
                             Extension(visitor): Extension<Visitor>,
                             headers: HeaderMap,
-                            wanted: Result<Query<Wanted>, QueryRejection>| {
-        let Ok(Query(Wanted { secrets })) = wanted else {
-            return forms::bad("write /snapshots or /snapshots?secrets=true\n");
-        };
-        if secrets && let Some(refused) = no_secrets(&shown, &visitor, &headers, access) {
-            return refused;
+                            wanted: Asked<Wanted>| {
+        let Wanted { secrets } = forms::asked(wanted, "/snapshots or /snapshots?secrets=true")?;
+        if secrets {
+            may_have_secrets(&shown, &visitor, &headers, access)?;
         }
         answer(&shown, secrets, &visitor).await
     };
@@ -94,13 +86,12 @@ pub(super) fn router(access: Access) -> Router<Shown> {
 }
 
 /// Refuses keys and certificates without TLS, and to whom no rule allows them.
-fn no_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Access) -> Option<Response> {
+fn may_have_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Access) -> Result<(), Refused> {
     if matches!(access, Access::Plain(_)) {
         let why = "keys and certificates are given over TLS only; add `admin.tls`, or ask without secrets=true\n";
-        return Some((StatusCode::FORBIDDEN, why).into_response());
+        return Err(Refused::new(StatusCode::FORBIDDEN, why));
     }
-    let judged = guard::judge(&shown.guard, visitor, headers, AdminAction::Secrets);
-    judged.err().map(|refused| *refused)
+    guard::judge(&shown.guard, visitor, headers, AdminAction::Secrets).map(drop)
 }
 
 /// Each snapshot stands behind its length, as eight bytes, the least first.
@@ -108,14 +99,15 @@ fn no_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Acc
     clippy::disallowed_methods,
     reason = "an answer is paced beside its connection, which may take nothing"
 )]
-async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Response {
+async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Answered {
     if shown.health.status() == Status::Starting {
         let why = "this relay is starting itself, and has no snapshot to give\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
     }
     let Some(turn) = clock::timeout(TURN, TURNS.take(visitor.identity())).await else {
-        let why = "others take snapshots, or you do so already; ask again in a few seconds\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], why).into_response();
+        return Err(forms::later(
+            "others take snapshots, or you do so already; ask again in a few seconds\n",
+        ));
     };
     let snapshots = (shown.snapshots.0)(secrets);
     let who = visitor.identity().to_string();
@@ -140,7 +132,7 @@ async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Response {
         None => Some((Err(io::Error::from(io::ErrorKind::TimedOut)), parts)),
     });
     let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
-    (kind, Body::from_stream(body)).into_response()
+    Ok((kind, Body::from_stream(body)).into_response())
 }
 
 /// Writes all snapshots, for as long as somebody takes them.

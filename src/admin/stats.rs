@@ -2,14 +2,14 @@
 //!
 //! Owns the forms. Counts nothing: it reads what `/metrics` answers.
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shown, forms, http};
+use super::forms::{self, Answered, Asked};
+use super::{Shown, http};
 use crate::telemetry::Exposition;
 use crate::xds::{Expression, printable};
 
@@ -41,28 +41,18 @@ struct Sample<'a> {
     value: &'a str,
 }
 
-const USAGE: &str = "write /stats, with any of filter=REGEX, usedonly and format=text, json or prometheus\n";
+const USAGE: &str = "/stats, with any of filter=REGEX, usedonly and format=text, json or prometheus";
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
-    let Ok(Query(wanted)) = wanted else {
-        return forms::bad(USAGE);
-    };
-    let filter = match wanted.filter.as_deref().map(Expression::part).transpose() {
-        Ok(filter) => filter,
-        Err(fault) => return forms::bad(format!("filter: {fault}\n")),
-    };
-    let text = match http::metrics_text(&shown, Exposition::Prometheus).await {
-        Ok(text) => text,
-        Err(error) => {
-            let why = format!("cannot encode the metrics: {error}\n");
-            return (StatusCode::INTERNAL_SERVER_ERROR, why).into_response();
-        }
-    };
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+    let wanted = forms::asked(wanted, USAGE)?;
+    let filter = wanted.filter.as_deref().map(Expression::part).transpose();
+    let filter = filter.map_err(|fault| forms::wrong(format!("filter: {fault}\n")))?;
+    let text = http::metrics_text(&shown, Exposition::Prometheus).await?;
     let some = |sample: &Sample<'_>| {
         let used = wanted.usedonly.is_none() || sample.number() != Some(0.0);
         used && filter.as_ref().is_none_or(|filter| filter.fits(sample.name))
     };
-    match wanted.format {
+    Ok(match wanted.format {
         Format::Text => lines(samples(&text).filter(some)).into_response(),
         Format::Json => forms::json(&stats(samples(&text).filter(some))),
         Format::Prometheus => (
@@ -70,7 +60,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
             chosen(&text, some),
         )
             .into_response(),
-    }
+    })
 }
 
 impl<'a> Sample<'a> {

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 
 use super::Shown;
+use super::forms::{self, Answered};
 use super::written::{self, Page};
 use crate::census::{ClientStatus, ClientStatusServer, Document, SERVICE, StatusMethod};
 
@@ -38,14 +37,13 @@ pub(super) fn is_stream(path: &str) -> bool {
     StatusMethod::of(path) == Some(StatusMethod::Stream)
 }
 
-async fn json(State(shown): State<Shown>, body: Bytes) -> Response {
-    match shown.status.document(&body) {
-        Ok(document) => {
-            let questions = shown.status.questions();
-            written::answer(questions, "application/json", |page| write(document, page)).await
-        }
-        Err(status) => (StatusCode::BAD_REQUEST, format!("{}\n", status.message())).into_response(),
-    }
+async fn json(State(shown): State<Shown>, body: Bytes) -> Answered {
+    let document = shown.status.document(&body);
+    let document = document.map_err(|status| forms::wrong(format!("{}\n", status.message())))?;
+    written::answer(shown.status.questions(), "application/json", |page| {
+        write(document, page)
+    })
+    .await
 }
 
 async fn write(mut document: Document, mut page: Page) -> Page {

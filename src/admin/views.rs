@@ -4,32 +4,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::response::Response;
-use serde::Deserialize;
+use axum::extract::State;
 use serde_json::json;
 
-use super::{Shown, forms};
+use super::Shown;
+use super::forms::{self, Answered, Asked, Limited};
 use crate::answers::{self, Half, Halves, Views};
 use crate::cache::View;
 use crate::clock;
 use crate::xds::{self, ServerState};
 
-/// The query.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
-    limit: Option<usize>,
-}
-
 /// After so many views others get their turn.
 const AT_ONCE: usize = 256;
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
-    let Ok(Query(wanted)) = wanted else {
-        return forms::bad("write /views or /views?limit=COUNT\n");
-    };
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Limited>) -> Answered {
+    let wanted = forms::asked(wanted, "/views or /views?limit=COUNT")?;
     let names = shown.overview.look().names;
     let views = shown.status.census().views();
     let limit = wanted.limit.unwrap_or(usize::MAX);
@@ -41,10 +30,8 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
         listed.push(shown_view(view, &names));
     }
     let left_out = views.len() - listed.len();
-    forms::json(&json!(Views {
-        left_out,
-        views: listed
-    }))
+    let views = listed;
+    Ok(forms::json(&json!(Views { left_out, views })))
 }
 
 fn shown_view(view: &View, names: &BTreeMap<usize, String>) -> answers::View {

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use super::forms;
+use super::forms::Answered;
 use crate::census::{QuestionTurn, Questions};
 
 /// What an answer is written to.
@@ -41,14 +41,11 @@ pub(super) async fn answer<W>(
     questions: &Questions,
     content_type: &'static str,
     write: impl FnOnce(Page) -> W,
-) -> Response
+) -> Answered
 where
     W: Future<Output = Page> + Send + 'static,
 {
-    match questions.turn().await {
-        Ok(turn) => answer_in(turn, content_type, write),
-        Err(busy) => forms::busy(busy),
-    }
+    Ok(answer_in(questions.turn().await?, content_type, write))
 }
 
 /// Answers in this turn.
@@ -95,7 +92,7 @@ mod tests {
             }
             page
         });
-        let mut pieces = written.await.into_body().into_data_stream();
+        let mut pieces = written.await.unwrap().into_body().into_data_stream();
         let (mut cx, mut seen) = (Context::from_waker(Waker::noop()), String::new());
         loop {
             match pieces.poll_next_unpin(&mut cx) {

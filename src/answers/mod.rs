@@ -72,7 +72,7 @@ pub(crate) struct Authority {
 }
 
 /// One control plane.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Server {
     pub(crate) server: String,
     pub(crate) state: String,
@@ -100,21 +100,25 @@ pub(crate) struct Server {
 }
 
 /// A dialect in use.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Spoken {
     pub(crate) streams: usize,
     pub(crate) reason: String,
 }
 
 /// What there is of a type.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct OfType {
     pub(crate) resources: usize,
+    /// Whether some are not confirmed: the server is away, or they come from a snapshot.
     pub(crate) stale: bool,
+    /// Whether some come from a snapshot; `why` says so.
+    #[serde(skip)]
+    pub(crate) restored: bool,
 }
 
 /// What is wanted and was not sent.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Lacking {
     #[serde(default)]
     pub(crate) sessions: usize,

@@ -57,8 +57,8 @@ pub(super) async fn feed(
                         .sharing(&scopes.twins(&view));
                     fill(writer, view, warm.cloned(), overview, &metrics.turns.view);
                 }
-                Fed::Rest(server, polling) => {
-                    let writer = Writer::polling(view.clone(), &node(), server, files, polling).beside(find.clone());
+                Fed::Rest(server, settings) => {
+                    let writer = Writer::polling(view.clone(), &node(), server, files, settings).beside(find.clone());
                     fill(writer, view, warm.cloned(), overview, &metrics.turns.view);
                 }
                 Fed::Files(files) => {
@@ -112,7 +112,9 @@ async fn reach(servers: Vec<Arc<Member>>, by_class: bool, reached: impl FnOnce()
     for server in servers {
         match server.fed.clone() {
             Fed::Grpc(target, settings) => targets.push((target, settings)),
-            Fed::Rest(server, polling) => tried.push(Box::pin(async move { server.reached(&polling, by_class).await })),
+            Fed::Rest(server, settings) => {
+                tried.push(Box::pin(async move { server.reached(&settings, by_class).await }));
+            }
             Fed::Files(source) => tried.push(Box::pin(async move { source.reached().await })),
         }
     }

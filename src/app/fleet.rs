@@ -18,7 +18,7 @@ use crate::config::{self, Config, Reach};
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::Metrics;
-use crate::upstream::{Files, Polling, RestServer, Status, Target, UpstreamSettings};
+use crate::upstream::{Files, RestServer, Status, Target, UpstreamSettings};
 
 /// All control planes that are configured, and those that were until a moment ago.
 pub(super) struct Fleet {
@@ -83,7 +83,7 @@ pub(super) struct Member {
 #[derive(Clone)]
 pub(super) enum Fed {
     Grpc(Arc<Target>, Arc<UpstreamSettings>),
-    Rest(Arc<RestServer>, Arc<Polling>),
+    Rest(Arc<RestServer>, Arc<UpstreamSettings>),
     Files(Arc<Files>),
 }
 
@@ -169,30 +169,31 @@ impl Fleet {
     pub(super) fn set(&self, config: &Config) {
         let members: Vec<Arc<Member>> = self.members.lock().all.values().cloned().collect();
         for member in members {
-            let features = member.server.features;
+            let settings = plan::upstream(config, &self.mark, member.server.features);
             match &member.fed {
-                Fed::Grpc(target, _) => target.set(plan::upstream(config, &self.mark, features)),
-                Fed::Rest(server, _) => server.set(plan::polling(config, &self.mark, features, self.schemas.clone())),
+                Fed::Grpc(target, _) => target.set(settings),
+                Fed::Rest(server, _) => server.set(settings),
                 Fed::Files(_) => {}
             }
         }
     }
 
     fn member(&self, name: String, server: &config::Server, config: &Config) -> Member {
-        let (metrics, mark) = (&self.metrics, &self.mark);
+        let metrics = &self.metrics;
+        let settings = || Arc::new(plan::upstream(config, &self.mark, server.features));
         let mut reading = None;
         let fed = match &server.reach {
             Reach::Grpc(grpc) => {
-                let target = Target::new(&name, grpc.clone(), metrics.upstream(&name));
-                Fed::Grpc(target, Arc::new(plan::upstream(config, mark, server.features)))
+                let target = Target::new(&name, grpc.clone(), metrics.upstreams.of(&name));
+                Fed::Grpc(target, settings())
             }
             Reach::Rest(rest) => {
-                let target = RestServer::new(&name, rest.clone(), metrics.upstream(&name));
-                let polling = plan::polling(config, mark, server.features, self.schemas.clone());
-                Fed::Rest(target, Arc::new(polling))
+                let schemas = self.schemas.clone();
+                let target = RestServer::new(&name, rest.clone(), schemas, metrics.upstreams.of(&name));
+                Fed::Rest(target, settings())
             }
             Reach::Files(path) => {
-                let files = Files::new(&name, path, metrics.files(&name));
+                let files = Files::new(&name, path, metrics.upstreams.of_files(&name));
                 let dictionary = plan::dictionary(config, self.schemas.clone());
                 let reads = files.clone().run(plan::file_bytes(config), dictionary);
                 reading = Some(super::spawn(&metrics.turns.other, reads).abort_handle());
@@ -246,7 +247,7 @@ impl Fleet {
             };
             // An entry that has changed is a new server with the same name.
             if members.all.values().all(|other| other.name != member.name) {
-                self.metrics.forget(&member.name);
+                self.metrics.upstreams.forget(&member.name);
             }
         }
     }

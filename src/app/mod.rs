@@ -144,15 +144,15 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
-    let live = Live::new(
-        process.config,
+    let live = Arc::new(Live {
+        config: process.config,
         mark,
-        shared.clone(),
-        fleet.clone(),
+        shared: shared.clone(),
+        fleet: fleet.clone(),
         guard,
         listening,
         log,
-    );
+    });
     let reload = Reload::new(
         origin,
         reload_orders,
@@ -360,7 +360,7 @@ fn show(views: &[Arc<View>], fleet: &Fleet, metrics: &Metrics) {
             *stale.entry(member.name.clone()).or_default() += types;
         }
     }
-    metrics.show_stale(&stale);
+    metrics.upstreams.show_stale(&stale);
     metrics.show_cache(views.iter().flat_map(|view| view.summary().types));
 }
 

@@ -48,12 +48,12 @@ impl Overload {
                 tracing::warn!(
                     used,
                     budget,
-                    up_to = action.name(),
+                    up_to = action.word(),
                     "memory is short; the relay sheds load"
                 );
             }
             Some(action) if before > last => {
-                tracing::info!(used, budget, up_to = action.name(), "memory is less short than before");
+                tracing::info!(used, budget, up_to = action.word(), "memory is less short than before");
             }
             None if before.is_some() => tracing::info!(used, budget, "memory is not short any more"),
             Some(_) | None => {}

@@ -4,13 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use super::fleet::{Fed, Fleet, Row};
-use crate::admin::{Clusters, Held, Lacking, NameCounts, Server, Spoken, State};
+use crate::admin::{Clusters, Lacking, NameCounts, OfType, Server, Spoken, State, why};
 use crate::cache::{Scopes, View};
 use crate::census::visit;
+use crate::clock::WallClock;
 use crate::telemetry::Faults;
 use crate::upstream::{Phase, Status};
 use crate::xds::{Name, Owners, ServerState, Target, TypeUrl};
@@ -121,15 +123,17 @@ impl Overview {
             Fed::Files(files) => hold_all(&files.counts(), &mut types),
             Fed::Grpc(..) | Fed::Rest(..) => views.iter().for_each(|view| hold(view, &mut types)),
         }
-        Some(Server {
-            uri: member.name.clone(),
-            state,
-            since,
+        let clock = WallClock::read();
+        let time = |at: Option<Instant>| at.map(|at| clock.time(at));
+        let mut server = Server {
+            server: member.name.clone(),
+            state: state.word().to_owned(),
+            since: time(since),
             last_error: used.iter().find_map(|status| status.error.clone()),
-            last_success: streams.iter().filter_map(|status| status.last_success).max(),
-            next_attempt: used.iter().filter_map(|status| status.next_attempt).min(),
+            last_success: time(streams.iter().filter_map(|status| status.last_success).max()),
+            next_attempt: time(used.iter().filter_map(|status| status.next_attempt).min()),
             streams: used.iter().filter(open).count(),
-            refused: (used.iter().filter(|status| status.refused).count(), used.len()),
+            refused: used.iter().filter(|status| status.refused).count(),
             dialects: dialects(&used),
             suspected: by_type(streams.iter().flat_map(|status| &status.suspected)),
             unserved: by_type(streams.iter().flat_map(|status| &status.unserved)),
@@ -137,7 +141,10 @@ impl Overview {
             watching,
             types,
             lacking: lacking(&views, self.scopes.routes().owners(), owner),
-        })
+            why: String::new(),
+        };
+        server.why = why(&server, since, used.len(), clock);
+        Some(server)
     }
 
     /// Returns the status of the streams of each view.
@@ -176,7 +183,7 @@ const fn has_met(status: &Status) -> bool {
     is_open(status) || status.error.is_some()
 }
 
-fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {
+fn since(streams: &[&Status], phase: Phase) -> Option<Instant> {
     let streams = streams.iter().filter(|status| status.phase == phase);
     streams.map(|status| status.since).min()
 }
@@ -188,11 +195,11 @@ fn by_type<'a>(all: impl Iterator<Item = (&'a TypeUrl, &'a Arc<str>)>) -> BTreeM
 }
 
 /// Returns the dialects of the streams in use, where the server offers two.
-fn dialects(streams: &[&Status]) -> BTreeMap<&'static str, Spoken> {
+fn dialects(streams: &[&Status]) -> BTreeMap<String, Spoken> {
     let mut dialects: BTreeMap<_, Spoken> = BTreeMap::new();
     for status in streams {
         let Some(why) = &status.why else { continue };
-        let spoken = dialects.entry(status.dialect.word()).or_default();
+        let spoken = dialects.entry(status.dialect.word().to_owned()).or_default();
         spoken.streams += usize::from(matches!(status.phase, Phase::Open | Phase::Answering));
         spoken.reason = why.to_string();
     }
@@ -222,7 +229,7 @@ fn worst(server_states: impl Iterator<Item = ServerState>) -> State {
     worst.map_or(State::Unused, |(_, state)| state)
 }
 
-fn hold(view: &View, types: &mut BTreeMap<String, Held>) {
+fn hold(view: &View, types: &mut BTreeMap<String, OfType>) {
     let cut = view.cut();
     let away = cut.server_state() == ServerState::Failing;
     for (type_url, slot) in cut.slots() {
@@ -233,13 +240,13 @@ fn hold(view: &View, types: &mut BTreeMap<String, Held>) {
     }
 }
 
-fn hold_all(counts: &BTreeMap<TypeUrl, usize>, types: &mut BTreeMap<String, Held>) {
+fn hold_all(counts: &BTreeMap<TypeUrl, usize>, types: &mut BTreeMap<String, OfType>) {
     for (type_url, count) in counts {
         held_of(type_url, types).resources += count;
     }
 }
 
-fn held_of<'a>(type_url: &TypeUrl, types: &'a mut BTreeMap<String, Held>) -> &'a mut Held {
+fn held_of<'a>(type_url: &TypeUrl, types: &'a mut BTreeMap<String, OfType>) -> &'a mut OfType {
     let mut name = label(type_url);
     if !types.contains_key(&name) && types.len() >= TYPES_SHOWN {
         "other".clone_into(&mut name);
@@ -310,16 +317,8 @@ mod tests {
         let streams = |refused| {
             let status = Status {
                 phase: Phase::Waiting,
-                since: plan::now(),
-                dialect: xds::Dialect::Delta,
-                why: None,
-                error: None,
-                failing_since: None,
                 refused,
-                suspected: BTreeMap::new(),
-                unserved: BTreeMap::new(),
-                next_attempt: None,
-                last_success: None,
+                ..Status::idle(xds::Dialect::Delta, plan::now())
             };
             vec![status]
         };

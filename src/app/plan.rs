@@ -146,6 +146,7 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
         keepalive: config.timers.keepalive,
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
         idle: config.timers.linger,
+        interval: config.timers.rest_interval,
         reconnect_max: config.timers.reconnect_max,
         removal_quiet: config.timers.removal_quiet,
         order_gate: config.timers.order_gate,
@@ -202,21 +203,6 @@ pub(super) fn files(class: &Class) -> Result<Option<ClassFiles>, Unfit> {
 #[expect(clippy::disallowed_methods, reason = "the wiring's one place to read the clock")]
 pub(super) fn now() -> Instant {
     Instant::now()
-}
-
-/// Returns the settings for polling a control plane.
-pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, schemas: Schemas) -> upstream::Polling {
-    let streams = upstream(config, mark, features);
-    upstream::Polling {
-        client: streams.client,
-        upstream_message: streams.upstream_message,
-        keepalive: streams.keepalive,
-        interval: config.timers.rest_interval,
-        reconnect_max: streams.reconnect_max,
-        removal_quiet: streams.removal_quiet,
-        order_gate: streams.order_gate,
-        schemas,
-    }
 }
 
 /// K-25: returns the mark by which the relay recognizes itself in a chain. Its node id is not enough, because two tiers may have

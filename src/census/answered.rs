@@ -29,7 +29,7 @@ const MATCHERS_MAX: usize = 1_000;
 const EXPRESSIONS_MAX: usize = 16;
 
 /// Answers questions of CSDS.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClientStatus {
     census: Census,
     /// The relay's own node.

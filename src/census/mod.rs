@@ -162,12 +162,6 @@ impl Census {
     }
 }
 
-impl std::fmt::Debug for Census {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Census")
-    }
-}
-
 impl Round {
     /// Returns the next answer. Sessions that come while the question goes round, or that move to another view, may be missed.
     pub async fn next(&mut self) -> Option<ClientStream> {

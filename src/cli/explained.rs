@@ -38,8 +38,7 @@ pub(super) struct Explain {
 }
 
 fn way(text: &str) -> Result<Way, String> {
-    let found = Way::ALL.into_iter().find(|way| way.word() == text);
-    found.ok_or_else(|| "write sotw, delta or rest".to_owned())
+    Way::called(text).ok_or_else(|| "write sotw, delta or rest".to_owned())
 }
 
 fn member(text: &str) -> Result<(Path, String), String> {

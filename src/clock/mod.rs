@@ -8,8 +8,6 @@ mod era;
 mod own_clock;
 mod sleep;
 mod wall;
-#[cfg(test)]
-mod worlds;
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -129,6 +127,8 @@ fn real() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    mod worlds;
 
     #[test]
     fn times_that_are_missing_are_not_the_earliest() {

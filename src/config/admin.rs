@@ -2,6 +2,7 @@
 
 use super::reading::Shape;
 use crate::classes::Pattern;
+use crate::xds::worded;
 
 /// The rules of the admin address, in order. Without any, whoever reaches it may do everything there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,31 +21,20 @@ pub struct AdminRule {
     pub allow: Vec<AdminAction>,
 }
 
+worded! {
 /// What a visitor of the admin address does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminAction {
     /// It looks at something.
-    Read,
+    Read = "read",
     /// It gives an order.
-    Change,
+    Change = "change",
     /// It takes keys and certificates away, in snapshots.
-    Secrets,
+    Secrets = "secrets",
+}
 }
 
 impl AdminAction {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Change, Self::Secrets];
-
-    /// Returns the word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Change => "change",
-            Self::Secrets => "secrets",
-        }
-    }
-
     /// Reads the word.
     ///
     /// # Errors

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Bootstrap, Flags};
 use crate::json::{Bounds, Tree};
-use crate::proto::google::protobuf::{self, value::Kind};
 
 /// A configuration as it was written.
 #[derive(Clone, PartialEq, Eq)]
@@ -86,24 +85,12 @@ impl fmt::Debug for Written {
 
 /// Reads a text that was checked before.
 fn read(text: &[u8]) -> Value {
-    let mut written = Tree::yaml(text, Bounds::FILE).map_or(Value::Null, |tree| plain(&tree.to_value()));
+    let tree = Tree::yaml(text, Bounds::FILE).ok();
+    let mut written = tree
+        .and_then(|tree| serde_json::from_str(&tree.to_json()).ok())
+        .unwrap_or(Value::Null);
     hide_secrets(&mut written);
     written
-}
-
-fn plain(value: &protobuf::Value) -> Value {
-    match &value.kind {
-        None | Some(Kind::NullValue(_)) => Value::Null,
-        Some(Kind::BoolValue(truth)) => (*truth).into(),
-        Some(Kind::NumberValue(number)) if number.fract() == 0.0 && number.abs() < 1e15 => (*number as i64).into(),
-        Some(Kind::NumberValue(number)) => (*number).into(),
-        Some(Kind::StringValue(text)) => text.as_str().into(),
-        Some(Kind::ListValue(list)) => list.values.iter().map(plain).collect(),
-        Some(Kind::StructValue(members)) => {
-            let members = members.fields.iter().map(|(key, value)| (key.clone(), plain(value)));
-            Value::Object(members.collect())
-        }
-    }
 }
 
 /// Sets a member of a mapping, which is made if there is none.

@@ -44,15 +44,10 @@ impl Full {
 impl fmt::Display for Full {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit, max, .. } = self;
-        match self.again {
-            Some(_) => write!(
-                out,
-                "the relay serves as much as it may (`limits.{limit}` = {max}); try another one, or later"
-            ),
-            None => write!(
-                out,
-                "there is as much from this address as there may be (`limits.{limit}` = {max})"
-            ),
-        }
+        let (why, then) = match self.again {
+            Some(_) => ("the relay serves as much as it may", "; try another one, or later"),
+            None => ("there is as much from this address as there may be", ""),
+        };
+        write!(out, "{why} (`limits.{limit}` = {max}){then}")
     }
 }

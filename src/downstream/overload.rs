@@ -4,45 +4,27 @@
 
 use super::admission::Used;
 use super::shared::Shared;
+use crate::xds::worded;
 
+worded! {
 /// What the relay does as its memory gets short, in the order in which it begins. What is above is not undone by what follows.
 /// Only the last takes a stream from clients that are served: from those that do not keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// Unfinished requests may only take half as much.
-    ShrinkReading,
+    ShrinkReading = "shrink_reading",
     /// New connections are closed.
-    RejectConnections,
+    RejectConnections = "reject_connections",
     /// New streams end.
-    RejectStreams,
+    RejectStreams = "reject_streams",
     /// Streams may not ask for more names.
-    HoldSubscriptions,
+    HoldSubscriptions = "hold_subscriptions",
     /// The streams of clients that lag end where more than a little outdated content is kept for them (K-21).
-    ReleaseLaggards,
+    ReleaseLaggards = "release_laggards",
+}
 }
 
 impl Action {
-    /// All actions, in their order.
-    pub const ALL: [Self; 5] = [
-        Self::ShrinkReading,
-        Self::RejectConnections,
-        Self::RejectStreams,
-        Self::HoldSubscriptions,
-        Self::ReleaseLaggards,
-    ];
-
-    /// The name in metrics and the log.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ShrinkReading => "shrink_reading",
-            Self::RejectConnections => "reject_connections",
-            Self::RejectStreams => "reject_streams",
-            Self::HoldSubscriptions => "hold_subscriptions",
-            Self::ReleaseLaggards => "release_laggards",
-        }
-    }
-
     /// From how many percent of the budget on it is done.
     #[must_use]
     pub const fn threshold(self) -> usize {
@@ -119,7 +101,7 @@ impl Shared {
                 Action::HoldSubscriptions => subscriptions.is_full(),
                 Action::ShrinkReading | Action::ReleaseLaggards => false,
             };
-            overload.action(action.name(), full || last >= Some(action));
+            overload.action(action.word(), full || last >= Some(action));
         }
     }
 }

@@ -82,32 +82,6 @@ static SERVICES: [Service; 22] = [
     Service(V3, "grpc.health.v1.Health", None, None, None),
 ];
 
-/// Services that clients may call on the same address although they are not served, and the reasons.
-static ELSEWHERE: [(&str, &str); 5] = [
-    // a gRPC client opens it by itself when a cluster tells it to.
-    (
-        "envoy.service.load_stats.v3.LoadReportingService",
-        "load reports end at this relay; they are not passed on",
-    ),
-    (
-        "envoy.service.load_stats.v2.LoadReportingService",
-        "load reports end at this relay; they are not passed on",
-    ),
-    (
-        "envoy.service.health.v3.HealthDiscoveryService",
-        "health checks are not delegated through this relay",
-    ),
-    (
-        "envoy.service.discovery.v2.HealthDiscoveryService",
-        "health checks are not delegated through this relay",
-    ),
-    // the protocol document has this name, but no proto file does.
-    (
-        "envoy.service.route.v3.ScopedRouteDiscoveryService",
-        "the service is called ScopedRoutesDiscoveryService",
-    ),
-];
-
 impl Service {
     /// Returns the dialect of a method of this service, and whether it is the unary method.
     fn method(&self, name: &str) -> Option<(Dialect, bool)> {
@@ -130,9 +104,8 @@ pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Me
     let (name, method) = split(path).ok_or_else(|| Unknown(format!("`{}` is not a gRPC path", shown(path))))?;
     let found = SERVICES.iter().find(|service| service.1 == name);
     let Some(service) = found.filter(|service| service.0 == V3 || transport_v2) else {
-        let elsewhere = ELSEWHERE.iter().find(|(known, _)| *known == name).map(|(_, why)| *why);
         let off = found.map(|_| "the v2 transport is switched off by `transport_v2: false`");
-        let why = elsewhere.or(off).unwrap_or("it is not a discovery service");
+        let why = elsewhere(name).or(off).unwrap_or("it is not a discovery service");
         return Err(Unknown(format!("service `{}` is not served here: {why}", shown(name))));
     };
     let (dialect, fetch) = service
@@ -144,6 +117,20 @@ pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Me
         fetch,
         transport: service.0,
         responses: Encoding::Identity,
+    })
+}
+
+/// Returns why a service of the API is not served, where more can be said.
+fn elsewhere(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "envoy.service.load_stats.v3.LoadReportingService" | "envoy.service.load_stats.v2.LoadReportingService" => {
+            "load reports end at this relay; they are not passed on"
+        }
+        "envoy.service.health.v3.HealthDiscoveryService" | "envoy.service.discovery.v2.HealthDiscoveryService" => {
+            "health checks are not delegated through this relay"
+        }
+        "envoy.service.route.v3.ScopedRouteDiscoveryService" => "the service is called ScopedRoutesDiscoveryService",
+        _ => return None,
     })
 }
 

@@ -59,7 +59,7 @@ impl Peer {
             },
         );
         view.set_guard(GuardSettings::OFF);
-        let metrics = Metrics::new([]).upstream(&self.server);
+        let metrics = Metrics::new([]).upstreams.of(&self.server);
         let call = CallHead {
             authority: self.authority.clone(),
             headers: self.headers.clone(),
@@ -78,6 +78,7 @@ impl Peer {
             keepalive: usual.keepalive,
             ping: Duration::ZERO,
             idle: usual.keepalive,
+            interval: usual.rest_interval,
             reconnect_max: usual.reconnect_max,
             removal_quiet: Duration::ZERO,
             order_gate: Duration::ZERO,

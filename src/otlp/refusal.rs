@@ -93,6 +93,12 @@ impl From<tonic::transport::Error> for Refusal {
     }
 }
 
+/// The answers after which a client asks again.
+#[rustfmt::skip]
+const LATER: [Code; 6] = [
+    Code::Cancelled, Code::DeadlineExceeded, Code::Aborted, Code::OutOfRange, Code::Unavailable, Code::DataLoss,
+];
+
 impl From<Status> for Refusal {
     fn from(status: Status) -> Self {
         // A status that was made from an error of the transport is none of the collector's.
@@ -100,28 +106,11 @@ impl From<Status> for Refusal {
             return Self::Broken(reason(error));
         }
         let asked = retry_info(status.details());
-        let verdict = match status.code() {
-            Code::Cancelled
-            | Code::DeadlineExceeded
-            | Code::Aborted
-            | Code::OutOfRange
-            | Code::Unavailable
-            | Code::DataLoss => Verdict::Later(asked),
-            Code::ResourceExhausted if asked.is_some() => Verdict::Later(asked),
-            Code::Ok
-            | Code::Unknown
-            | Code::InvalidArgument
-            | Code::NotFound
-            | Code::AlreadyExists
-            | Code::PermissionDenied
-            | Code::ResourceExhausted
-            | Code::FailedPrecondition
-            | Code::Unimplemented
-            | Code::Internal
-            | Code::Unauthenticated => Verdict::Never,
-        };
+        let code = status.code();
+        let later = LATER.contains(&code) || code == Code::ResourceExhausted && asked.is_some();
+        let verdict = if later { Verdict::Later(asked) } else { Verdict::Never };
         let said = words(status.message().as_bytes());
-        Self::Answered(format!("gRPC status {}: {said}", i32::from(status.code())), verdict)
+        Self::Answered(format!("gRPC status {}: {said}", i32::from(code)), verdict)
     }
 }
 

@@ -89,12 +89,6 @@ enum Next {
     Nothing,
 }
 
-impl std::fmt::Debug for Decoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decoder").field("at", &self.at).finish_non_exhaustive()
-    }
-}
-
 impl Decoder {
     /// Begins a snapshot, with keys and certificates or without. What is in it counts as received at `now`.
     #[must_use]

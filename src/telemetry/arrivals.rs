@@ -13,33 +13,11 @@ use prometheus_client::registry::Registry;
 use super::labels::{Labels, WordCounters, register};
 use super::upstream::seconds_since_1970;
 
-const PROXY_HEADERS: [&str; 7] = [
-    "good",
-    "missing",
-    "malformed",
-    "too_long",
-    "timeout",
-    "closed",
-    "stranger",
-];
-const TOKENS: [&str; 14] = [
-    "good",
-    "malformed",
-    "several",
-    "issuer",
-    "key",
-    "no_keys",
-    "signature",
-    "expired",
-    "early",
-    "audience",
-    "claim",
-    "unreadable",
-    "ambiguous",
-    "unchecked",
-];
+const PROXY_HEADERS: &str = "good missing malformed too_long timeout closed stranger";
+const TOKENS: &str = "good malformed several issuer key no_keys signature expired early audience claim unreadable ambiguous \
+    unchecked";
 /// Kinds of names in certificates, and what else an identity may lack.
-const IDENTITIES: [&str; 6] = ["spiffe", "uri", "dns", "subject", "unread", "missing"];
+const IDENTITIES: &str = "spiffe uri dns subject unread missing";
 
 /// The counters of what clients show before they are served.
 #[derive(Clone, Debug)]
@@ -57,10 +35,10 @@ impl ArrivalMetrics {
     #[rustfmt::skip]
     pub(super) fn register(own: &mut Registry) -> Self {
         Self {
-            proxy_headers: WordCounters::new("result", &PROXY_HEADERS).register(own, "proxy_headers", "Connections that began with a PROXY header, and those with a fault in it"),
-            tokens: WordCounters::new("result", &TOKENS).register(own, "tokens", "Calls with a token, and those that were refused for it"),
-            refused_identities: WordCounters::new("reason", &IDENTITIES).register(own, "refused_identities", "Calls that were refused because the client's identity is missing, or cannot be read as far as the configuration names it"),
-            key_reloads: WordCounters::new("result", &["used", "bad"]).register(own, "jwks_reloads", "Times that the keys of an issuer had changed, and whether they could be used"),
+            proxy_headers: WordCounters::new("result", PROXY_HEADERS).register(own, "proxy_headers", "Connections that began with a PROXY header, and those with a fault in it"),
+            tokens: WordCounters::new("result", TOKENS).register(own, "tokens", "Calls with a token, and those that were refused for it"),
+            refused_identities: WordCounters::new("reason", IDENTITIES).register(own, "refused_identities", "Calls that were refused because the client's identity is missing, or cannot be read as far as the configuration names it"),
+            key_reloads: WordCounters::new("result", "used bad").register(own, "jwks_reloads", "Times that the keys of an issuer had changed, and whether they could be used"),
             fetched: register(own, "jwks_fetched_timestamp_seconds", "When the keys of an issuer were last fetched, in seconds since 1970; 0 before the first time", Family::default()),
             issuers: Arc::default(),
         }

@@ -25,7 +25,7 @@ pub struct CertificateMetrics {
 impl CertificateMetrics {
     #[rustfmt::skip]
     pub(super) fn register(own: &mut Registry) -> Self {
-        let reloads = WordCounters::new("result", &["used", "bad"]).register(own, "certificate_reloads", "Times that the TLS files of a listener had changed, and whether they could be used");
+        let reloads = WordCounters::new("result", "used bad").register(own, "certificate_reloads", "Times that the TLS files of a listener had changed, and whether they could be used");
         Self {
             read: reloads.of("used"),
             not_read: reloads.of("bad"),

@@ -24,7 +24,7 @@ pub struct ConfigurationMetrics {
 impl ConfigurationMetrics {
     #[rustfmt::skip]
     pub(super) fn register(own: &mut Registry) -> Self {
-        let reloads = WordCounters::new("result", &["changed", "unchanged", "bad"]).register(own, "reloads", "Readings of the configuration while the relay runs");
+        let reloads = WordCounters::new("result", "changed unchanged bad").register(own, "reloads", "Readings of the configuration while the relay runs");
         Self {
             current: register(own, "configuration_current", "Whether the configuration as last read is good and in effect as a whole", Gauge::default()),
             waiting: register(own, "configuration_waiting", "Changed keys of the configuration that wait for a restart", Gauge::default()),

@@ -7,120 +7,60 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use super::labels::{Labels, WordCounters, register};
+use crate::xds::worded;
 
 /// The relay's own words for how a handshake ends.
-const RESULTS: [&str; 12] = [
-    "full",
-    "resumed",
-    "timeout",
-    "crowded",
-    "not_tls",
-    "no_tls_here",
-    "no_certificate",
-    "bad_certificate",
-    "refused_by_client",
-    "incompatible",
-    "closed",
-    "invalid",
-];
+const RESULTS: &str = "full resumed timeout crowded not_tls no_tls_here no_certificate bad_certificate refused_by_client \
+    incompatible closed invalid";
 
+worded! {
 /// A118: how a TLS handshake ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeResult {
     /// There is no better word.
-    UnknownFailure,
+    UnknownFailure = "UNKNOWN_FAILURE",
     /// There is a connection.
-    Success,
+    Success = "SUCCESS",
     /// The certificate of the peer is not accepted, for a reason that is none of the following.
-    CertificateVerificationFailed,
+    CertificateVerificationFailed = "CERTIFICATE_VERIFICATION_FAILED",
     /// It was revoked.
-    CertificateRevoked,
+    CertificateRevoked = "CERTIFICATE_REVOKED",
     /// It has expired.
-    CertificateExpired,
+    CertificateExpired = "CERTIFICATE_EXPIRED",
     /// It is not valid yet.
-    CertificateNotYetValid,
+    CertificateNotYetValid = "CERTIFICATE_NOT_YET_VALID",
     /// It is of an authority that is not trusted.
-    CertificateAuthorityInvalid,
+    CertificateAuthorityInvalid = "CERTIFICATE_AUTHORITY_INVALID",
     /// It is for another name.
-    CertificateHostnameMismatch,
+    CertificateHostnameMismatch = "CERTIFICATE_HOSTNAME_MISMATCH",
     /// It cannot be read, or is not meant for this.
-    CertificateMalformed,
+    CertificateMalformed = "CERTIFICATE_MALFORMED",
     /// The peers have no cipher in common.
-    CipherSuiteMismatch,
+    CipherSuiteMismatch = "CIPHER_SUITE_MISMATCH",
     /// The peers have no version of TLS in common.
-    ProtocolVersionUnsupported,
+    ProtocolVersionUnsupported = "PROTOCOL_VERSION_UNSUPPORTED",
     /// The peer says that an older version than possible was chosen.
-    InappropriateFallback,
+    InappropriateFallback = "INAPPROPRIATE_FALLBACK",
     /// The peers have no protocol in common (ALPN).
-    NoApplicationProtocol,
+    NoApplicationProtocol = "NO_APPLICATION_PROTOCOL",
     /// A signature is wrong.
-    SignatureVerificationFailed,
+    SignatureVerificationFailed = "SIGNATURE_VERIFICATION_FAILED",
     /// A record cannot be decrypted.
-    DecryptionFailed,
+    DecryptionFailed = "DECRYPTION_FAILED",
     /// The peers could not agree on keys.
-    KeyExchangeFailure,
+    KeyExchangeFailure = "KEY_EXCHANGE_FAILURE",
     /// A message came that cannot come there, or is none of TLS.
-    UnexpectedMessage,
+    UnexpectedMessage = "UNEXPECTED_MESSAGE",
     /// It was not finished in time.
-    HandshakeTimeout,
+    HandshakeTimeout = "HANDSHAKE_TIMEOUT",
     /// The peer closed the connection.
-    PeerConnectionClosed,
+    PeerConnectionClosed = "PEER_CONNECTION_CLOSED",
 }
-
-impl HandshakeResult {
-    /// All of them, in gRPC's order.
-    pub const ALL: [Self; 19] = [
-        Self::UnknownFailure,
-        Self::Success,
-        Self::CertificateVerificationFailed,
-        Self::CertificateRevoked,
-        Self::CertificateExpired,
-        Self::CertificateNotYetValid,
-        Self::CertificateAuthorityInvalid,
-        Self::CertificateHostnameMismatch,
-        Self::CertificateMalformed,
-        Self::CipherSuiteMismatch,
-        Self::ProtocolVersionUnsupported,
-        Self::InappropriateFallback,
-        Self::NoApplicationProtocol,
-        Self::SignatureVerificationFailed,
-        Self::DecryptionFailed,
-        Self::KeyExchangeFailure,
-        Self::UnexpectedMessage,
-        Self::HandshakeTimeout,
-        Self::PeerConnectionClosed,
-    ];
-
-    /// Returns gRPC's word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::UnknownFailure => "UNKNOWN_FAILURE",
-            Self::Success => "SUCCESS",
-            Self::CertificateVerificationFailed => "CERTIFICATE_VERIFICATION_FAILED",
-            Self::CertificateRevoked => "CERTIFICATE_REVOKED",
-            Self::CertificateExpired => "CERTIFICATE_EXPIRED",
-            Self::CertificateNotYetValid => "CERTIFICATE_NOT_YET_VALID",
-            Self::CertificateAuthorityInvalid => "CERTIFICATE_AUTHORITY_INVALID",
-            Self::CertificateHostnameMismatch => "CERTIFICATE_HOSTNAME_MISMATCH",
-            Self::CertificateMalformed => "CERTIFICATE_MALFORMED",
-            Self::CipherSuiteMismatch => "CIPHER_SUITE_MISMATCH",
-            Self::ProtocolVersionUnsupported => "PROTOCOL_VERSION_UNSUPPORTED",
-            Self::InappropriateFallback => "INAPPROPRIATE_FALLBACK",
-            Self::NoApplicationProtocol => "NO_APPLICATION_PROTOCOL",
-            Self::SignatureVerificationFailed => "SIGNATURE_VERIFICATION_FAILED",
-            Self::DecryptionFailed => "DECRYPTION_FAILED",
-            Self::KeyExchangeFailure => "KEY_EXCHANGE_FAILURE",
-            Self::UnexpectedMessage => "UNEXPECTED_MESSAGE",
-            Self::HandshakeTimeout => "HANDSHAKE_TIMEOUT",
-            Self::PeerConnectionClosed => "PEER_CONNECTION_CLOSED",
-        }
-    }
 }
 
 /// The counters of handshakes with clients.
 #[derive(Debug)]
-pub(super) struct Handshakes {
+pub struct Handshakes {
     own: WordCounters,
     grpc: Family<Labels<2>, Counter>,
 }
@@ -133,7 +73,7 @@ impl Handshakes {
         let own = registry.sub_registry_with_prefix(prefix);
         let help = "TLS handshakes with clients, and those that failed";
         let handshakes = Self {
-            own: WordCounters::new("result", &RESULTS).register(own, "tls_handshakes", help),
+            own: WordCounters::new("result", RESULTS).register(own, "tls_handshakes", help),
             grpc,
         };
         for result in HandshakeResult::ALL {
@@ -144,13 +84,13 @@ impl Handshakes {
     }
 
     /// Counts a connection that was established.
-    pub(super) fn established(&self, resumed: bool) {
+    pub fn established(&self, resumed: bool) {
         self.own.of(if resumed { "resumed" } else { "full" }).inc();
         self.grpc(HandshakeResult::Success, resumed).inc();
     }
 
     /// Counts a connection that was not established. It has no result if the peer and the relay did not both want TLS.
-    pub(super) fn failed(&self, reason: &'static str, result: Option<HandshakeResult>) {
+    pub fn failed(&self, reason: &'static str, result: Option<HandshakeResult>) {
         self.own.of(reason).inc();
         if let Some(result) = result {
             self.grpc(result, false).inc();
@@ -158,7 +98,7 @@ impl Handshakes {
     }
 
     /// Returns the number of handshakes with this result, in the relay's own words.
-    pub(super) fn count(&self, result: &'static str) -> u64 {
+    pub fn count(&self, result: &'static str) -> u64 {
         self.own.of(result).get()
     }
 

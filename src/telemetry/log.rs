@@ -9,7 +9,7 @@ use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use super::logfmt::Logfmt;
-use crate::xds::{is_escaped, printable};
+use crate::xds::{printable, printable_json};
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Write for Lines {
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let line = match self.0 {
             Format::Text => printable(line),
-            Format::Json => in_json(line).into(),
+            Format::Json => printable_json(line),
         };
         io::stderr().write_all(format!("{line}\n").as_bytes())?;
         Ok(event.len())
@@ -126,34 +126,5 @@ impl Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
-    }
-}
-
-/// Returns a text of JSON, in whose strings the same is escaped as in lines of text.
-fn in_json(text: &str) -> String {
-    let mut said = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_escaped(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                said += &format!("\\u{unit:04x}");
-            }
-        } else {
-            said.push(character);
-        }
-    }
-    said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_of_json_means_the_same() {
-        let text = "a\u{202e}b\u{2066}\u{e0041}\u{7f}ä";
-        let said = in_json(&serde_json::json!({ "text": text }).to_string());
-        assert_eq!(said, r#"{"text":"a\u202eb\u2066\udb40\udc41\u007fä"}"#);
-        let read: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
-        assert_eq!(read["text"], text);
     }
 }

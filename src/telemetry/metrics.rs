@@ -16,7 +16,7 @@ use super::certificates::CertificateMetrics;
 use super::configuration::ConfigurationMetrics;
 use super::exposition::{self, Exposition};
 use super::faults::Faults;
-use super::handshakes::{HandshakeResult, Handshakes};
+use super::handshakes::Handshakes;
 use super::holds::HoldMetrics;
 use super::labels::{Labels, TypeLabels, WordCounters, register};
 use super::model::MetricFamily;
@@ -26,27 +26,13 @@ use super::snapshots::SnapshotMetrics;
 use super::traces::Traces;
 use super::turns::TurnMetrics;
 use super::types::{AllTypes, TypeMetrics};
-use super::upstream::{FileMetrics, UpstreamMetrics, Upstreams};
+use super::upstream::Upstreams;
 use crate::xds::TypeUrl;
 const PREFIX: &str = "distributary";
 
 /// The keys of the limits that peers may exceed. `request` stands for what the relay holds of unfinished requests.
-const LIMITS: [&str; 14] = [
-    "connections",
-    "connections_per_identity",
-    "streams",
-    "streams_per_identity",
-    "new_streams_per_second",
-    "subscriptions",
-    "memory",
-    "request",
-    "node_bytes",
-    "name_bytes",
-    "names_per_stream",
-    "types_per_stream",
-    "names_per_view",
-    "views",
-];
+const LIMITS: &str = "connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions \
+    memory request node_bytes name_bytes names_per_stream types_per_stream names_per_view views";
 
 /// Every number that the relay shows. Counting is an atomic addition: look a type up once, not for every event.
 #[derive(Debug)]
@@ -55,11 +41,14 @@ pub struct Metrics {
     process: Option<ProcessMetrics>,
     labels: Arc<TypeLabels>,
     types: AllTypes,
-    upstreams: Upstreams,
-    handshakes: Handshakes,
+    /// What servers and files are counted by.
+    pub upstreams: Upstreams,
+    /// What became of handshakes with clients.
+    pub handshakes: Handshakes,
     refused: WordCounters,
     name_faults: WordCounters,
-    certificates: CertificateMetrics,
+    /// The certificates and lists of revoked ones.
+    pub certificates: CertificateMetrics,
     reading_bytes: Gauge,
     /// Client connections that are open.
     pub connections: Gauge,
@@ -140,13 +129,13 @@ impl Metrics {
             gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
             unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
             denied: register(own, "denied", "Streams, polls and calls that the rules refuse", Counter::default()),
-            refused: WordCounters::new("limit", &LIMITS).register(own, "refused", "Peers that exceeded a limit"),
+            refused: WordCounters::new("limit", LIMITS).register(own, "refused", "Peers that exceeded a limit"),
             refused_classes: register(own, "refused_classes", "Clients whose class has a value that cannot be part of a path in `credentials`", Counter::default()),
             not_accepted: register(own, "accept_failures", "Connections that the relay could not accept, for example because file descriptors ran out", Counter::default()),
             hanging_clients: register(own, "hanging_clients", "Clients that have not answered a response for 10 s, or were cut off in the last ten minutes because they hung", Gauge::default()),
             send_stalls: register(own, "send_stalls", "Streams that ended because their client did not read for 60s", Counter::default()),
             unanswered_pings: register(own, "unanswered_pings", "Streams that ended because their client did not answer a ping", Counter::default()),
-            name_faults: WordCounters::new("fault", &["empty", "malformed", "long", "denied"]).register(own, "name_faults", "Names in requests of clients that are empty, malformed, of more than 4096 bytes or denied by the rules"),
+            name_faults: WordCounters::new("fault", "empty malformed long denied").register(own, "name_faults", "Names in requests of clients that are empty, malformed, of more than 4096 bytes or denied by the rules"),
             reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
             overload: OverloadMetrics::register(own),
             turns: TurnMetrics::register(own),
@@ -172,29 +161,6 @@ impl Metrics {
         self.types.of(self.labels.own(type_url))
     }
 
-    /// Returns the counters of the control plane that the configuration calls `uri`.
-    #[must_use]
-    pub fn upstream(&self, uri: &str) -> Arc<UpstreamMetrics> {
-        self.upstreams.of(uri)
-    }
-
-    /// Returns the metrics of the files that the configuration calls `uri`.
-    #[must_use]
-    pub fn files(&self, uri: &str) -> FileMetrics {
-        self.upstreams.of_files(uri)
-    }
-
-    /// Removes the series of a control plane or of files that are not in use any more.
-    pub fn forget(&self, uri: &str) {
-        self.upstreams.forget(uri);
-    }
-
-    /// Returns the metrics of certificates.
-    #[must_use]
-    pub fn certificates(&self) -> CertificateMetrics {
-        self.certificates.clone()
-    }
-
     /// Counts a peer that was refused. `limit` is the key of the limit that it exceeded.
     pub fn refused(&self, limit: &'static str) {
         self.refused.of(limit).inc();
@@ -209,23 +175,6 @@ impl Metrics {
     pub fn show_reading(&self, bytes: usize, refused: u64) {
         self.reading_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         self.refused.of("request").inc_by(refused);
-    }
-
-    /// Counts a TLS handshake with a client that was finished.
-    pub fn handshake(&self, resumed: bool) {
-        self.handshakes.established(resumed);
-    }
-
-    /// Counts a TLS handshake with a client that failed. `reason` is one of a few words; `result` is the same in gRPC's words, unless
-    /// the client and the relay did not both want TLS.
-    pub fn handshake_failed(&self, reason: &'static str, result: Option<HandshakeResult>) {
-        self.handshakes.failed(reason, result);
-    }
-
-    /// Returns the number of TLS handshakes with this result.
-    #[must_use]
-    pub fn handshakes(&self, result: &'static str) -> u64 {
-        self.handshakes.count(result)
     }
 
     /// Sets the number and the bytes of the resources held; `held` has one entry for each type of each view.
@@ -246,16 +195,6 @@ impl Metrics {
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         self.types.show_clients(&sums);
-    }
-
-    /// Sets how many types of views clients are served without the server's word, by server.
-    pub fn show_stale(&self, stale: &BTreeMap<String, usize>) {
-        self.upstreams.show_stale(stale);
-    }
-
-    /// Sets the number of names by authority, state and type.
-    pub fn show_names(&self, names: impl Iterator<Item = (String, &'static str, TypeUrl, usize)>) {
-        self.upstreams.show_names(names);
     }
 
     /// Returns all metrics as values.
@@ -325,7 +264,7 @@ mod tests {
     #[test]
     fn types_have_their_full_names_for_grpc() {
         let metrics = Metrics::new(["acme.Known", "envoy.config.cluster.v3.Cluster"]);
-        let server = metrics.upstream("cp:1");
+        let server = metrics.upstreams.of("cp:1");
         for name in [
             "type.googleapis.com/envoy.config.cluster.v3.Cluster",
             "acme.Known",
@@ -363,21 +302,24 @@ mod tests {
     fn servers_are_forgotten() {
         let metrics = Metrics::new([]);
         let of = |uri: &str| metrics.encode().unwrap().matches(&format!("=\"{uri}\"")).count();
-        let stays = metrics.upstream("stays:1");
-        drop((metrics.upstream("gone:1"), metrics.files("files")));
+        let stays = metrics.upstreams.of("stays:1");
+        drop((metrics.upstreams.of("gone:1"), metrics.upstreams.of_files("files")));
         let series = of("stays:1");
         assert!(series > 10 && of("gone:1") == series && of("files") > 0);
-        metrics.forget("gone:1");
-        metrics.forget("files");
+        metrics.upstreams.forget("gone:1");
+        metrics.upstreams.forget("files");
         assert_eq!((of("stays:1"), of("gone:1"), of("files")), (series, 0, 0));
         stays.failures.inc();
-        assert_eq!((metrics.upstream("gone:1").failures.get(), of("gone:1")), (0, series));
+        assert_eq!(
+            (metrics.upstreams.of("gone:1").failures.get(), of("gone:1")),
+            (0, series)
+        );
     }
 
     #[test]
     fn a_server_is_connected_while_any_stream_works() {
         let metrics = Metrics::new([]);
-        let server = metrics.upstream("cp:1");
+        let server = metrics.upstreams.of("cp:1");
         let shown = |value: u8| {
             let text = metrics.encode().unwrap();
             for line in [
@@ -389,7 +331,7 @@ mod tests {
         };
         shown(0);
         let one = server.stream_of("delta", "preferred");
-        let other = metrics.upstream("cp:1").polls();
+        let other = metrics.upstreams.of("cp:1").polls();
         shown(1);
         drop(one);
         shown(1);

@@ -26,14 +26,7 @@ pub struct SnapshotMetrics {
 
 impl SnapshotMetrics {
     pub(super) fn register(own: &mut Registry) -> Self {
-        let words = &[
-            "written",
-            "not_written",
-            "loaded",
-            "not_loaded",
-            "received",
-            "not_received",
-        ];
+        let words = "written not_written loaded not_loaded received not_received";
         let snapshots = WordCounters::new("result", words);
         let snapshots = snapshots.register(own, "snapshots", "Snapshots written and loaded, and those that failed");
         Self {

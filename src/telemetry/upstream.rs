@@ -82,7 +82,7 @@ pub struct CountedStream {
 
 /// The metrics of all control planes, by the names that the configuration has for them.
 #[derive(Debug)]
-pub(super) struct Upstreams {
+pub struct Upstreams {
     families: Arc<Families>,
     labels: Arc<TypeLabels>,
     traces: Arc<Traces>,
@@ -132,7 +132,7 @@ impl Upstreams {
     }
 
     /// Returns the metrics of a control plane.
-    pub(super) fn of(&self, uri: &str) -> Arc<UpstreamMetrics> {
+    pub fn of(&self, uri: &str) -> Arc<UpstreamMetrics> {
         let mut servers = self.servers.lock();
         if let Some(found) = servers.get(uri) {
             return Arc::clone(found);
@@ -144,20 +144,20 @@ impl Upstreams {
     }
 
     /// Returns the metrics of files.
-    pub(super) fn of_files(&self, uri: &str) -> FileMetrics {
+    pub fn of_files(&self, uri: &str) -> FileMetrics {
         self.begin_stale(uri);
         self.families.of_files(uri, self)
     }
 
     /// Removes the series of a control plane or of files that are not in use any more.
-    pub(super) fn forget(&self, uri: &str) {
+    pub fn forget(&self, uri: &str) {
         self.servers.lock().remove(uri);
         self.stale.lock().remove(uri);
         self.families.forget(uri, &self.labels);
     }
 
     /// Sets how many types are served without the server's word, by server. Those that are not in `stale` have none.
-    pub(super) fn show_stale(&self, stale: &BTreeMap<String, usize>) {
+    pub fn show_stale(&self, stale: &BTreeMap<String, usize>) {
         for (uri, gauge) in &*self.stale.lock() {
             let types = stale.get(uri).copied().unwrap_or_default();
             gauge.set(i64::try_from(types).unwrap_or(i64::MAX));
@@ -165,7 +165,7 @@ impl Upstreams {
     }
 
     /// A78: sets the number of names by authority, state and type, and removes all other labels.
-    pub(super) fn show_names(&self, names: impl Iterator<Item = (String, &'static str, TypeUrl, usize)>) {
+    pub fn show_names(&self, names: impl Iterator<Item = (String, &'static str, TypeUrl, usize)>) {
         let mut counts: BTreeMap<[String; 3], i64> = BTreeMap::new();
         for (authority, state, type_url, count) in names {
             let key = [

@@ -63,7 +63,7 @@ impl Renewal {
             troubles: BTreeMap::new(),
             servers,
             in_use: in_use.clone(),
-            metrics: metrics.certificates(),
+            metrics: metrics.certificates.clone(),
             faults: metrics.faults.clone(),
             ended: BTreeMap::new(),
         };

@@ -16,7 +16,7 @@ use crate::classes::loop_of;
 use crate::clock::WallClock;
 use crate::protocol::{Declined, Ending, Refusal};
 use crate::tls;
-use crate::xds::Dialect;
+use crate::xds::{Dialect, worded};
 
 /// Why there is no stream, or no answer to a poll.
 #[derive(Debug, thiserror::Error)]
@@ -179,25 +179,17 @@ pub enum Failure {
     Unimplemented(Box<Status>),
 }
 
+worded! {
 /// How a server was asked whether it is there.
 #[derive(Clone, Copy, Debug)]
 pub enum Unheeded {
     /// By an HTTP/2 ping.
-    Ping,
+    Ping = "pings",
     /// By a call.
-    Call,
+    Call = "calls",
     /// By a new connection.
-    Connection,
+    Connection = "on a new connection",
 }
-
-impl Unheeded {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Ping => "pings",
-            Self::Call => "calls",
-            Self::Connection => "on a new connection",
-        }
-    }
 }
 
 impl Failure {
@@ -207,32 +199,18 @@ impl Failure {
 
     /// Returns how the stream ended, if the failure is about a stream that may have reached the server.
     pub(super) fn ending(&self) -> Option<Ending> {
-        match self {
-            Self::Ended => Some(Ending::Status(0)),
-            // A status from the server has no source; a status made from a transport error has one.
-            Self::Stream(status) if status.source().is_none() => Some(Ending::Status(status.code() as i32)),
-            Self::Stream(_) | Self::GoneAway(_) | Self::Hangs { .. } | Self::Http2(_) => Some(Ending::Broken),
-            Self::Resolve { .. }
-            | Self::NoAddress(_)
-            | Self::Connect { .. }
-            | Self::Unreachable { .. }
-            | Self::Unix { .. }
-            | Self::Authorities { .. }
-            | Self::Identity { .. }
-            | Self::Tls { .. }
-            | Self::Handshake { .. }
-            | Self::Foreign
-            | Self::Silent(_)
-            | Self::Http(_)
-            | Self::Refused { .. }
-            | Self::Slow { .. }
-            | Self::Response { .. }
-            | Self::Token(_)
-            | Self::Message(_)
-            | Self::Unreadable(_)
-            | Self::Neither { .. }
-            | Self::Unimplemented(_) => None,
+        // A status from the server has no source; a status made from a transport error has one.
+        if let Self::Stream(status) = self
+            && status.source().is_none()
+        {
+            return Some(Ending::Status(status.code() as i32));
         }
+        let broken = matches!(
+            self,
+            Self::Stream(_) | Self::GoneAway(_) | Self::Hangs { .. } | Self::Http2(_)
+        );
+        let ended = matches!(self, Self::Ended).then_some(Ending::Status(0));
+        ended.or(broken.then_some(Ending::Broken))
     }
 
     /// K-25: returns the mark of the relay for which the server refuses the stream or poll as a loop, if it does.

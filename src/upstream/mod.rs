@@ -45,7 +45,7 @@ pub use files::{
 };
 pub use frames::Farewell;
 pub use holding::FindBeside;
-pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
+pub use rest::{PollLeg, Poller, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{CallHead, Target, UpstreamSettings};
 pub use tls::secured;

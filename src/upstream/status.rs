@@ -59,6 +59,26 @@ pub enum Phase {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers(Arc<AtomicU64>);
 
+impl Status {
+    /// Nobody needs the stream, since then.
+    #[must_use]
+    pub const fn idle(dialect: Dialect, since: Instant) -> Self {
+        Self {
+            phase: Phase::Idle,
+            since,
+            dialect,
+            why: None,
+            error: None,
+            failing_since: None,
+            refused: false,
+            suspected: BTreeMap::new(),
+            unserved: BTreeMap::new(),
+            next_attempt: None,
+            last_success: None,
+        }
+    }
+}
+
 impl Answers {
     fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -80,21 +100,8 @@ pub struct Board {
 
 impl Board {
     pub(super) fn new(dialect: Dialect, answers: Answers) -> Self {
-        let status = Arc::new(Mutex::new(Status {
-            phase: Phase::Idle,
-            since: now(),
-            dialect,
-            why: None,
-            error: None,
-            failing_since: None,
-            refused: false,
-            suspected: BTreeMap::new(),
-            unserved: BTreeMap::new(),
-            next_attempt: None,
-            last_success: None,
-        }));
         Self {
-            status,
+            status: Arc::new(Mutex::new(Status::idle(dialect, now()))),
             answers,
             failed_after: Arc::default(),
         }

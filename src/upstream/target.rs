@@ -82,6 +82,8 @@ pub struct UpstreamSettings {
     pub ping: Duration,
     /// How long a stream stays open after clients want nothing more from it.
     pub idle: Duration,
+    /// The time from an answer to the next poll (`timers.rest_interval`).
+    pub interval: Duration,
     /// The longest pause between two attempts on a stream (`timers.reconnect_max`).
     pub reconnect_max: Duration,
     /// D-03: how long nothing that directs traffic must have come before a removal counts (`timers.removal_quiet`).

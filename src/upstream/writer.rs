@@ -25,7 +25,7 @@ use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Client, Demand, Division, Holds, Leg as Which};
-use crate::telemetry::{Arrival, HoldMetrics, Traces};
+use crate::telemetry::{Arrival, UpstreamMetrics};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 
 /// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
@@ -111,14 +111,18 @@ impl Writer<Way> {
         settings: &Arc<UpstreamSettings>,
     ) -> Self {
         let access = target.access.for_class(files);
-        let told = (target.metrics.traces.clone(), target.metrics.holds.clone());
         let answers = Answers::default();
         let way = |which| {
             let dialer = Dialer::new(which, target.clone(), access.clone(), settings.clone());
             Way::new(Leg::new(dialer, node.clone(), answers.clone()))
         };
-        let waiting = Holds::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
-        Self::of(view, target.uri(), told, waiting, [Which::Main, Which::Aside].map(way))
+        Self::of(
+            view,
+            target.uri(),
+            &target.metrics,
+            settings,
+            [Which::Main, Which::Aside].map(way),
+        )
     }
 }
 
@@ -126,10 +130,12 @@ impl<L: Talk> Writer<L> {
     pub(super) fn of(
         view: Arc<View>,
         server: &str,
-        told: (Arc<Traces>, Arc<HoldMetrics>),
-        waiting: Holds,
+        metrics: &UpstreamMetrics,
+        settings: &UpstreamSettings,
         talks: [L; 2],
     ) -> Self {
+        let told = (metrics.traces.clone(), metrics.holds.clone());
+        let waiting = Holds::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
         Self {
             questions: view.mailbox().questions(),
             holding: Holding::new(view.clone(), server, told, waiting),

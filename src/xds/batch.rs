@@ -15,16 +15,19 @@ use super::pieces::Pieces;
 use super::resource::put_field;
 use super::value_id::next_id;
 use super::{Name, Resource, ResourceError, Version};
+use crate::worded;
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::rpc::Status;
 
+worded! {
 /// The two dialects of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// State of the world.
-    Sotw,
+    Sotw = "sotw",
     /// Incremental.
-    Delta,
+    Delta = "delta",
+}
 }
 
 impl Dialect {
@@ -34,15 +37,6 @@ impl Dialect {
         match self {
             Self::Sotw => Self::Delta,
             Self::Delta => Self::Sotw,
-        }
-    }
-
-    /// Its name in the configuration, in metrics and for people.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Sotw => "sotw",
-            Self::Delta => "delta",
         }
     }
 }

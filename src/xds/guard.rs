@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use imbl::OrdMap;
 
 use super::{Kind, Name, TypeUrl};
+use crate::worded;
 
 /// Which removals are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,36 +107,17 @@ impl Guards {
     }
 }
 
+worded! {
 /// Why a removal is held, or a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldReason {
     /// Too much was lost at once.
-    Mass,
+    Mass = "mass",
     /// A served resource refers to it.
-    Referenced,
+    Referenced = "referenced",
     /// It is a change, and another source does not have yet what it leads to (D-12).
-    Unready,
+    Unready = "unready",
 }
-
-impl HoldReason {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Mass, Self::Referenced, Self::Unready];
-
-    /// Its name in metrics, ids and for people.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Mass => "mass",
-            Self::Referenced => "referenced",
-            Self::Unready => "unready",
-        }
-    }
-
-    /// Returns the reason with this name.
-    #[must_use]
-    pub fn called(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.word() == word)
-    }
 }
 
 /// The removals of one type of a view that one judgement holds, or all that served resources hold; or its changes that are not ready.
@@ -256,50 +238,25 @@ pub enum HoldChange {
     Ended(HoldEnd),
 }
 
+worded! {
 /// What ended the hold of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldEnd {
     /// The control plane sent the resource again.
-    Server,
+    Server = "server",
     /// A new resource takes the address or the domain.
-    Replaced,
+    Replaced = "replaced",
     /// Nothing refers to the resource any more, or what a change leads to is there.
-    Free,
+    Free = "free",
     /// The time was over.
-    Clock,
+    Clock = "clock",
     /// A person released it.
-    Person,
+    Person = "person",
     /// The settings have changed.
-    Settings,
+    Settings = "settings",
     /// Nobody wants the resource any more, or its time to live is over.
-    Gone,
+    Gone = "gone",
 }
-
-impl HoldEnd {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Server,
-        Self::Replaced,
-        Self::Free,
-        Self::Clock,
-        Self::Person,
-        Self::Settings,
-        Self::Gone,
-    ];
-
-    /// Its name in metrics and for people.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Replaced => "replaced",
-            Self::Free => "free",
-            Self::Clock => "clock",
-            Self::Person => "person",
-            Self::Settings => "settings",
-            Self::Gone => "gone",
-        }
-    }
 }
 
 /// What a person orders for held removals.

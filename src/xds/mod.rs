@@ -40,6 +40,7 @@ mod type_url;
 mod value_id;
 mod version;
 mod viewer;
+mod worded;
 
 pub mod xdstp;
 
@@ -64,7 +65,7 @@ pub use name::Name;
 pub use objection::{Objection, Said, Sensitive, named_in, words_of};
 pub use older::{Holds, Older, Refusal, Stance};
 pub use owners::{Owners, authority_label};
-pub use printable::{INVISIBLE, is_escaped, printable};
+pub use printable::{INVISIBLE, is_escaped, printable, printable_json};
 pub use references::References;
 pub use rejection::Rejection;
 pub use resource::{Resource, ResourceParts, WRAPPER_URL, field_len, put_field, put_key_len};

@@ -44,6 +44,28 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(said)
 }
 
+/// Returns JSON with the numbers of such characters, which only occur within its strings, in their place.
+#[must_use]
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let hidden = |character: char| character != '\n' && is_escaped(character);
+    if json.bytes().all(|byte| byte < 0x7f) || !json.chars().any(hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut said = String::with_capacity(json.len() + 64);
+    for character in json.chars() {
+        match hidden(character) {
+            true => said.extend(
+                character
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .map(|unit| format!("\\u{unit:04x}")),
+            ),
+            false => said.push(character),
+        }
+    }
+    Cow::Owned(said)
+}
+
 /// Whether a character is escaped in lines for people.
 #[must_use]
 pub fn is_escaped(character: char) -> bool {

@@ -2,75 +2,51 @@
 //!
 //! Owns the words. Does not find out which one is true.
 
+use crate::worded;
+
+worded! {
 /// Where a type stands at a client, in the words of CSDS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Nothing was sent.
-    NotSent,
+    NotSent = "NOT_SENT",
     /// The client has accepted the last response.
-    Synced,
+    Synced = "SYNCED",
     /// A response is on its way.
-    Stale,
+    Stale = "STALE",
     /// The client has rejected what it was sent.
-    Error,
+    Error = "ERROR",
+}
 }
 
+worded! {
 /// Where a resource stands at a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The client has accepted what is current.
-    Accepted,
+    Accepted = "accepted",
     /// What is current is on its way, or the client has not answered yet.
-    Sent,
+    Sent = "sent",
     /// The client holds something older, or it is not known what; what is current will be sent.
-    Outdated,
+    Outdated = "outdated",
     /// The client holds nothing of it; it will be sent.
-    NotSent,
+    NotSent = "not_sent",
     /// The client has rejected what is current.
-    Rejected,
+    Rejected = "rejected",
     /// The client has rejected what is current, held nothing, and was sent older content.
-    Older,
+    Older = "older",
     /// The server has not said anything about it yet.
-    Unknown,
+    Unknown = "unknown",
     /// The server did not answer in time.
-    TimedOut,
+    TimedOut = "timed_out",
     /// It does not exist, and the client holds nothing of it.
-    Missing,
+    Missing = "missing",
     /// It does not exist any more, and the client may still hold it.
-    Leaving,
+    Leaving = "leaving",
 }
-
-impl Status {
-    /// Returns the word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::NotSent => "NOT_SENT",
-            Self::Synced => "SYNCED",
-            Self::Stale => "STALE",
-            Self::Error => "ERROR",
-        }
-    }
 }
 
 impl Standing {
-    /// Returns the word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Sent => "sent",
-            Self::Outdated => "outdated",
-            Self::NotSent => "not_sent",
-            Self::Rejected => "rejected",
-            Self::Older => "older",
-            Self::Unknown => "unknown",
-            Self::TimedOut => "timed_out",
-            Self::Missing => "missing",
-            Self::Leaving => "leaving",
-        }
-    }
-
     /// Whether the client has rejected what is current.
     #[must_use]
     pub const fn rejects(self) -> bool {

@@ -397,8 +397,8 @@ fn what_is_not_yaml() {
     for (text, said) in [
         ("a: b: c\n", "1:5: not YAML: a `:` cannot be here; quote a value that contains `: `, or correct the indentation"),
         ("node:\n\tid: x\n", "2:2: not YAML: there is a tab where only spaces are allowed; indent with spaces"),
-        ("node: 'x\n", "2:1: not YAML: a quote that began above is not closed, or the lines of its text are not indented"),
         ("node: 'x", "1:7: not YAML: the quote that begins here is never closed"),
+        ("node: 'x\n", "1:7: not YAML: the quote that begins here is never closed"),
         ("a: [1, 2}\n", "1:4: not YAML: `[` is closed with `}`"),
         ("a: @b\n", "1:4: not YAML: a value cannot begin with `@`; quote it"),
         ("a: \"\\q\"\n", "1:4: not YAML: no such escape in double quotes; write `\\\\` for a backslash, or use single quotes"),

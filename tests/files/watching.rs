@@ -31,7 +31,7 @@ impl Source {
     /// The same, with removals that wait so long for routes.
     fn quiet(path: &Path, quiet: Duration) -> Self {
         let metrics = Metrics::new([]);
-        let files = Files::new("files", path, metrics.files("files"));
+        let files = Files::new("files", path, metrics.upstreams.of_files("files"));
         let settings = ViewSettings {
             linger: Duration::ZERO,
             names_per_view: 0,

@@ -258,6 +258,14 @@ fn metrics() -> BTreeSet<String> {
             .map(|call| call.split(')').next().unwrap_or_default());
         let called = calls.filter_map(|call| call.split('"').nth(1));
         names.extend(called.map(str::to_owned));
+        // Those of each type are named as the fields that a macro makes of these lines.
+        let rows = text.split("of_each_type! {\n").nth(1).unwrap_or_default();
+        let rows = rows.split("\n}\n").next().unwrap_or_default().lines();
+        let rows = rows.filter_map(|row| row.trim().trim_start_matches("pub ").split_once(": "));
+        names.extend(
+            rows.filter(|(name, _)| !name.contains(' '))
+                .map(|(name, _)| name.to_owned()),
+        );
     }
     assert!(names.len() > 50, "only {names:?}");
     names

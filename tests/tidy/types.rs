@@ -44,6 +44,7 @@ const APART: &[(&str, &str)] = &[
     ("loadtest/src/story/streams.rs", "Scenario"),
     ("src/cli/status/overview.rs", "Difference"),
     ("src/downstream/overload.rs", "Shared"),
+    ("src/telemetry/types.rs", "AllTypes"),
     ("src/upstream/rest/mod.rs", "Writer"),
     ("src/xds/xdstp.rs", "Name"),
 ];

@@ -153,10 +153,11 @@ impl Relay {
             idle: plan.idle,
             reconnect_max: plan.reconnect_max,
             removal_quiet: Duration::from_millis(100),
+            interval: Duration::from_millis(20),
             order_gate: Duration::from_secs(2),
         });
         let all = Metrics::new([]);
-        let target = Target::new("cp", plan.server, all.upstream("cp"));
+        let target = Target::new("cp", plan.server, all.upstreams.of("cp"));
         Self::begin(all, target, plan.files, settings, wanted)
     }
 
@@ -186,7 +187,7 @@ impl Relay {
         };
         let view = View::new(Class::default(), bounds);
         let seat = view.enter();
-        let metrics = all.upstream("cp");
+        let metrics = all.upstreams.of("cp");
         let node = Node {
             id: "relay".to_owned(),
             ..Node::default()

@@ -11,7 +11,7 @@ use distributary::json::Schemas;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{Polling, RestServer, Status, Writer};
+use distributary::upstream::{RestServer, Status, UpstreamSettings, Writer};
 use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, Target as Wanted, TypeUrl, Types, Want};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -160,7 +160,7 @@ impl Relay {
             token: None,
             prefix: prefix.to_owned(),
         };
-        let polling = Polling {
+        let settings = UpstreamSettings {
             client: Arc::new(ClientSettings {
                 types: Types::default(),
                 relay_id: "relay".to_owned(),
@@ -172,12 +172,13 @@ impl Relay {
             keepalive: Duration::from_secs(30),
             interval: Duration::from_millis(20),
             reconnect_max: Duration::from_millis(20),
-            schemas: Schemas::standard(),
+            ping: Duration::ZERO,
+            idle: Duration::ZERO,
             removal_quiet: Duration::from_millis(100),
             order_gate: Duration::from_secs(2),
         };
-        let metrics = Metrics::new([]).upstream("site");
-        let server = RestServer::new("site", rest, metrics.clone());
+        let metrics = Metrics::new([]).upstreams.of("site");
+        let server = RestServer::new("site", rest, Schemas::standard(), metrics.clone());
         let view = View::new(
             Class::default(),
             cache::ViewSettings {
@@ -192,7 +193,7 @@ impl Relay {
             id: "relay".to_owned(),
             ..Default::default()
         };
-        let writer = Writer::polling(view.clone(), &node.into(), &server, None, &Arc::new(polling));
+        let writer = Writer::polling(view.clone(), &node.into(), &server, None, &Arc::new(settings));
         let statuses = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
         let task = tokio::spawn(writer.run());

@@ -177,7 +177,7 @@ async fn names_in_certificates() {
             }
         }
     }
-    assert_eq!(relay.shared.metrics.handshakes("resumed"), 4);
+    assert_eq!(relay.shared.metrics.handshakes.count("resumed"), 4);
     let warnings = log.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("a SPIFFE name and 1 other URIs"), "{warnings:?}");

@@ -60,7 +60,7 @@ fn presses(relay: &Relay, percent: usize) {
     let expected: Vec<&str> = Action::ALL
         .into_iter()
         .filter(|action| Some(*action) <= last)
-        .map(Action::name)
+        .map(Action::word)
         .collect();
     let text = relay.shared.metrics.encode().unwrap();
     let mut shown = active(&text);
@@ -186,7 +186,7 @@ async fn the_program_watches_its_memory() {
     assert!(served.take().await.bodies.concat().contains("second"));
 
     drop(greedy);
-    let freed = || !active(&relay.metrics()).contains(&Action::RejectConnections.name());
+    let freed = || !active(&relay.metrics()).contains(&Action::RejectConnections.word());
     // The allocator keeps what is free for some ten seconds.
     let begun = now();
     while !freed() {

@@ -287,7 +287,7 @@ async fn tokens_of_others() {
     let claims = part(with(&json!({})));
     let unsigned = |alg: &str| format!("{}.{claims}.", part(json!({"alg": alg, "kid": "one"})));
     // The public key is known to all, so it must not be taken for a secret.
-    let secret = EncodingKey::from_secret(signer.public()["x"].as_str().unwrap().as_bytes());
+    let secret = EncodingKey::from_secret(signer.public()["x"].as_str().unwrap().as_bytes()).unwrap();
     let mut symmetric = Header::new(Algorithm::HS256);
     symmetric.kid = Some("one".to_owned());
     let other_key = |header: &mut Header| header.kid = Some("two".to_owned());

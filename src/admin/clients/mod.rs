@@ -6,16 +6,15 @@ mod ordered;
 mod shown;
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::Shown;
-use super::forms::{self, Format};
+use super::forms::{self, Answered, Asked, Format, Limited, Refused};
 use super::written::{self, Page};
 use crate::answers;
 use crate::census::{ClientState, QuestionTurn, Round};
@@ -41,8 +40,8 @@ struct Wanted {
     limit: Option<usize>,
 }
 
-const USAGE: &str = "write /clients, with any of ?format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
-                     state=rejecting, older, lagging, waiting or current, sort=requests or request_bytes, and limit=COUNT\n";
+const USAGE: &str = "/clients, with any of ?format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
+                     state=rejecting, older, lagging, waiting or current, sort=requests or request_bytes, and limit=COUNT";
 
 /// How much is said of those that are not ready.
 const WAITING_BYTES_MAX: usize = 64 << 10;
@@ -55,31 +54,20 @@ pub(super) fn router() -> Router<Shown> {
         .route("/clients/{client}/ready", get(ready))
 }
 
-async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
-    let Ok(Query(wanted)) = wanted else {
-        return (StatusCode::BAD_REQUEST, USAGE).into_response();
-    };
-    let chosen = match wanted.whom() {
-        Ok(chosen) => chosen,
-        Err(fault) => return (StatusCode::BAD_REQUEST, fault).into_response(),
-    };
+async fn list(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+    let wanted = forms::asked(wanted, USAGE)?;
+    let chosen = wanted.whom()?;
     let room = wanted.limit.unwrap_or(usize::MAX);
     let away = wanted.may_be_away().then(|| shown.status.census().away());
     let streams = Ordered::new(shown.status.census().clone(), chosen, wanted.sort, room);
     let questions = shown.status.questions();
     let servers = shown.overview.look().names;
+    let all = (streams, servers);
     match wanted.format {
-        Format::Json => {
-            written::answer(questions, "application/json", |page| {
-                write_json((streams, servers), away, page)
-            })
-            .await
-        }
+        Format::Json => written::answer(questions, "application/json", |page| write_json(all, away, page)).await,
         Format::Text => {
-            written::answer(questions, "text/plain; charset=utf-8", |page| {
-                write_lines((streams, servers), away, page)
-            })
-            .await
+            let kind = "text/plain; charset=utf-8";
+            written::answer(questions, kind, |page| write_lines(all, away, page)).await
         }
     }
 }
@@ -87,29 +75,18 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
 impl Wanted {
     /// Whether clients without a stream are meant, of which nothing is known but that they wait.
     fn may_be_away(&self) -> bool {
-        let Self {
-            node,
-            class,
-            type_url,
-            software,
-            ..
-        } = self;
-        let all = [node, class, type_url, software].iter().all(|filter| filter.is_none());
-        all && self
-            .state
-            .as_deref()
-            .is_none_or(|state| state == ClientState::Waiting.word())
+        let chosen = [&self.node, &self.class, &self.type_url, &self.software];
+        let state = self.state.as_deref();
+        chosen.iter().all(|filter| filter.is_none()) && state.is_none_or(|state| state == ClientState::Waiting.word())
     }
 
     /// Returns whom the query chooses. An error says what is wrong with it.
-    fn whom(&self) -> Result<(Whom, Option<ClientState>), String> {
+    fn whom(&self) -> Result<(Whom, Option<ClientState>), Refused> {
         let whom = forms::whom(self.node.as_deref(), self.class.as_deref(), self.type_url.as_deref())?;
         let software = self.software.as_deref().map(Pattern::read).transpose();
-        let software = software.map_err(|fault| format!("software: {fault}\n"))?;
-        let named = |word: &String| {
-            let found = ClientState::ALL.into_iter().find(|state| state.word() == word);
-            found.ok_or_else(|| "state: write rejecting, older, lagging, waiting or current\n".to_owned())
-        };
+        let software = software.map_err(|fault| forms::wrong(format!("software: {fault}\n")))?;
+        let unknown = || forms::wrong("state: write rejecting, older, lagging, waiting or current\n");
+        let named = |word: &String| ClientState::called(word).ok_or_else(unknown);
         let state = self.state.as_ref().map(named).transpose()?;
         Ok((Whom { software, ..whom }, state))
     }
@@ -155,33 +132,16 @@ async fn write_lines((mut streams, servers): (Ordered, Servers), away: Option<us
     page
 }
 
-/// The query of one client.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Extent {
-    /// How many resources of each type are shown, those that the client lacks first.
-    limit: Option<usize>,
-}
-
-async fn one(
-    State(shown): State<Shown>,
-    Path(client): Path<String>,
-    extent: Result<Query<Extent>, QueryRejection>,
-) -> Response {
-    let Ok(Query(extent)) = extent else {
-        return forms::bad("write /clients/ID or /clients/ID?limit=COUNT\n");
-    };
+async fn one(State(shown): State<Shown>, Path(client): Path<String>, wanted: Asked<Limited>) -> Answered {
+    let Limited { limit } = forms::asked(wanted, "/clients/ID or /clients/ID?limit=COUNT")?;
     let servers = shown.overview.look().names;
-    match find(&shown, &client).await {
-        Ok((turn, first, round)) => written::answer_in(turn, "application/json", |page| {
-            write_streams(first, round, servers, extent.limit, page)
-        }),
-        Err(response) => response,
-    }
+    let (turn, first, round) = find(&shown, &client).await?;
+    let write = |page| write_streams(first, round, servers, limit, page);
+    Ok(written::answer_in(turn, "application/json", write))
 }
 
 /// Returns the first stream of a client, which is the one with this number or one of a node, and the question to its others.
-async fn find(shown: &Shown, client: &str) -> Result<(QuestionTurn, ClientStream, Round), Response> {
+async fn find(shown: &Shown, client: &str) -> Result<(QuestionTurn, ClientStream, Round), Refused> {
     let whom = match (client.strip_prefix("node="), client.parse()) {
         (Some(node), _) => Whom {
             nodes: vec![NodeMatcher::id_is(node)],
@@ -189,21 +149,17 @@ async fn find(shown: &Shown, client: &str) -> Result<(QuestionTurn, ClientStream
         },
         (None, Ok(number)) => Whom::stream(number),
         (None, Err(())) => {
-            return Err(forms::bad(
-                "write /clients/NUMBER, as /clients shows it, or /clients/node=ID\n",
-            ));
+            let usage = "write /clients/NUMBER, as /clients shows it, or /clients/node=ID\n";
+            return Err(forms::wrong(usage));
         }
     };
-    let turn = shown.status.questions().turn().await.map_err(forms::busy)?;
+    let turn = shown.status.questions().turn().await?;
     let depth = Depth::Resources;
     let mut round = shown.status.census().ask(Question { whom, depth });
-    match round.next().await {
-        Some(first) => Ok((turn, first, round)),
-        None => {
-            let text = format!("no stream of `{client}` is open here\n");
-            Err((StatusCode::NOT_FOUND, text).into_response())
-        }
-    }
+    let text = || format!("no stream of `{client}` is open here\n");
+    let first = round.next().await;
+    let first = first.ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, text()))?;
+    Ok((turn, first, round))
 }
 
 /// Writes each of the streams in full.
@@ -228,11 +184,8 @@ async fn write_streams(
 }
 
 /// 200 once the client has accepted all that it asked for.
-async fn ready(State(shown): State<Shown>, Path(client): Path<String>) -> Response {
-    let (_turn, first, mut round) = match find(&shown, &client).await {
-        Ok(found) => found,
-        Err(response) => return response,
-    };
+async fn ready(State(shown): State<Shown>, Path(client): Path<String>) -> Answered {
+    let (_turn, first, mut round) = find(&shown, &client).await?;
     let mut waiting = String::new();
     let mut next = Some(first);
     while let Some(stream) = next {
@@ -242,7 +195,7 @@ async fn ready(State(shown): State<Shown>, Path(client): Path<String>) -> Respon
         next = round.next().await;
     }
     match waiting.is_empty() {
-        true => "READY\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, waiting).into_response(),
+        true => Ok("READY\n".into_response()),
+        false => Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, waiting)),
     }
 }

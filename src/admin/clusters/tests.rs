@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
+use crate::answers::{Lacking, OfType, Spoken};
 
 fn clock() -> WallClock {
     WallClock {
@@ -11,18 +12,19 @@ fn clock() -> WallClock {
     }
 }
 
-fn server(now: Instant) -> Server {
+fn server(clock: WallClock) -> Server {
+    let time = |at| Some(clock.time(at));
     Server {
-        uri: "cp-1:18000".to_owned(),
-        state: State::Unreachable,
-        since: Some(now - Duration::from_secs(60)),
+        server: "cp-1:18000".to_owned(),
+        state: State::Unreachable.word().to_owned(),
+        since: time(since(clock)),
         last_error: Some("connection refused".to_owned()),
-        next_attempt: Some(now + Duration::from_secs(3)),
-        last_success: Some(now - Duration::from_secs(61)),
+        next_attempt: time(clock.now + Duration::from_secs(3)),
+        last_success: time(clock.now - Duration::from_secs(61)),
         streams: 0,
-        refused: (12, 300),
+        refused: 12,
         dialects: [(
-            "sotw",
+            "sotw".to_owned(),
             Spoken {
                 streams: 0,
                 reason: "the configuration says so".to_owned(),
@@ -35,7 +37,7 @@ fn server(now: Instant) -> Server {
         watching: 1,
         types: [(
             "cds".to_owned(),
-            Held {
+            OfType {
                 resources: 2,
                 restored: true,
                 stale: true,
@@ -47,19 +49,29 @@ fn server(now: Instant) -> Server {
             count: 4,
             some: vec!["eds a".to_owned(), "eds b".to_owned(), "eds c".to_owned()],
         },
+        why: String::new(),
     }
+}
+
+fn since(clock: WallClock) -> Instant {
+    clock.now - Duration::from_secs(60)
+}
+
+fn told(mut server: Server, streams: usize, clock: WallClock) -> Vec<Server> {
+    server.why = why(&server, Some(since(clock)), streams, clock);
+    vec![server]
 }
 
 #[test]
 fn one_line_for_each_fact() {
     let clock = clock();
     let clusters = Clusters {
-        authorities: [(String::new(), vec![server(clock.now)])].into(),
+        authorities: [(String::new(), told(server(clock), 300, clock))].into(),
         faults: vec!["listener a: no\nno".to_owned()],
         ..Clusters::default()
     };
     assert_eq!(
-        clusters.text(clock, &Standings::default()),
+        clusters.text(&Standings::default()),
         "\
 #old::cp-1:18000::priority::0
 #old::cp-1:18000::state::unreachable
@@ -89,18 +101,18 @@ fn one_line_for_each_fact() {
 #[test]
 fn the_same_for_programs() {
     let clock = clock();
-    let mut server = server(clock.now);
-    server.state = State::Answering;
+    let mut server = server(clock);
+    server.state = State::Answering.word().to_owned();
     server.last_error = None;
     server.lacking = Lacking::default();
     server.watching = 0;
     server.types.clear();
     server.dialects.clear();
-    server.refused = (0, 7);
+    server.refused = 0;
     server.suspected.clear();
     server.unserved.clear();
     let clusters = Clusters {
-        authorities: [("a.example".to_owned(), vec![server])].into(),
+        authorities: [("a.example".to_owned(), told(server, 7, clock))].into(),
         faults: vec!["listener a: no".to_owned()],
         ..Clusters::default()
     };

@@ -5,14 +5,12 @@
 mod mask;
 mod section;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::Shown;
-use super::forms::{self, Wrong};
+use super::forms::{self, Answered, Asked, Refused};
 use super::written::{self, Page};
 use crate::census::Entry;
 use crate::clock::WallClock;
@@ -30,8 +28,7 @@ pub(super) struct Wanted {
     include_eds: Option<String>,
 }
 
-const USAGE: &str =
-    "write /config_dump, with any of resource=FIELD, mask=FIELD,FIELD, name_regex=REGEX and include_eds\n";
+const USAGE: &str = "/config_dump, with any of resource=FIELD, mask=FIELD,FIELD, name_regex=REGEX and include_eds";
 
 /// How many contents are taken at a time.
 const PAGE: usize = 16;
@@ -48,21 +45,15 @@ struct Dump {
     separator: &'static str,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
-    let Ok(Query(wanted)) = wanted else {
-        return forms::bad(USAGE);
-    };
-    match sections(&wanted).and_then(|sections| Ok((sections, Dump::new(shown, &wanted)?))) {
-        Ok((sections, dump)) => {
-            let questions = dump.shown.status.questions().clone();
-            written::answer(&questions, "application/json", |page| dump.write(sections, page)).await
-        }
-        Err(wrong) => wrong.into_response(),
-    }
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+    let wanted = forms::asked(wanted, USAGE)?;
+    let (sections, dump) = (sections(&wanted)?, Dump::new(shown, &wanted)?);
+    let questions = dump.shown.status.questions().clone();
+    written::answer(&questions, "application/json", |page| dump.write(sections, page)).await
 }
 
 impl Dump {
-    fn new(shown: Shown, wanted: &Wanted) -> Result<Self, Wrong> {
+    fn new(shown: Shown, wanted: &Wanted) -> Result<Self, Refused> {
         let mask = wanted.mask.as_deref().map(Mask::read).transpose();
         let mask = mask.map_err(|fault| forms::wrong(format!("mask: {fault}\n")))?;
         let names = wanted.name_regex.as_deref().map(Expression::whole).transpose();
@@ -141,7 +132,7 @@ impl Dump {
 }
 
 /// Returns the sections that a query chooses.
-fn sections(wanted: &Wanted) -> Result<Vec<&'static Section>, Wrong> {
+fn sections(wanted: &Wanted) -> Result<Vec<&'static Section>, Refused> {
     let with_endpoints = wanted.include_eds.is_some();
     match wanted.resource.as_deref() {
         Some(field) => chosen(field),
@@ -152,7 +143,7 @@ fn sections(wanted: &Wanted) -> Result<Vec<&'static Section>, Wrong> {
 }
 
 /// Returns the section with this field.
-fn chosen(field: &str) -> Result<Vec<&'static Section>, Wrong> {
+fn chosen(field: &str) -> Result<Vec<&'static Section>, Refused> {
     if section::ALWAYS_EMPTY.contains(&field) {
         return Ok(Vec::new());
     }
@@ -161,7 +152,7 @@ fn chosen(field: &str) -> Result<Vec<&'static Section>, Wrong> {
         let known: Vec<&str> = Section::all().map(|section| section.field).collect();
         let known = known.join(", ");
         let why = format!("`{field}` is not in the dump; write resource= and one of {known}\n");
-        return Err((StatusCode::NOT_FOUND, why));
+        return Err(Refused::new(StatusCode::NOT_FOUND, why));
     }
     Ok(found)
 }

@@ -12,12 +12,11 @@ mod shown;
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use super::Shown;
-use super::forms::{self, Asked, Format};
+use super::forms::{self, Answered, Asked, Format, Formatted};
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::telemetry::HoldCount;
@@ -28,23 +27,14 @@ pub(super) use orders::{extend, release};
 /// How many names of a hold are told in short.
 const SOME: usize = 10;
 
-pub(super) async fn answer(State(shown): State<Shown>, asked: Asked) -> Response {
-    let form = match forms::format(asked, "/holds or /holds?format=json") {
-        Ok(form) => form,
-        Err(wrong) => return wrong.into_response(),
-    };
-    let _turn = match shown.status.questions().turn().await {
-        Ok(turn) => turn,
-        Err(busy) => return forms::busy(busy),
-    };
+pub(super) async fn answer(State(shown): State<Shown>, asked: Asked<Formatted>) -> Answered {
+    let Formatted { format } = forms::asked(asked, "/holds or /holds?format=json")?;
+    let _turn = shown.status.questions().turn().await?;
     let (holds, older) = (holding::all(&shown), older::all(&shown));
-    match form {
-        Format::Text => {
-            let declared = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-            (declared, shown::text(&holds, &older).await).into_response()
-        }
+    Ok(match format {
+        Format::Text => shown::text(&holds, &older).await.into_response(),
         Format::Json => forms::json(&shown::json(&holds, &older).await),
-    }
+    })
 }
 
 /// Returns why a resource of a view is held, if it is.

@@ -5,15 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use futures_util::future::join_all;
 use serde::Deserialize;
 
 use super::super::Shown;
-use super::super::forms::bad;
+use super::super::forms::{self, Answered, Asked, Refused, wrong};
 use super::holding;
 use super::older;
 use super::outcome::Outcome;
@@ -40,9 +39,9 @@ pub(in crate::admin) struct Ordered {
     time: Option<String>,
 }
 
-type Order = Result<Query<Ordered>, QueryRejection>;
+type Order = Asked<Ordered>;
 
-pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: Order) -> Response {
+pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: Order) -> Answered {
     let action = |time: Option<&str>| match time.map_or(Ok(USUAL), duration)? {
         time if time > LONGEST => Err("removals can be held for 24h more at most\n".to_owned()),
         time => Ok(HoldAction::Extend(time)),
@@ -50,7 +49,7 @@ pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: Order) -
     give(&shown, order, action).await
 }
 
-pub(in crate::admin) async fn release(State(shown): State<Shown>, order: Order) -> Response {
+pub(in crate::admin) async fn release(State(shown): State<Shown>, order: Order) -> Answered {
     let action = |time: Option<&str>| match time {
         Some(_) => Err("what is released needs no time\n".to_owned()),
         None => Ok(HoldAction::Release),
@@ -62,18 +61,14 @@ async fn give(
     shown: &Shown,
     order: Order,
     action: impl FnOnce(Option<&str>) -> Result<HoldAction, String>,
-) -> Response {
-    let Ok(Query(Ordered { target, reason, time })) = order else {
-        return bad("write ?target=ID or TYPE/NAME, reason=TEXT, and to extend for=TIME such as 30m\n");
-    };
+) -> Answered {
+    let usage = "?target=ID or TYPE/NAME, reason=TEXT, and to extend for=TIME such as 30m";
+    let Ordered { target, reason, time } = forms::asked(order, usage)?;
     let reason = printable(reason.trim()).into_owned();
     if reason.is_empty() || reason.len() > REASON_BYTES {
-        return bad(format!("write a reason of 1 to {REASON_BYTES} bytes\n"));
+        return Err(wrong(format!("write a reason of 1 to {REASON_BYTES} bytes\n")));
     }
-    let action = match action(time.as_deref()) {
-        Ok(action) => action,
-        Err(why) => return bad(why),
-    };
+    let action = action(time.as_deref()).map_err(wrong)?;
     let concerned = concerned(shown, &target);
     let mut older = older::all(shown);
     older.retain(|one| action == HoldAction::Release && one.is_meant(&target));
@@ -82,11 +77,11 @@ async fn give(
         tracing::warn!(target, reason, "an order for older content");
     }
     if concerned.is_empty() && !older.is_empty() {
-        return format!("{} {}\n", OLDER_WORDS.counted(older.len()), OLDER_WORDS.released[0]).into_response();
+        return Ok(format!("{} {}\n", OLDER_WORDS.counted(older.len()), OLDER_WORDS.released[0]).into_response());
     }
     if concerned.is_empty() {
         let text = format!("nothing is held under `{target}`; /holds lists what is held\n");
-        return (StatusCode::NOT_FOUND, text).into_response();
+        return Err(Refused::new(StatusCode::NOT_FOUND, text));
     }
     let (now, mut given) = (clock::now(), Vec::new());
     for (view, target, _) in &concerned {
@@ -97,12 +92,17 @@ async fn give(
         };
         match view.mailbox().order(order) {
             Some(done) => given.push(done),
-            None => return (StatusCode::SERVICE_UNAVAILABLE, "too many orders wait; try again\n").into_response(),
+            None => {
+                return Err(Refused::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "too many orders wait; try again\n",
+                ));
+            }
         }
     }
     if clock::timeout(PATIENCE, join_all(given)).await.is_none() {
         let text = "the order is given, and not carried out yet; /holds shows what is held\n";
-        return (StatusCode::ACCEPTED, text).into_response();
+        return Ok((StatusCode::ACCEPTED, text).into_response());
     }
     let mut outcome = Outcome::new(action, now);
     for (view, target, before) in &concerned {
@@ -110,7 +110,7 @@ async fn give(
     }
     let said = outcome.text(WallClock::read());
     tracing::warn!(target, reason, said = said.trim_end(), "an order for held removals");
-    said.into_response()
+    Ok(said.into_response())
 }
 
 /// A view that an order is for, what it is for there, and what the view holds.

@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
+use axum::extract::State;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::task::yield_now;
 
-use super::{Shown, forms};
+use super::Shown;
+use super::forms::{self, Answered, Asked};
 use crate::answers::{self, Before, Nacks, Rejected};
 use crate::cache::Row;
 use crate::census::{Census, ClientStatus};
@@ -42,8 +41,6 @@ pub(super) struct Wanted {
     version: Option<String>,
 }
 
-const USAGE: &str = "write /nacks, with any of type=TYPE, name=NAME and version=VERSION\n";
-
 /// Type, name, version and words.
 type Key = (String, String, Option<String>, String);
 
@@ -55,18 +52,10 @@ struct Rejection {
     others: Option<[BTreeMap<String, usize>; 2]>,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
-    let Ok(Query(wanted)) = wanted else {
-        return forms::bad(USAGE);
-    };
-    let whom = match forms::whom(None, None, wanted.type_url.as_deref()) {
-        Ok(whom) => whom,
-        Err(fault) => return forms::wrong(fault).into_response(),
-    };
-    let _turn = match shown.status.questions().turn().await {
-        Ok(turn) => turn,
-        Err(busy) => return forms::busy(busy),
-    };
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+    let wanted = forms::asked(wanted, "/nacks, with any of type=TYPE, name=NAME and version=VERSION")?;
+    let whom = forms::whom(None, None, wanted.type_url.as_deref())?;
+    let _turn = shown.status.questions().turn().await?;
     let clock = WallClock::read();
     let views = shown.status.census().views();
     let mut found: BTreeMap<Key, Rejection> = BTreeMap::new();
@@ -103,11 +92,11 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
             yield_now().await;
         }
     }
-    forms::json(&json!(Nacks {
+    Ok(forms::json(&json!(Nacks {
         rejections,
         left_out,
-        unanswered,
-    }))
+        unanswered
+    })))
 }
 
 fn key(type_url: &TypeUrl, name: Option<&Name>, row: &Row) -> Key {

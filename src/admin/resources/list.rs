@@ -6,20 +6,18 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
+use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::listed;
 use crate::admin::Shown;
-use crate::admin::forms::{self, Wrong};
+use crate::admin::forms::{self, Answered, Asked, Refused};
 use crate::admin::written::{self, Page};
 use crate::census::{Cached, Census, Entry};
 use crate::classes::Pattern;
 use crate::clock::WallClock;
-use crate::xds::{Name, NoType, TypeUrl};
+use crate::xds::{Name, TypeUrl};
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]
@@ -44,8 +42,8 @@ enum Sort {
     Size,
 }
 
-const USAGE: &str = "write /resources, with any of type=TYPE, class=CLASS, name=NAME (with * for any text), state=STATE, \
-                     sort=age or size, and limit=COUNT\n";
+const USAGE: &str = "/resources, with any of type=TYPE, class=CLASS, name=NAME (with * for any text), state=STATE, \
+                     sort=age or size, and limit=COUNT";
 
 /// How many names a sorted list has, unless the query says so.
 const SORTED: usize = 1000;
@@ -70,20 +68,18 @@ struct List {
     cut: bool,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
-    let Ok(Query(wanted)) = wanted else {
-        return forms::bad(USAGE);
-    };
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+    let wanted = forms::asked(wanted, USAGE)?;
     let census = shown.status.census().clone();
-    let asked = wanted.type_url.as_deref().map(str::parse).transpose();
-    let asked = asked.map_err(|wrong: NoType| forms::wrong(format!("type: {wrong}\n")));
-    match asked.and_then(|asked| Ok((asked, List::new(&wanted)?))) {
-        Ok((asked, list)) => {
-            let questions = shown.status.questions();
-            written::answer(questions, "application/json", |page| list.write(census, asked, page)).await
-        }
-        Err(wrong) => wrong.into_response(),
-    }
+    let (whom, list) = (
+        forms::whom(None, None, wanted.type_url.as_deref())?,
+        List::new(&wanted)?,
+    );
+    let questions = shown.status.questions();
+    written::answer(questions, "application/json", |page| {
+        list.write(census, whom.type_url, page)
+    })
+    .await
 }
 
 /// The place in a sorted list: first by what it is sorted by, then by name.
@@ -101,16 +97,15 @@ impl Sort {
 }
 
 /// Reads a state.
-fn state(word: &str) -> Result<Cached, Wrong> {
-    let found = Cached::ALL.into_iter().find(|state| state.word() == word);
-    found.ok_or_else(|| {
+fn state(word: &str) -> Result<Cached, Refused> {
+    Cached::called(word).ok_or_else(|| {
         let words = Cached::ALL.map(Cached::word);
         forms::wrong(format!("state: write one of {}\n", words.join(", ")))
     })
 }
 
 impl List {
-    fn new(wanted: &Wanted) -> Result<Self, Wrong> {
+    fn new(wanted: &Wanted) -> Result<Self, Refused> {
         let pattern = |key: &str, text: &Option<String>| {
             let read = text.as_deref().map(Pattern::read).transpose();
             read.map_err(|fault| forms::wrong(format!("{key}: {fault}\n")))

@@ -9,16 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::adoption::Adoption;
-use super::{Shown, forms, holds};
+use super::forms::{self, Answered, Asked, Refused};
+use super::{Shown, holds};
 use crate::answers::{Content, Holder, Holders, Listed, Said, Whole};
 use crate::cache::View;
 use crate::census::{Entry, visit_name};
@@ -49,6 +48,7 @@ struct Clients {
 
 /// How many clients are named of each standing.
 const NAMED_MAX: usize = 10;
+const USAGE: &str = "/resources/NAME, with any of type=TYPE, node=ID and class=CLASS (with * for any text)";
 /// How long a view's upstream side may take to say what the control plane said.
 const WORDS_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -57,18 +57,6 @@ pub(super) fn router() -> Router<Shown> {
     Router::new()
         .route("/resources", get(list::answer))
         .route("/resources/{*name}", get(one))
-}
-
-/// Reads a query. An error says what is wrong with it.
-fn asked(wanted: Result<Query<Wanted>, QueryRejection>) -> Result<Whom, String> {
-    let usage =
-        |_| "write /resources/NAME, with any of type=TYPE, node=ID and class=CLASS (with * for any text)\n".to_owned();
-    let Query(wanted) = wanted.map_err(usage)?;
-    forms::whom(
-        wanted.node.as_deref(),
-        wanted.class.as_deref(),
-        wanted.type_url.as_deref(),
-    )
 }
 
 /// Returns what is known of a name, without its content.
@@ -89,15 +77,9 @@ fn listed(entry: &Entry, (class, is_read): (&str, bool), clock: WallClock) -> Li
     }
 }
 
-async fn one(
-    State(shown): State<Shown>,
-    Path(name): Path<String>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Response {
-    let whom = match asked(wanted) {
-        Ok(whom) => whom,
-        Err(fault) => return (StatusCode::BAD_REQUEST, fault).into_response(),
-    };
+async fn one(State(shown): State<Shown>, Path(name): Path<String>, wanted: Asked<Wanted>) -> Answered {
+    let Wanted { type_url, node, class } = forms::asked(wanted, USAGE)?;
+    let whom = forms::whom(node.as_deref(), class.as_deref(), type_url.as_deref())?;
     let mut entries = Vec::new();
     let wanted = Name::from(&*name);
     for view in shown.status.census().views() {
@@ -111,11 +93,8 @@ async fn one(
     types.sort_unstable();
     types.dedup();
     let Some(first) = types.first() else {
-        return (
-            StatusCode::NOT_FOUND,
-            format!("no client asks for `{name}`, and no client was given it\n"),
-        )
-            .into_response();
+        let text = format!("no client asks for `{name}`, and no client was given it\n");
+        return Err(Refused::new(StatusCode::NOT_FOUND, text));
     };
     if types.len() > 1 {
         let words: Vec<&str> = types.iter().map(TypeUrl::word).collect();
@@ -123,12 +102,10 @@ async fn one(
             "there is a `{name}` of several types; write ?type= and one of {}\n",
             words.join(", ")
         );
-        return (StatusCode::CONFLICT, text).into_response();
+        return Err(Refused::new(StatusCode::CONFLICT, text));
     }
-    match shown.status.questions().turn().await {
-        Ok(_turn) => forms::json(&json!(whole(&shown, whom, first, &name, &entries).await)),
-        Err(busy) => forms::busy(busy),
-    }
+    let _turn = shown.status.questions().turn().await?;
+    Ok(forms::json(&json!(whole(&shown, whom, first, &name, &entries).await)))
 }
 
 /// Returns all that is known of a name: its contents, and how many clients have each of them, or not.

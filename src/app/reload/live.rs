@@ -20,37 +20,17 @@ use crate::xds::{Caller, Dialect, Grant, TypeUrl, Way};
 
 /// The configuration in effect.
 pub(in crate::app) struct Live {
-    config: Arc<ArcSwap<Config>>,
+    pub(in crate::app) config: Arc<ArcSwap<Config>>,
     /// K-25: the mark by which the relay recognizes itself.
-    mark: String,
-    shared: Arc<Shared>,
-    fleet: Arc<Fleet>,
-    guard: Guard,
-    listening: Listening,
-    log: Arc<Log>,
+    pub(in crate::app) mark: String,
+    pub(in crate::app) shared: Arc<Shared>,
+    pub(in crate::app) fleet: Arc<Fleet>,
+    pub(in crate::app) guard: Guard,
+    pub(in crate::app) listening: Listening,
+    pub(in crate::app) log: Arc<Log>,
 }
 
 impl Live {
-    pub(in crate::app) fn new(
-        config: Arc<ArcSwap<Config>>,
-        mark: String,
-        shared: Arc<Shared>,
-        fleet: Arc<Fleet>,
-        guard: Guard,
-        listening: Listening,
-        log: Arc<Log>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            config,
-            mark,
-            shared,
-            fleet,
-            guard,
-            listening,
-            log,
-        })
-    }
-
     /// Returns the configuration in effect. Parts that look at it rarely read it here and need no line in [`Self::swap`].
     pub(in crate::app) fn config(&self) -> Arc<Config> {
         self.config.load_full()

@@ -14,21 +14,23 @@ use super::{Census, CutOff};
 use crate::answers;
 use crate::clock::{self, WallClock};
 use crate::inquiry::{ClientStream, ClientType, Depth, Question, StreamNumber, Whom};
-use crate::xds::{TypeUrl, printable};
+use crate::xds::{TypeUrl, printable, worded};
 
+worded! {
 /// How a client stream stands as a whole: the first of these that is true of one of its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClientState {
     /// It holds back something, because the client has rejected it: the client keeps what it had.
-    Rejecting,
+    Rejecting = "rejecting",
     /// The client has rejected something, had nothing, and was sent older content.
-    Older,
+    Older = "older",
     /// It was sent a response more than ten seconds ago, and has not answered it.
-    Lagging,
+    Lagging = "lagging",
     /// It has waited for more than ten seconds for what nobody has answered.
-    Waiting,
+    Waiting = "waiting",
     /// The client has accepted everything, or was sent something a moment ago.
-    Current,
+    Current = "current",
+}
 }
 
 /// How all client streams stood at one time. Each stream is counted once: in its [`ClientState`].
@@ -148,15 +150,6 @@ impl Census {
 }
 
 impl ClientState {
-    /// All of them, the worst first.
-    pub const ALL: [Self; 5] = [
-        Self::Rejecting,
-        Self::Older,
-        Self::Lagging,
-        Self::Waiting,
-        Self::Current,
-    ];
-
     /// Returns how a stream stands.
     #[must_use]
     pub fn of(stream: &ClientStream, now: Instant) -> Self {
@@ -172,18 +165,6 @@ impl ClientState {
             TypeStandings { lagging: 1.., .. } => Self::Lagging,
             TypeStandings { waiting: 1.., .. } => Self::Waiting,
             TypeStandings { .. } => Self::Current,
-        }
-    }
-
-    /// Returns it as a word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Rejecting => "rejecting",
-            Self::Older => "older",
-            Self::Lagging => "lagging",
-            Self::Waiting => "waiting",
-            Self::Current => "current",
         }
     }
 }

@@ -5,12 +5,12 @@
 mod exchange;
 mod place;
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ClientConnection;
 use rustls_pki_types::ServerName;
 use serde::de::DeserializeOwned;
@@ -243,16 +243,8 @@ fn lines(body: &str) -> String {
 
 /// Returns the text as a part of a path or a query.
 pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to memory cannot fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, PLAIN).to_string()
 }
 
 /// Reads a time: `60s`, `250ms`, `5m`, or seconds without a unit.

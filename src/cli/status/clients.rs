@@ -35,18 +35,14 @@ pub(super) struct Chosen {
 
 /// The states of a client stream, the worst first.
 const STATES: [&str; 5] = ["rejecting", "older", "lagging", "waiting", "current"];
-const NARROW: [&str; 9] = [
-    "NODE", "STATE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY",
-];
-const WIDE: [&str; 11] = [
-    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "REQUESTS", "BYTES", "SERVERS", "REJECTS",
-];
+const NARROW: &str = "NODE STATE CLUSTER CDS LDS EDS RDS OTHERS RELAY";
+const WIDE: &str = "STREAM DIALECT CLASS ADDRESS IDENTITY SOFTWARE SINCE REQUESTS BYTES SERVERS REJECTS";
 const SORTS: [&str; 2] = ["requests", "request_bytes"];
 /// The types that have a column.
 const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
 
 pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
-    let mut report = Report::new(&NARROW, &WIDE);
+    let mut report = Report::new(NARROW, WIDE);
     let path = format!("/clients?format=json{}", chosen.query());
     let seen = report.answered(relays.each(|relay| relay.json::<Clients>(&path)));
     let mut rows: Vec<(usize, &str, &str, &Client)> = Vec::new();

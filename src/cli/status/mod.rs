@@ -149,7 +149,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl Report {
-    fn new(narrow: &[&'static str], wide: &[&'static str]) -> Self {
+    fn new(narrow: &'static str, wide: &'static str) -> Self {
         Self {
             table: Table::new(narrow, wide),
             relays: Vec::new(),

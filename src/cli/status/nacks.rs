@@ -13,16 +13,8 @@ use crate::answers::{Nacks, Rejected};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, one_or_several};
 
-const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
-const WIDE: [&str; 7] = [
-    "ACCEPTED",
-    "WAITING",
-    "REPORTED",
-    "WHOLE-VERSION",
-    "SOFTWARE",
-    "NODES",
-    "OLDER",
-];
+const NARROW: &str = "TYPE NAME VERSION CLIENTS RELAYS REASON";
+const WIDE: &str = "ACCEPTED WAITING REPORTED WHOLE-VERSION SOFTWARE NODES OLDER";
 /// Of so many contents it is asked how many clients have accepted them: each question goes to all clients of the name.
 const COUNTED_MAX: usize = 8;
 
@@ -57,7 +49,7 @@ type Key = (String, String, String, String);
 
 /// `counts`: whether the other clients are counted too.
 pub(super) fn report(relays: &Relays<'_>, counts: bool) -> Report {
-    let mut report = Report::new(&NARROW, &WIDE);
+    let mut report = Report::new(NARROW, WIDE);
     let seen = report.answered(relays.each(|relay| relay.json::<Nacks>("/nacks")));
     let mut all: BTreeMap<Key, Who> = BTreeMap::new();
     for (relay, nacks) in &seen {
@@ -237,16 +229,17 @@ mod tests {
             who.take(&with(others), std::ops::Add::add);
         }
         assert_eq!(who.others, Some([5, 1]));
+        let titles = |names: &str| names.split(' ').count();
         let cells = |all: &[Who]| {
             let mut together = Together::default();
             all.iter().for_each(|who| together.add("a", "0", "bad", who));
             let cells = together.cells("cds", "bad".to_owned());
-            [cells[NARROW.len()].clone(), cells[NARROW.len() + 1].clone()]
+            [cells[titles(NARROW)].clone(), cells[titles(NARROW) + 1].clone()]
         };
         assert_eq!(cells(&[who, with(Some([4, 2])), with(None)]), ["5", "2"]);
         assert_eq!(cells(&[with(None)]), ["-", "-"]);
         assert_eq!(
-            NARROW.len() + WIDE.len(),
+            titles(NARROW) + titles(WIDE),
             Together::default().cells("cds", String::new()).len()
         );
     }

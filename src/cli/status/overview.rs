@@ -23,24 +23,12 @@ struct Seen {
     nacks: Nacks,
 }
 
-const NARROW: [&str; 11] = [
-    "RELAY",
-    "VERSION",
-    "STATE",
-    "CLIENTS",
-    "UP-TO-DATE",
-    "SERVERS",
-    "RESOURCES",
-    "REJECTED",
-    "HELD",
-    "DIGEST",
-    "CONTENT",
-];
-const WIDE: [&str; 4] = ["CONNECTIONS", "VIEWS", "UNCONFIRMED", "WHOLE-DIGEST"];
+const NARROW: &str = "RELAY VERSION STATE CLIENTS UP-TO-DATE SERVERS RESOURCES REJECTED HELD DIGEST CONTENT";
+const WIDE: &str = "CONNECTIONS VIEWS UNCONFIRMED WHOLE-DIGEST";
 
 /// `lagging_over`: with a larger share of clients that lag or wait, a relay is not well.
 pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
-    let mut report = Report::new(&NARROW, &WIDE);
+    let mut report = Report::new(NARROW, WIDE);
     let seen = report.answered(asked.each(|relay| {
         Ok(Seen {
             health: Health::of(relay)?,
@@ -63,7 +51,9 @@ pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
                     .faults
                     .extend(lagging(relay, seen.clusters.clients.as_ref(), lagging_over));
             }
-            None => report.table.push_in(Tone::Wrong, unanswered(relay)),
+            None => report
+                .table
+                .push_in(Tone::Wrong, [relay, "", "NO-ANSWER"].map(str::to_owned)),
         }
     }
     report.put("differences", differences.iter().map(|one| one.json(&relays)).collect());
@@ -100,23 +90,12 @@ fn content(answered: &usize, relay: usize, differences: &[Difference]) -> &'stat
     }
 }
 
-fn unanswered(relay: &str) -> Vec<String> {
-    let mut row = vec![relay.to_owned(), String::new(), "NO-ANSWER".to_owned()];
-    row.resize(NARROW.len() + WIDE.len(), String::new());
-    row
-}
-
 fn standings_json(standings: &Standings) -> Value {
-    json!({
-        "streams": standings.streams,
-        "up_to_date": standings.up_to_date,
-        "rejecting": standings.rejecting,
-        "older": standings.older,
-        "lagging": standings.lagging,
-        "waiting": standings.waiting,
-        "away": standings.away,
-        "hung": standings.hung,
-    })
+    let mut json = json!(standings);
+    if let Some(fields) = json.as_object_mut() {
+        fields.retain(|field, _| !["why", "hung_clients"].contains(&&**field));
+    }
+    json
 }
 
 /// Returns that too many clients of a relay do not answer, or wait for what nobody answers.

@@ -13,8 +13,8 @@ use crate::answers::{Listed, Resources, Views};
 use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
-const NARROW: [&str; 6] = ["TYPE", "NAME", "STATE", "VERSION", "CONTENT", "RELAYS"];
-const WIDE: [&str; 5] = ["CLASS", "BYTES", "RECEIVED", "WHOLE-VERSION", "ERROR"];
+const NARROW: &str = "TYPE NAME STATE VERSION CONTENT RELAYS";
+const WIDE: &str = "CLASS BYTES RECEIVED WHOLE-VERSION ERROR";
 
 /// One content under a key, and the relays that have it.
 struct Line<'a> {
@@ -23,7 +23,7 @@ struct Line<'a> {
 }
 
 pub(super) fn report(relays: &Relays<'_>) -> Report {
-    let mut report = Report::new(&NARROW, &WIDE);
+    let mut report = Report::new(NARROW, WIDE);
     let seen = relays.each(|relay| Ok((relay.json("/views")?, relay.json("/resources")?)));
     let seen = report.answered(seen);
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();

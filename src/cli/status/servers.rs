@@ -12,20 +12,11 @@ use crate::answers::{Clusters, Server};
 use crate::cli::asking::Relays;
 use crate::xds::authority_label;
 
-const NARROW: [&str; 8] = [
-    "RELAY",
-    "AUTHORITY",
-    "SERVER",
-    "STATE",
-    "SESSIONS",
-    "RESOURCES",
-    "SINCE",
-    "ERROR",
-];
-const WIDE: [&str; 5] = ["STREAMS", "WAITING", "LACKING", "UNCONFIRMED", "WHY"];
+const NARROW: &str = "RELAY AUTHORITY SERVER STATE SESSIONS RESOURCES SINCE ERROR";
+const WIDE: &str = "STREAMS WAITING LACKING UNCONFIRMED WHY";
 
 pub(super) fn report(relays: &Relays<'_>) -> Report {
-    let mut report = Report::new(&NARROW, &WIDE);
+    let mut report = Report::new(NARROW, WIDE);
     let seen = report.answered(relays.each(|relay| relay.json::<Clusters>(answers::CLUSTERS)));
     for (relay, clusters) in &seen {
         let Some(clusters) = clusters else { continue };

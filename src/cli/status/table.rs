@@ -40,10 +40,11 @@ const CELL_MAX: usize = 80;
 
 impl Table {
     /// Creates a table without rows.
-    pub(super) fn new(narrow: &[&'static str], wide: &[&'static str]) -> Self {
+    pub(super) fn new(narrow: &'static str, wide: &'static str) -> Self {
+        let narrow = narrow.split(' ');
         Self {
-            head: [narrow, wide].concat(),
-            narrow: narrow.len(),
+            narrow: narrow.clone().count(),
+            head: narrow.chain(wide.split(' ')).collect(),
             rows: Vec::new(),
         }
     }
@@ -55,8 +56,8 @@ impl Table {
 
     /// Adds a row in this tone.
     pub(super) fn push_in(&mut self, tone: Tone, row: impl IntoIterator<Item = String>) {
-        let row: Vec<String> = row.into_iter().collect();
-        debug_assert_eq!(row.len(), self.head.len());
+        let mut row: Vec<String> = row.into_iter().collect();
+        row.resize(self.head.len(), String::new());
         self.rows.push((tone, row));
     }
 
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_steer_nothing() {
-        let mut table = Table::new(&["NAME", "STATE"], &["REASON"]);
+        let mut table = Table::new("NAME STATE", "REASON");
         let row = |cells: [&str; 3]| cells.map(str::to_owned);
         table.push(row(["ä\u{1b}[2J\nb", "up", "none"]));
         table.push(row(["", &"x".repeat(100), "long"]));

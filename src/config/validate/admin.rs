@@ -9,17 +9,18 @@ pub(super) fn rules(check: &mut Check, written: Option<Spanned<Vec<Spanned<shape
     let Some(written) = written else {
         return AdminRules::default();
     };
-    if written.value.is_empty() {
-        let message = "the list is empty; add a rule, or leave `rules` out to let everybody in".to_owned();
-        check.at(Some(written.place), "admin.rules", message);
-    }
+    check.filled(
+        "admin.rules",
+        &written,
+        "add a rule, or leave `rules` out to let everybody in",
+    );
     let mut rules = Vec::new();
     let mut last = None;
     for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
         let key = format!("admin.rules[{index}]");
         if let Some(all) = last {
             let message = format!("it never decides, because admin.rules[{all}] is about everybody");
-            check.warn(Some(place), &key, &message);
+            check.warn(place, &key, message);
         }
         if value.identities.is_none() {
             last = last.or(Some(index));

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::Flags;
 use crate::config::document::Document;
 use crate::config::gone;
-use crate::config::reading::{Raw, Scalar, Shape, ShapeFaults, Unknown};
+use crate::config::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, Unknown};
 use crate::json::{Bounds, Place, Tree};
 
 /// The problems so far, one line each. A bad value is recorded and replaced by a good one, so that the check goes on.
@@ -75,7 +75,7 @@ impl Check {
         let misshapen = found.problems.iter().any(|problem| !problem.is_value);
         self.unread |= misshapen || unknown && !self.document.foreign;
         for problem in found.problems {
-            self.at(Some(problem.place), problem.key, problem.message);
+            self.at(problem.place, problem.key, problem.message);
         }
         for unknown in found.unknown {
             self.unknown(&unknown);
@@ -101,21 +101,28 @@ impl Check {
         }
     }
 
-    pub(super) fn at(&mut self, place: Option<Place>, key: impl AsRef<str>, message: String) {
-        let line = self.line(place, key.as_ref(), &message);
+    pub(super) fn at(&mut self, place: impl Into<Option<Place>>, key: impl AsRef<str>, message: impl AsRef<str>) {
+        let line = self.line(place.into(), key.as_ref(), message.as_ref());
         self.problems.push(line);
     }
 
-    pub(super) fn warn(&mut self, place: Option<Place>, key: &str, message: &str) {
-        let line = self.line(place, key, message);
+    pub(super) fn warn(&mut self, place: impl Into<Option<Place>>, key: impl AsRef<str>, message: impl AsRef<str>) {
+        let line = self.line(place.into(), key.as_ref(), message.as_ref());
         self.warnings.push(line);
+    }
+
+    /// Notes that a list is empty, and what to do instead.
+    pub(super) fn filled<T>(&mut self, key: impl AsRef<str>, list: &Spanned<Vec<T>>, instead: &str) {
+        if list.value.is_empty() {
+            self.at(list.place, key, format!("the list is empty; {instead}"));
+        }
     }
 
     /// Records a problem that is an error in the relay's own file but only a warning in a bootstrap, where gRPC clients ignore
     /// it.
-    pub(super) fn foreign(&mut self, place: Option<Place>, key: &str, message: String) {
+    pub(super) fn foreign(&mut self, place: Place, key: &str, message: String) {
         if self.document.foreign {
-            self.warn(place, key, &format!("{message}; ignored"));
+            self.warn(place, key, format!("{message}; ignored"));
         } else {
             self.at(place, key, message);
         }
@@ -124,11 +131,11 @@ impl Check {
     fn unknown(&mut self, unknown: &Unknown) {
         if self.document.foreign {
             let message = format!("unknown field `{}`; ignored", unknown.name);
-            self.warn(Some(unknown.place), &unknown.key, &message);
+            self.warn(unknown.place, &unknown.key, &message);
         } else if let Some(instead) = gone::instead(unknown) {
-            self.warn(Some(unknown.place), &unknown.key, &instead);
+            self.warn(unknown.place, &unknown.key, &instead);
         } else {
-            self.at(Some(unknown.place), &unknown.key, unknown.message());
+            self.at(unknown.place, &unknown.key, unknown.message());
         }
     }
 
@@ -143,7 +150,7 @@ impl Check {
         match parse(&scalar.value) {
             Ok(value) => Some(value),
             Err(message) => {
-                self.at(Some(scalar.place), key, message);
+                self.at(scalar.place, key, message);
                 None
             }
         }
@@ -217,4 +224,12 @@ impl Check {
 fn in_order(mut lines: Vec<Line>) -> Vec<String> {
     lines.sort_by_key(|line| line.order);
     lines.into_iter().map(|line| line.text).collect()
+}
+
+/// Returns how a text is read that must not be empty; `empty` says what to write.
+pub(super) fn text<T: for<'a> From<&'a str>>(empty: &str) -> impl Fn(&str) -> Result<T, String> {
+    move |text| match text {
+        "" => Err(empty.to_owned()),
+        text => Ok(text.into()),
+    }
 }

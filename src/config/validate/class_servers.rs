@@ -7,7 +7,7 @@ use crate::config::{Address, Canary, ClassServers, Upstream, shape};
 use crate::json::Place;
 
 use super::Check;
-use super::upstream::{Servers, list};
+use super::upstream::more_servers as servers;
 
 /// Adds the servers of classes and canaries to the control planes.
 pub(super) fn class_servers(
@@ -25,7 +25,7 @@ pub(super) fn class_servers(
     {
         let message = "no client reads it: each class has servers or a canary of its own; give those classes that are meant a `canary`, or \
                        remove it";
-        check.warn(Some(canary.place), "canary", message);
+        check.warn(canary.place, "canary", message);
     }
     for (index, class) in classes.iter().enumerate() {
         let own = class_of(check, index, &class.value, upstream, listeners);
@@ -51,7 +51,7 @@ fn class_of(
 ) -> Option<ClassServers> {
     let key = format!("classes[{index}]");
     let own = class.xds_servers.as_ref();
-    let own = own.map(|entries| servers(check, &format!("{key}.xds_servers"), entries, upstream, listeners));
+    let own = own.map(|entries| servers(check, &format!("{key}.xds_servers"), entries, upstream, listeners, None));
     let written = class.canary.as_ref();
     if own.is_none() && written.is_none() {
         return None;
@@ -64,7 +64,7 @@ fn class_of(
     {
         let message =
             "each client of this class has a view and streams of its own, there too, because `id` is in `key`";
-        check.warn(Some(written.place), &key, message);
+        check.warn(written.place, &key, message);
     }
     Some(ClassServers { servers: usual, canary })
 }
@@ -80,7 +80,7 @@ fn canary(
     let shape::Canary { share, xds_servers } = &written.value;
     let entries = xds_servers.as_ref()?;
     let key = format!("{key}.xds_servers");
-    let own = servers(check, &key, entries, upstream, listeners);
+    let own = servers(check, &key, entries, upstream, listeners, None);
     same(check, &key, entries.place, &own, usual, upstream);
     let known: BTreeSet<usize> = own.iter().copied().collect();
     let behind = usual.iter().copied().filter(|at| !known.contains(at));
@@ -98,26 +98,6 @@ fn same(check: &mut Check, key: &str, place: Place, own: &[usize], usual: &[usiz
     {
         let uri = upstream.name(*first);
         let message = format!("`{uri}` is what the other clients read first, too; name another control plane");
-        check.at(Some(place), key, message);
+        check.at(place, key, message);
     }
-}
-
-fn servers(
-    check: &mut Check,
-    key: &str,
-    entries: &Spanned<Vec<Spanned<crate::config::bootstrap::XdsServer>>>,
-    upstream: &mut Upstream,
-    listeners: &[Address],
-) -> Vec<usize> {
-    if entries.value.is_empty() {
-        check.at(
-            Some(entries.place),
-            key,
-            "the list is empty; name a control plane".to_owned(),
-        );
-    }
-    let mut servers = Servers::new(listeners, std::mem::take(&mut upstream.servers), None);
-    let list = list(check, key, &entries.value, &mut servers);
-    upstream.servers = servers.into_found();
-    list
 }

@@ -25,7 +25,7 @@ pub(super) fn class_credentials(
     let (place, written) = (written.place, &written.value);
     if first(written).is_none() {
         let message = "it is empty; write certificate_file and private_key_file, or jwt_token_file";
-        check.at(Some(place), &name, message.to_owned());
+        check.at(place, &name, message);
         return None;
     }
     let mut path = |field: &str, file: Option<&Scalar>| {
@@ -42,7 +42,7 @@ pub(super) fn class_credentials(
     match (&written.certificate_file, &written.private_key_file) {
         (Some(one), None) | (None, Some(one)) => {
             let message = "certificate_file and private_key_file go together; write both or none";
-            check.at(Some(one.place), &name, message.to_owned());
+            check.at(one.place, &name, message);
         }
         (Some(_), Some(_)) | (None, None) => {}
     }
@@ -78,14 +78,14 @@ pub(super) fn shown_to(check: &mut Check, classes: &[Spanned<Class>], upstream: 
                     let message = format!(
                         "{uri} is reached without TLS, so these files are not used for it; write tls in its channel_creds"
                     );
-                    check.warn(Some(place), &name, &message);
+                    check.warn(place, &name, message);
                 }
             }
         }
         if !any {
             let message = "no server of xds_servers is reached over TLS, so these files are never used; write tls in its \
                            channel_creds, or remove `credentials`";
-            check.at(Some(place), &name, message.to_owned());
+            check.at(place, &name, message);
         }
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn used_for(check: &mut Check, index: usize, rule: &Rule, place: Plac
         "{who} and gets all resources that the control plane allows these files; take the class and the paths from \
          `identity`, or accept only clients that may have them (`client_ca` of the listener)"
     );
-    check.warn(Some(place), &format!("classes[{index}].credentials"), &message);
+    check.warn(place, format!("classes[{index}].credentials"), message);
 }
 
 /// Returns the place of the first file.

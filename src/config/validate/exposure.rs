@@ -25,7 +25,7 @@ pub(super) fn open(check: &mut Check, config: &Config, places: &[Option<Place>])
              everybody }}]` if all may have everything), `require: identity`, or `client_ca` into its `tls`",
             listener.address
         );
-        check.warn(*place, &key, &message);
+        check.warn(*place, &key, message);
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn unused(check: &mut Check, config: &Config, places: &[Place]) {
                 "its tokens decide nothing: no rule, class or rule of `admin` names them, and no listener has `require: identity`; write \
                  a rule with `identities: \"jwt:{name}#...\"`, or remove it"
             );
-            check.at(Some(*place), format!("jwt[{at}]"), message);
+            check.at(*place, format!("jwt[{at}]"), message);
         }
     }
 }

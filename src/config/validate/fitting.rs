@@ -37,7 +37,7 @@ pub(super) fn classes_and_rules<'a>(
                  or take the class from `identity`",
                 rule.name
             );
-            check.warn(Some(place), &format!("classes[{at}]"), &message);
+            check.warn(place, format!("classes[{at}]"), message);
         }
     }
 }

@@ -28,18 +28,13 @@ fn guard(check: &mut Check, key: &str, written: &Guard, usual: GuardSettings) ->
         Either::Word(Switch::On) => return usual,
         Either::Parts(parts) => parts,
     };
-    if let Some(written) = parts
-        .references
-        .as_ref()
-        .filter(|written| written.value == References::Time)
-    {
-        let message = "a time is gone here: what is named stays until nothing names it; write until_free, or off";
-        check.warn(Some(written.place), &format!("{key}.references"), message);
-    }
-    let references = parts
-        .references
-        .as_ref()
-        .map(|written| written.value != References::Off);
+    let references = parts.references.as_ref().map(|written| {
+        if written.value == References::Time {
+            let message = "a time is gone here: what is named stays until nothing names it; write until_free, or off";
+            check.warn(written.place, format!("{key}.references"), message);
+        }
+        written.value != References::Off
+    });
     // A class can switch on what is off for the relay.
     let hold = match usual.hold.other {
         Duration::ZERO => GuardSettings::default().hold,

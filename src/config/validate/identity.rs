@@ -51,7 +51,7 @@ pub(super) fn identities(check: &mut Check, rules: &[(Rule, Place)], relay: &str
             let message = format!(
                 "its views can present the same node id as {other}; {CONSEQUENCE}; give it a `node.id` that the other cannot have"
             );
-            check.warn(Some(*place), &format!("classes[{index}]"), &message);
+            check.warn(*place, format!("classes[{index}]"), message);
         }
         known.push(seen);
     }
@@ -114,12 +114,12 @@ fn identity(check: &mut Check, key: &str, rule: &Rule, place: Place) {
             "{unsaid} not in the node id, which is {id}: views that differ only there present the same node id, and {CONSEQUENCE}; \
              write every field of `key` into `node.id`, or leave it out of `key`"
         );
-        check.warn(Some(place), key, &message);
+        check.warn(place, key, message);
     }
     if rule.passes == Passes::Whole && !rule.key.contains(&Selector::Id) {
         let message = "the control plane sees only the node of the client that opened the view, but other clients share it; put `id` into \
                        `key`, or write which parts of the node are passed on";
-        check.warn(Some(place), &format!("{key}.node"), message);
+        check.warn(place, format!("{key}.node"), message);
     }
     for pair in rule.id.iter().flat_map(|pieces| pieces.windows(2)) {
         if let [Piece::Key(one), Piece::Key(other)] = pair
@@ -129,7 +129,7 @@ fn identity(check: &mut Check, key: &str, rule: &Rule, place: Place) {
                 "`{{{one}}}{{{other}}}` gives the same text for different values (`a` and `bc`, `ab` and `c`), and {CONSEQUENCE}; put a text \
                  between the two that no value contains"
             );
-            check.warn(Some(place), &format!("{key}.node.id"), &message);
+            check.warn(place, format!("{key}.node.id"), message);
         }
     }
 }

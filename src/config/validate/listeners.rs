@@ -1,10 +1,10 @@
 //! Validates the relay's own addresses.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use ipnet::IpNet;
 
+use super::check::text;
 use super::spiffe::{NOT_BOTH, Supplies};
 use super::{Check, paths, workload};
 use crate::config::reading::{Scalar, Spanned};
@@ -15,6 +15,7 @@ const LISTENER: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::L
 const ADMIN: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901));
 
 /// Keys and certificates are not sent in the clear unless somebody says so.
+const NO_PATH: &str = "the path is empty; write a PEM file";
 const NO_SECRETS: &str = "`secrets: allow` would send private keys to clients in the clear, because this listener is without TLS and \
                           not on loopback; give it `tls`, or, if something else encrypts its connections, such as a mesh, write \
                           `insecure_secrets: true`";
@@ -29,22 +30,16 @@ pub(super) fn listeners(
     if !flags.is_empty() {
         return flagged(check, &file.unwrap_or_default().value, flags, secrets);
     }
-    let Some(Spanned {
-        value: listeners,
-        place,
-    }) = file
-    else {
+    let Some(file) = file else {
         return vec![(Listener::plain(LISTENER), None)];
     };
-    if listeners.is_empty() {
-        check.at(
-            Some(place),
-            "listeners",
-            "the list is empty; add `- address: 0.0.0.0:15010` or leave the key out".into(),
-        );
-    }
+    check.filled(
+        "listeners",
+        &file,
+        "add `- address: 0.0.0.0:15010` or leave the key out",
+    );
     let mut found: Vec<(Listener, Option<Place>)> = Vec::new();
-    for (index, listener) in listeners.iter().enumerate() {
+    for (index, listener) in file.value.iter().enumerate() {
         let key = format!("listeners[{index}]");
         let of_address = format!("{key}.address");
         let written = listener.address.as_ref();
@@ -66,7 +61,7 @@ pub(super) fn listeners(
         let proxies = proxies(check, &format!("{key}.proxy_protocol"), &address, listener);
         let of_tls = listener.tls.is_some();
         if secrets && !address.is_local() && !of_tls && !listener.insecure_secrets {
-            check.at(at, &key, NO_SECRETS.to_owned());
+            check.at(at, &key, NO_SECRETS);
         }
         let listener = Listener {
             address,
@@ -89,7 +84,7 @@ fn flagged(
 ) -> Vec<(Listener, Option<Place>)> {
     if let Some(tls) = file.iter().find_map(|listener| listener.tls.as_ref()) {
         let message = "not in use: --listen replaces the listeners of the file, and is without TLS";
-        check.warn(Some(tls.place), "listeners", message);
+        check.warn(tls.place, "listeners", message);
     }
     let mut found = Vec::new();
     for text in flags {
@@ -112,8 +107,8 @@ fn listener_tls(
     tls: &Spanned<shape::ListenerTls>,
 ) -> Option<ListenerTls> {
     if let Address::Unix(_) = address {
-        let message = "a Unix socket has no TLS; its file permissions decide who may connect; remove `tls`".to_owned();
-        check.at(Some(tls.place), key, message);
+        let message = "a Unix socket has no TLS; its file permissions decide who may connect; remove `tls`";
+        check.at(tls.place, key, message);
         return None;
     }
     secured(check, key, &tls.value)
@@ -131,11 +126,21 @@ fn secured(check: &mut Check, key: &str, tls: &shape::ListenerTls) -> Option<Lis
             pair.private_key.as_ref(),
         ));
     }
-    let client_ca = paths::read(check, &format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
-    let client_crl = paths::read(check, &format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
+    let client_ca = paths::read(
+        check,
+        &format!("{key}.client_ca"),
+        tls.client_ca.as_ref(),
+        text(NO_PATH),
+    );
+    let client_crl = paths::read(
+        check,
+        &format!("{key}.client_crl"),
+        tls.client_crl.as_ref(),
+        text(NO_PATH),
+    );
     if let (Some(written), None, None) = (&tls.client_crl, &tls.client_ca, &tls.spiffe) {
         let message = "it needs `client_ca`: without that, clients show no certificate that could be revoked";
-        check.at(Some(written.place), format!("{key}.client_crl"), message.to_owned());
+        check.at(written.place, format!("{key}.client_crl"), message);
     }
     Some(ListenerTls {
         identity: identity?,
@@ -154,7 +159,7 @@ fn own(check: &mut Check, key: &str, tls: &shape::ListenerTls) -> Supplies {
     };
     for (name, file) in [("certificate", &tls.certificate), ("private_key", &tls.private_key)] {
         if let Some(file) = file {
-            check.at(Some(file.place), format!("{key}.{name}"), NOT_BOTH.to_owned());
+            check.at(file.place, format!("{key}.{name}"), NOT_BOTH);
         }
     }
     workload::workload(check, &format!("{key}.spiffe"), spiffe).unwrap_or_default()
@@ -170,15 +175,11 @@ fn socket_file(check: &mut Check, key: &str, address: &Address, listener: &shape
     for (name, written) in keys.iter().filter(|_| !has_file) {
         if let Some(written) = written {
             let message = format!("{address} has no file; remove `{name}`, or write unix:/path");
-            check.at(Some(written.place), format!("{key}.{name}"), message);
+            check.at(written.place, format!("{key}.{name}"), message);
         }
     }
-    let mut name = |key: String, written: Option<&Scalar>| {
-        check.read(&key, written, |text| match text {
-            "" => Err("the name is empty; write a name or a number".to_owned()),
-            name => Ok(name.to_owned()),
-        })
-    };
+    let name = text("the name is empty; write a name or a number");
+    let mut name = |key: String, written: Option<&Scalar>| check.read(&key, written, &name);
     let owner = name(format!("{key}.owner"), listener.owner.as_ref());
     let group = name(format!("{key}.group"), listener.group.as_ref());
     let mode = check.read(&format!("{key}.mode"), listener.mode.as_ref(), unix::mode);
@@ -190,18 +191,15 @@ fn proxies(check: &mut Check, key: &str, address: &Address, listener: &shape::Li
         return Vec::new();
     };
     if let Address::Unix(_) = address {
-        let message = "whoever connects to a Unix socket has no address; remove `proxy_protocol`".to_owned();
-        check.at(Some(written.place), key, message);
+        let message = "whoever connects to a Unix socket has no address; remove `proxy_protocol`";
+        check.at(written.place, key, message);
         return Vec::new();
     }
     let Some(from) = &written.value.from else {
         return Vec::new();
     };
     let key = format!("{key}.from");
-    if from.value.is_empty() {
-        let message = "the list is empty; add the addresses of the balancers, such as 10.0.0.0/8".to_owned();
-        check.at(Some(from.place), &key, message);
-    }
+    check.filled(&key, from, "add the addresses of the balancers, such as 10.0.0.0/8");
     let networks = from.value.iter().enumerate();
     networks
         .filter_map(|(at, text)| check.read(&format!("{key}[{at}]"), Some(text), network))
@@ -214,8 +212,8 @@ fn key_pair(
     certificate: Option<&Scalar>,
     private_key: Option<&Scalar>,
 ) -> Option<Identity> {
-    let certificate_file = paths::read(check, &format!("{key}.certificate"), certificate, path);
-    let private_key_file = paths::read(check, &format!("{key}.private_key"), private_key, path);
+    let certificate_file = paths::read(check, &format!("{key}.certificate"), certificate, text(NO_PATH));
+    let private_key_file = paths::read(check, &format!("{key}.private_key"), private_key, text(NO_PATH));
     Some(Identity {
         certificate_file: certificate_file?,
         private_key_file: private_key_file?,
@@ -279,16 +277,9 @@ pub(super) fn probes(
         };
         let message =
             format!("{address} is also {what}{how}; give the probes their own address, or leave `probes` out");
-        check.at(Some(written.place), "probes.address", message);
+        check.at(written.place, "probes.address", message);
     }
     Some(address)
-}
-
-fn path(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "" => Err("the path is empty; write a PEM file".to_owned()),
-        path => Ok(PathBuf::from(path)),
-    }
 }
 
 /// Reads `10.0.0.0/8`, or one address.

@@ -1,6 +1,7 @@
 //! Validates the relay's own node.
 
 use super::Check;
+use super::check::text;
 use crate::config::bootstrap::NodeShape;
 use crate::config::class;
 use crate::proto::envoy::config::core::v3::{Locality, Node};
@@ -16,7 +17,7 @@ pub(super) fn part(check: &mut Check, key: &str, own: NodeShape) -> Node {
             "`{{{field}}}` is not filled in here, because a source sees one node for all clients; write a fixed id, or leave it out and \
              write this in `classes[].node.id`"
         );
-        check.at(Some(written.place), format!("{key}.id"), message);
+        check.at(written.place, format!("{key}.id"), message);
     }
     Node {
         id: id.unwrap_or_default(),
@@ -36,10 +37,8 @@ pub(super) fn node(check: &mut Check, own: NodeShape, theirs: NodeShape) -> Node
 }
 
 fn id(check: &mut Check, key: &str, own: &NodeShape) -> Option<String> {
-    check.read(&format!("{key}.id"), own.id.as_ref(), |id| match id {
-        "" => Err("the id is empty; leave `id` out to use the host's name".to_owned()),
-        id => Ok(id.to_owned()),
-    })
+    let empty = "the id is empty; leave `id` out to use the host's name";
+    check.read(&format!("{key}.id"), own.id.as_ref(), text(empty))
 }
 
 /// Returns the node without its id.

@@ -56,7 +56,7 @@ fn at_file(check: &mut Check, key: &str, place: Option<Place>, path: &Path, know
             folder.display(),
             std::path::absolute(path).unwrap_or_default().display()
         );
-        check.warn(place, key, &message);
+        check.warn(place, key, message);
         return None;
     }
     Some(folder)

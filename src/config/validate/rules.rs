@@ -20,10 +20,11 @@ pub(super) fn access(
     let Some(written) = written else {
         return Access::new(Vec::new(), secrets);
     };
-    if written.value.is_empty() {
-        let message = "the list is empty; add a rule, or leave `rules` out to allow all but secrets".to_owned();
-        check.at(Some(written.place), "rules", message);
-    }
+    check.filled(
+        "rules",
+        &written,
+        "add a rule, or leave `rules` out to allow all but secrets",
+    );
     let mut rules: Vec<AccessRule> = Vec::new();
     let mut names = BTreeMap::new();
     let mut last = None;
@@ -33,7 +34,7 @@ pub(super) fn access(
         // S-10, K-25: only a rule that says so is about questions, or lets clients be relays.
         if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds) && !rule.relay) {
             let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
-            check.warn(Some(place), &key, &message);
+            check.warn(place, &key, message);
         }
         let name = value.name.as_ref().map_or(place, |name| name.place);
         if let Some(other) = names.insert(rule.name.clone(), index).filter(|_| value.name.is_some()) {
@@ -41,7 +42,7 @@ pub(super) fn access(
                 "`{}` is also the name of rules[{other}]; give each rule its own",
                 rule.name
             );
-            check.at(Some(name), format!("{key}.name"), message);
+            check.at(name, format!("{key}.name"), message);
         }
         if rule.is_about_all() && (!rule.allow || secrets) {
             last = last.or(Some(index));
@@ -89,12 +90,12 @@ fn rule(check: &mut Check, key: &str, written: &shape::AccessRule, own: &BTreeMa
     if ways.contains(&Way::Csds) && !(names.is_empty() && types.is_empty()) {
         let said = "answers over csds are about all types and names; give csds a rule without `types`, `names` and `authorities`";
         let place = written.dialects.as_ref().map(|dialects| dialects.place);
-        check.at(place, format!("{key}.dialects"), said.to_owned());
+        check.at(place, format!("{key}.dialects"), said);
     }
     let relay = written.relay.as_ref().filter(|relay| relay.value);
     if let (Some(relay), false) = (relay, written.allow) {
-        let message = "`relay: true` is for rules that allow; a rule that denies everything admits no relay".to_owned();
-        check.at(Some(relay.place), format!("{key}.relay"), message);
+        let message = "`relay: true` is for rules that allow; a rule that denies everything admits no relay";
+        check.at(relay.place, format!("{key}.relay"), message);
     }
     AccessRule {
         name: written
@@ -123,7 +124,7 @@ fn metadata(
     let mut found = Vec::new();
     for (name, values) in written {
         let path = Path::read(name);
-        let path = path.map_err(|fault| check.at(Some(values.place), key, fault));
+        let path = path.map_err(|fault| check.at(values.place, key, fault));
         let values = texts(check, &format!("{key}.{name}"), Some(values), |text| {
             filled(text, fields)
         });
@@ -153,8 +154,8 @@ fn texts<T>(
 
 fn not_empty<T>(check: &mut Check, key: &str, written: &Spanned<TextList<T>>) {
     if written.value.0.is_empty() {
-        let message = "the list is empty; leave it out for no condition".to_owned();
-        check.at(Some(written.place), key, message);
+        let message = "the list is empty; leave it out for no condition";
+        check.at(written.place, key, message);
     }
 }
 

@@ -15,64 +15,42 @@ use crate::xds::ServerFeatures;
 
 /// Returns a server of which only the URI is given.
 pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
-    let reach = match Located::parse(uri)? {
-        Located::Files(path) => Reach::Files(path),
-        Located::Grpc { endpoint, tls } => Reach::Grpc(Grpc {
-            endpoint,
-            credentials: default_credentials(tls.unwrap_or_default()),
-            token: None,
-            transport: Transport::default(),
-            rejections: Rejections::default(),
-        }),
-        Located::Rest { endpoint, tls, prefix } => Reach::Rest(Rest {
-            endpoint,
-            credentials: default_credentials(tls),
-            token: None,
-            prefix,
-        }),
-    };
-    Ok(Server {
-        uri: uri.to_owned(),
-        reach,
-        features: ServerFeatures::default(),
-        node: None,
-    })
+    let located = Located::parse(uri)?;
+    let credentials = default_credentials(tls(&located).unwrap_or_default());
+    Ok(located_at(uri, located, credentials, None, &XdsServer::default()))
 }
 
-pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -> Option<Server> {
-    let entry = &entry.value;
-    let transport = entry.transport.as_ref().map(|written| written.value);
-    let rejections = entry.rejections.as_ref().map(|written| written.value);
-    let features = features(check, key, entry);
-    let Some(uri) = &entry.server_uri else {
-        return None;
-    };
-    let located = check.read(&format!("{key}.server_uri"), Some(uri), Located::parse)?;
-    let tls = match &located {
+/// Whether the address of a server says that it is reached with TLS, or without.
+const fn tls(located: &Located) -> Option<bool> {
+    match located {
         Located::Grpc { tls, .. } => *tls,
         Located::Rest { tls, .. } => Some(*tls),
         Located::Files(_) => None,
-    };
-    useless(check, key, entry, &located);
-    if let Located::Files(path) = located {
-        let path = paths::placed(check, &format!("{key}.server_uri"), Some(uri.place), path);
-        return Some(Server {
-            uri: uri.value.clone(),
-            reach: Reach::Files(path),
-            features: ServerFeatures::default(),
-            node: None,
-        });
     }
-    let credentials = credentials(check, &format!("{key}.channel_creds"), &entry.channel_creds, tls)?;
-    let token = token(check, &format!("{key}.call_creds"), &entry.call_creds, &credentials)?;
+}
+
+/// Returns a server of which nothing is left to be read but words.
+fn located_at(
+    uri: &str,
+    located: Located,
+    credentials: Credentials,
+    token: Option<PathBuf>,
+    entry: &XdsServer,
+) -> Server {
     let reach = match located {
         Located::Files(path) => Reach::Files(path),
         Located::Grpc { endpoint, .. } => Reach::Grpc(Grpc {
             endpoint,
             credentials,
             token,
-            transport: transport.unwrap_or_default(),
-            rejections: rejections.unwrap_or_default(),
+            transport: entry
+                .transport
+                .as_ref()
+                .map_or_else(Transport::default, |written| written.value),
+            rejections: entry
+                .rejections
+                .as_ref()
+                .map_or_else(Rejections::default, |written| written.value),
         }),
         Located::Rest { endpoint, prefix, .. } => Reach::Rest(Rest {
             endpoint,
@@ -81,11 +59,39 @@ pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -
             prefix,
         }),
     };
-    Some(Server {
-        uri: uri.value.clone(),
+    Server {
+        uri: uri.to_owned(),
         reach,
-        features,
+        features: ServerFeatures::default(),
         node: None,
+    }
+}
+
+pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -> Option<Server> {
+    let entry = &entry.value;
+    let features = features(check, key, entry);
+    let uri = entry.server_uri.as_ref()?;
+    let mut located = check.read(&format!("{key}.server_uri"), Some(uri), Located::parse)?;
+    useless(check, key, entry, &located);
+    if let Located::Files(path) = &mut located {
+        *path = paths::placed(
+            check,
+            &format!("{key}.server_uri"),
+            Some(uri.place),
+            std::mem::take(path),
+        );
+        return Some(located_at(&uri.value, located, Credentials::Insecure, None, entry));
+    }
+    let credentials = credentials(
+        check,
+        &format!("{key}.channel_creds"),
+        &entry.channel_creds,
+        tls(&located),
+    )?;
+    let token = token(check, &format!("{key}.call_creds"), &entry.call_creds, &credentials)?;
+    Some(Server {
+        features,
+        ..located_at(&uri.value, located, credentials, token, entry)
     })
 }
 
@@ -111,7 +117,7 @@ fn useless(check: &mut Check, key: &str, entry: &XdsServer, located: &Located) {
         if let Some(place) = place {
             let what = if files { "files" } else { "a server that is polled" };
             let message = format!("{name} has no use with {what}; remove it");
-            check.foreign(Some(place), &format!("{key}.{name}"), message);
+            check.foreign(place, &format!("{key}.{name}"), message);
         }
     }
 }
@@ -134,7 +140,7 @@ fn features(check: &mut Check, key: &str, entry: &XdsServer) -> ServerFeatures {
                     "`{name}` is not a server feature; write fail_on_data_errors, ignore_resource_deletion, \
                      resource_timer_is_transient_error or trusted_xds_server"
                 );
-                check.foreign(Some(written.place), &format!("{key}.server_features"), message);
+                check.foreign(written.place, &format!("{key}.server_features"), message);
             }
         }
     }
@@ -156,7 +162,7 @@ fn credentials(check: &mut Check, key: &str, list: &[Spanned<ChannelCreds>], tls
         };
         if tls.is_some_and(|tls| tls != wants_tls) {
             let message = format!("`{}` contradicts the scheme of server_uri; remove one", kind.value);
-            check.at(Some(kind.place), key, message);
+            check.at(kind.place, key, message);
             return None;
         }
         let key = format!("{key}[{index}].config");
@@ -175,7 +181,7 @@ fn credentials(check: &mut Check, key: &str, list: &[Spanned<ChannelCreds>], tls
     } else {
         format!("`{kind}` is not supported")
     };
-    check.at(Some(place), key, format!("{why}; write insecure or tls"));
+    check.at(place, key, format!("{why}; write insecure or tls"));
     None
 }
 
@@ -192,7 +198,7 @@ fn insecure(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Credenti
         return Some(Credentials::Insecure);
     };
     let message = format!("{name} has no use with insecure; remove it or write tls");
-    check.at(Some(place), format!("{key}.{name}"), message);
+    check.at(place, format!("{key}.{name}"), message);
     None
 }
 
@@ -206,7 +212,7 @@ pub(super) fn channel_tls(check: &mut Check, key: &str, config: &TlsConfig) -> O
     let authorities = ca.map(Supply::Files).or(authorities);
     if let (Some(id), None) = (spiffe_id, &authorities) {
         let message = "a SPIFFE id needs ca_certificate_file: the system's authorities vouch for names only";
-        check.at(Some(id.place), format!("{key}.server_name"), message.to_owned());
+        check.at(id.place, format!("{key}.server_name"), message);
     }
     let spiffe_id = check.read(&format!("{key}.server_name"), spiffe_id, id);
     let written = written.filter(|name| !by_id(name));
@@ -229,7 +235,7 @@ fn presented(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Supplie
     let (certificate, private_key) = (&config.certificate_file, &config.private_key_file);
     if let Some(spiffe) = &config.spiffe {
         if let Some(file) = certificate.as_ref().or(private_key.as_ref()) {
-            check.at(Some(file.place), key, NOT_BOTH.to_owned());
+            check.at(file.place, key, NOT_BOTH);
         }
         return workload::workload(check, &format!("{key}.spiffe"), spiffe);
     }
@@ -251,8 +257,8 @@ fn presented(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Supplie
         }
         (None, None) => Some((None, None)),
         (Some(one), None) | (None, Some(one)) => {
-            let message = "certificate_file and private_key_file go together; write both or none".to_owned();
-            check.at(Some(one.place), key, message);
+            let message = "certificate_file and private_key_file go together; write both or none";
+            check.at(one.place, key, message);
             None
         }
     }
@@ -271,7 +277,7 @@ fn token(
         let kind = entry.value.kind.as_ref()?;
         if kind.value != "jwt_token_file" {
             let message = format!("`{}` is not supported; write jwt_token_file", kind.value);
-            check.foreign(Some(kind.place), &key, message);
+            check.foreign(kind.place, &key, message);
             continue;
         }
         let config = check.raw::<TokenConfig>(&entry.value.config, &format!("{key}.config"));
@@ -292,7 +298,7 @@ fn token(
                 continue;
             }
         };
-        check.at(Some(entry.place), key, said.to_owned());
+        check.at(entry.place, key, said);
         return None;
     }
     Some(found)

@@ -27,7 +27,7 @@ pub(super) fn classes(
         if let Some(all) = last {
             let message =
                 format!("no client is of it, because classes[{all}] is for all clients; write it before that one");
-            check.warn(Some(place), &format!("classes[{index}]"), &message);
+            check.warn(place, format!("classes[{index}]"), message);
         } else if class.value.matching.is_empty() {
             last = Some(index);
         }
@@ -56,11 +56,7 @@ fn rule(check: &mut Check, index: usize, class: shape::Class) -> Rule {
             continue;
         };
         if key.contains(&field) {
-            check.at(
-                Some(written.place),
-                name,
-                format!("`{field}` is there twice; remove one"),
-            );
+            check.at(written.place, name, format!("`{field}` is there twice; remove one"));
         }
         key.push(field);
     }
@@ -140,7 +136,7 @@ fn field(check: &mut Check, key: &str, written: &Scalar, fields: &[&str]) -> Opt
     if let Some(label) = label(&field) {
         let message =
             format!("every dot begins a nested key; if the dots belong to a label, quote the label: metadata.{label}");
-        check.warn(Some(written.place), key, &message);
+        check.warn(written.place, key, message);
     }
     Some(field)
 }

@@ -1,5 +1,6 @@
 //! Validates `snapshot`: where what is known is written, how often, and which relays are asked for theirs.
 
+use super::check::text;
 use super::server::channel_tls;
 use super::{Check, paths};
 use crate::config::reading::Spanned;
@@ -10,12 +11,10 @@ pub(super) fn snapshot(check: &mut Check, given: Option<Spanned<shape::Snapshot>
     let Spanned { value: given, place } = given?;
     if given.dir.is_none() && given.from.is_none() {
         let message = "it says neither where to write nor whom to ask; write `dir`, `from` or both";
-        check.at(Some(place), "snapshot", message.to_owned());
+        check.at(place, "snapshot", message);
     }
-    let dir = paths::read(check, "snapshot.dir", given.dir.as_ref(), |text| match text {
-        "" => Err("it is empty; write a directory such as /var/lib/distributary".to_owned()),
-        dir => Ok(dir.into()),
-    });
+    let empty = "it is empty; write a directory such as /var/lib/distributary";
+    let dir = paths::read(check, "snapshot.dir", given.dir.as_ref(), text(empty));
     let include_secrets = given.include_secrets;
     let from = neighbours(check, &given, include_secrets);
     Some(Snapshot {
@@ -38,14 +37,14 @@ fn neighbours(check: &mut Check, given: &shape::Snapshot, secrets: bool) -> Vec<
         };
         if secrets && neighbour.credentials == Credentials::Insecure {
             let message = "include_secrets: keys and certificates come over TLS only; write https:// to have them too";
-            check.warn(Some(text.place), "snapshot.from", message);
+            check.warn(text.place, "snapshot.from", message);
         }
         from.push(neighbour);
     }
     let secure = |neighbour: &Neighbour| neighbour.credentials != Credentials::Insecure;
     if let Some(tls) = tls.filter(|_| !from.iter().any(secure)) {
         let message = "no relay in `from` is asked over TLS; write https:// there, or remove it";
-        check.at(Some(tls.place), "snapshot.tls", message.to_owned());
+        check.at(tls.place, "snapshot.tls", message);
     }
     from
 }

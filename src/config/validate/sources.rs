@@ -7,7 +7,7 @@ use crate::config::{Address, Reach, TypeSource, Upstream, shape};
 use crate::json::Place;
 use crate::xds::{Kind, Traits, TypeUrl};
 
-use super::upstream::{Servers, list};
+use super::upstream::more_servers;
 use super::{Check, node, rules};
 
 /// What stands before a source's name where authorities have theirs.
@@ -38,7 +38,7 @@ pub(super) fn sources(
                 "classes[{class}].credentials are not used for a view that all classes share, so their clients would read what others may; \
                  remove `shared`"
             );
-            check.at(Some(shared.place), format!("{key}.shared"), message);
+            check.at(shared.place, format!("{key}.shared"), message);
         }
         let servers = servers(check, &key, &value, upstream, listeners);
         if let Some(name) = name {
@@ -74,7 +74,7 @@ fn name(
     let place = named.map_or(place, |name| name.place);
     if let Some(other) = names.insert(name.clone(), names.len()) {
         let message = format!("`{name}` is also the name of sources[{other}]; give each source its own");
-        check.at(Some(place), format!("{key}.name"), message);
+        check.at(place, format!("{key}.name"), message);
         return None;
     }
     Some(name)
@@ -109,8 +109,8 @@ fn types(
         return all;
     };
     if list.value.0.is_empty() {
-        let message = "the list is empty; write the types that this source has, such as eds".to_owned();
-        check.at(Some(list.place), &key, message);
+        let message = "the list is empty; write the types that this source has, such as eds";
+        check.at(list.place, &key, message);
     }
     for (at, text) in list.value.0.iter().enumerate() {
         let Some(found) = check.read(&key, Some(text), |text| rules::types(text, own)) else {
@@ -118,7 +118,7 @@ fn types(
         };
         let here = format!("{key}[{at}]");
         if let Err(message) = take(&found, text, &here, taken) {
-            check.at(Some(text.place), &key, message);
+            check.at(text.place, &key, message);
             continue;
         }
         all.extend(found);
@@ -166,7 +166,7 @@ fn apart(check: &mut Check, key: &str, place: Place, types: &[Box<str>]) {
         "{here} is here and {there} is not, so routes and their virtual hosts on demand come from different control planes; add {there} \
          unless no route has virtual hosts on demand"
     );
-    check.warn(Some(place), key, &message);
+    check.warn(place, key, message);
 }
 
 /// Returns the positions of the servers of a source.
@@ -185,23 +185,14 @@ fn servers(
         return Vec::new();
     };
     let key = format!("{key}.xds_servers");
-    if entries.value.is_empty() {
-        check.at(
-            Some(entries.place),
-            &key,
-            "the list is empty; name a control plane".to_owned(),
-        );
-    }
-    let mut servers = Servers::new(listeners, std::mem::take(&mut upstream.servers), node);
-    let list = list(check, &key, &entries.value, &mut servers);
-    upstream.servers = servers.into_found();
+    let list = more_servers(check, &key, entries, upstream, listeners, node);
     let mut reached = list.iter().filter_map(|at| upstream.servers.get(*at));
     if let Some(node) = &written.node
         && !list.is_empty()
         && reached.all(|server| matches!(server.reach, Reach::Files(_)))
     {
-        let message = "node has no use with files; remove it".to_owned();
-        check.at(Some(node.place), key.replace("xds_servers", "node"), message);
+        let message = "node has no use with files; remove it";
+        check.at(node.place, key.replace("xds_servers", "node"), message);
     }
     list
 }

@@ -1,7 +1,6 @@
 //! Validates the issuers of tokens.
 
-use std::path::PathBuf;
-
+use super::check::text;
 use super::{Check, paths};
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::uri::https;
@@ -16,7 +15,7 @@ pub(super) fn issuers(check: &mut Check, written: Vec<Spanned<shape::Issuer>>) -
         };
         if found.iter().any(|known| known.name == issuer.name) {
             let message = format!("`{}` is there twice; remove one", issuer.name);
-            check.at(Some(written.place), format!("jwt[{at}]"), message);
+            check.at(written.place, format!("jwt[{at}]"), message);
         }
         found.push(issuer);
     }
@@ -44,14 +43,10 @@ fn issuer(check: &mut Check, key: &str, written: &Spanned<shape::Issuer>) -> Opt
 
 /// Returns where the keys are: in a file, or at an address.
 fn keys(check: &mut Check, key: &str, written: &shape::Issuer, place: Place) -> Option<KeySource> {
-    let path = |what: &'static str| {
-        move |text: &str| match text {
-            "" => Err(format!("the path is empty; write {what}")),
-            path => Ok(PathBuf::from(path)),
-        }
+    let mut file = |name: &str, file: Option<&Scalar>, what| {
+        let empty = format!("the path is empty; write {what}");
+        paths::read(check, &format!("{key}.{name}"), file, text(&empty))
     };
-    let mut file =
-        |name: &str, file: Option<&Scalar>, what| paths::read(check, &format!("{key}.{name}"), file, path(what));
     let jwks_file = file("jwks_file", written.jwks_file.as_ref(), "a JWKS file");
     let authorities = file(
         "ca_certificate_file",
@@ -66,19 +61,19 @@ fn keys(check: &mut Check, key: &str, written: &shape::Issuer, place: Place) -> 
         ];
         for (name, file) in of_uri {
             if let Some(file) = file {
-                let message = "it has no use without `jwks_uri`; remove it".to_owned();
-                check.at(Some(file.place), format!("{key}.{name}"), message);
+                let message = "it has no use without `jwks_uri`; remove it";
+                check.at(file.place, format!("{key}.{name}"), message);
             }
         }
         if written.jwks_file.is_none() {
-            let message = "its keys are missing; write `jwks_uri` or `jwks_file`".to_owned();
-            check.at(Some(place), key, message);
+            let message = "its keys are missing; write `jwks_uri` or `jwks_file`";
+            check.at(place, key, message);
         }
         return jwks_file.map(KeySource::File);
     };
     if let Some(file) = &written.jwks_file {
-        let message = "the keys are at `jwks_uri` or in a file, not in both; remove one".to_owned();
-        check.at(Some(file.place), format!("{key}.jwks_file"), message);
+        let message = "the keys are at `jwks_uri` or in a file, not in both; remove one";
+        check.at(file.place, format!("{key}.jwks_file"), message);
     }
     let (endpoint, path) = check.read(&format!("{key}.jwks_uri"), Some(uri), https)?;
     Some(KeySource::Uri(Box::new(JwksUri {
@@ -95,10 +90,11 @@ fn keys(check: &mut Check, key: &str, written: &shape::Issuer, place: Place) -> 
 
 fn audiences(check: &mut Check, key: &str, written: Option<&Spanned<Vec<Scalar>>>) -> Option<Vec<String>> {
     let written = written?;
-    if written.value.is_empty() {
-        let message = "the list is empty; write what the tokens have in `aud`, such as distributary".to_owned();
-        check.at(Some(written.place), key, message);
-        return None;
-    }
-    Some(written.value.iter().map(|audience| audience.value.clone()).collect())
+    check.filled(
+        key,
+        written,
+        "write what the tokens have in `aud`, such as distributary",
+    );
+    let audiences: Vec<String> = written.value.iter().map(|audience| audience.value.clone()).collect();
+    (!audiences.is_empty()).then_some(audiences)
 }

@@ -27,7 +27,7 @@ pub(super) fn servers(
     };
     if top.is_empty() && check.problems() == problems && !check.is_unread() {
         let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
-        check.at(None, key, advice.to_owned());
+        check.at(None, key, advice);
     }
     let mut authorities = BTreeMap::new();
     for (name, entry) in &file.authorities {
@@ -50,7 +50,7 @@ pub(super) fn servers(
         let message = format!(
             "`{authority}` is not in `authorities`, so clients would not know which server to ask for their listeners; add it there"
         );
-        check.at(Some(written.place), key, message);
+        check.at(written.place, key, message);
     }
     Upstream {
         servers: servers.found,
@@ -93,12 +93,7 @@ fn authority(
 }
 
 /// Returns the positions of the servers of a list.
-pub(super) fn list(
-    check: &mut Check,
-    key: &str,
-    entries: &[Spanned<XdsServer>],
-    servers: &mut Servers<'_>,
-) -> Vec<usize> {
+fn list(check: &mut Check, key: &str, entries: &[Spanned<XdsServer>], servers: &mut Servers<'_>) -> Vec<usize> {
     let mut list = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let key = format!("{key}[{index}]");
@@ -114,6 +109,22 @@ pub(super) fn list(
     list
 }
 
+/// Reads a further list of servers, which may name known ones. Control planes see this `node` from them.
+pub(super) fn more_servers(
+    check: &mut Check,
+    key: &str,
+    entries: &Spanned<Vec<Spanned<XdsServer>>>,
+    upstream: &mut Upstream,
+    listeners: &[Address],
+    node: Option<Node>,
+) -> Vec<usize> {
+    check.filled(key, entries, "name a control plane");
+    let mut servers = Servers::new(listeners, std::mem::take(&mut upstream.servers), node);
+    let list = list(check, key, &entries.value, &mut servers);
+    upstream.servers = servers.found;
+    list
+}
+
 fn plain_list(check: &mut Check, uris: &[String], servers: &mut Servers<'_>) -> Vec<usize> {
     let mut list = Vec::new();
     for uri in uris {
@@ -125,7 +136,7 @@ fn plain_list(check: &mut Check, uris: &[String], servers: &mut Servers<'_>) -> 
 }
 
 /// The distinct servers so far.
-pub(super) struct Servers<'a> {
+struct Servers<'a> {
     listeners: &'a [Address],
     found: Vec<Server>,
     /// What those see of the relay that are added.
@@ -134,13 +145,9 @@ pub(super) struct Servers<'a> {
 
 impl<'a> Servers<'a> {
     /// Continues with these. Those that follow see this part of a node over the relay's own.
-    pub(super) fn new(listeners: &'a [Address], found: Vec<Server>, node: Option<Node>) -> Self {
+    fn new(listeners: &'a [Address], found: Vec<Server>, node: Option<Node>) -> Self {
         let node = node.filter(|node| *node != Node::default()).map(Box::new);
         Self { listeners, found, node }
-    }
-
-    pub(super) fn into_found(self) -> Vec<Server> {
-        self.found
     }
 
     /// Adds the position of `server` to `list`.

@@ -96,7 +96,7 @@ impl Calls {
 
     /// Counts and logs a TLS handshake that failed.
     pub(super) fn not_secure(&self, peer: &Peer, fault: &Fault) {
-        self.shared.metrics.handshake_failed(fault.reason(), fault.result());
+        self.shared.metrics.handshakes.failed(fault.reason(), fault.result());
         self.log.handshake(peer, fault, clock::now());
     }
 

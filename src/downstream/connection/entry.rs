@@ -50,7 +50,7 @@ impl Connection {
         let left = PREFACE_TIMEOUT.saturating_sub(clock::now().saturating_duration_since(begun));
         match handshakes.shake(self.socket, left).await {
             Ok((socket, resumed)) => {
-                self.calls.shared.metrics.handshake(resumed);
+                self.calls.shared.metrics.handshakes.established(resumed);
                 self.socket = socket;
                 let identity = self.certified(identity);
                 Some((self, identity))

@@ -69,7 +69,7 @@ fn judge((headers, request): &Got<Request>) {
 
 fn measured() -> Arc<Metrics> {
     let metrics = Metrics::new([]);
-    metrics.upstream("cp:1").lost.inc_by(3);
+    metrics.upstreams.of("cp:1").lost.inc_by(3);
     let of_type = metrics.of(&xds::TypeUrl::new("type.googleapis.com/x.Y"));
     of_type.convergence.observe(0.5, None);
     of_type.convergence.observe(1000.0, None);

@@ -134,7 +134,7 @@ fn only_so_many_are_traced_at_a_time() {
         assert!(traces.begin(&arrival(now), || news(None)).is_some());
     }
     assert!(traces.begin(&arrival(now), || news(None)).is_none());
-    assert_eq!(traces.results.of(DROPPED).get(), 1);
+    assert_eq!(traces.results.of("dropped").get(), 1);
     assert_eq!(traces.take_over(None).len(), OPEN_MAX);
     assert!(traces.begin(&arrival(now), || news(None)).is_some());
 }

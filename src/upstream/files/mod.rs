@@ -77,19 +77,13 @@ impl FilesStatus {
                 (false, Some(_)) => Phase::Waiting,
                 (false, None) => Phase::Connecting,
             },
-            since,
-            dialect: Dialect::Sotw,
-            why: None,
             error: self.faults.first().map(|first| match self.faulty {
                 0 | 1 => first.clone(),
                 all => format!("{first} (and {} more)", all - 1),
             }),
             failing_since: self.since.filter(|_| !self.whole),
-            refused: false,
-            suspected: BTreeMap::new(),
-            unserved: BTreeMap::new(),
-            next_attempt: None,
             last_success: self.loaded,
+            ..Status::idle(Dialect::Sotw, since)
         }
     }
 }

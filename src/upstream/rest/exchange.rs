@@ -13,18 +13,19 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 
-use super::{Polling, RestServer};
+use super::RestServer;
 use crate::clock;
 use crate::tls::HTTP1;
 use crate::upstream::access::Access;
 use crate::upstream::connect::{self, Connected};
 use crate::upstream::failure::Failure;
+use crate::upstream::target::UpstreamSettings;
 
 /// One poll of a path.
 pub(super) struct Exchange<'a> {
     pub(super) server: &'a RestServer,
     pub(super) access: &'a Access,
-    pub(super) polling: &'a Polling,
+    pub(super) settings: &'a UpstreamSettings,
     pub(super) path: &'a str,
 }
 
@@ -83,7 +84,7 @@ impl Exchange<'_> {
         {
             return Ok((self.read(response).await?, link));
         }
-        let mut link = connect(self.server, access, self.polling).await?;
+        let mut link = connect(self.server, access, self.settings).await?;
         let response = link.sender.send_request(request).await.map_err(Failure::Http)?;
         Ok((self.read(response).await?, link))
     }
@@ -97,7 +98,7 @@ impl Exchange<'_> {
                 coding.escape_ascii()
             )));
         }
-        let limit = self.polling.upstream_message;
+        let limit = self.settings.upstream_message;
         let mut read = BytesMut::new();
         while let Some(frame) = body.frame().await {
             if let Ok(data) = frame.map_err(Failure::Http)?.into_data() {
@@ -128,11 +129,15 @@ impl Exchange<'_> {
 }
 
 /// Opens a connection.
-pub(super) async fn connect(server: &RestServer, access: &Access, polling: &Polling) -> Result<Link, Failure> {
+pub(super) async fn connect(
+    server: &RestServer,
+    access: &Access,
+    settings: &UpstreamSettings,
+) -> Result<Link, Failure> {
     let rest = &server.rest;
     let name = connect::host(&rest.endpoint);
     let Connected { io, .. } =
-        connect::connect(&rest.endpoint, name, &access.credentials, HTTP1, polling.keepalive).await?;
+        connect::connect(&rest.endpoint, name, &access.credentials, HTTP1, settings.keepalive).await?;
     let (sender, connection) = handshake(TokioIo::new(io)).await.map_err(Failure::Http)?;
     let mut runs = JoinSet::new();
     runs.spawn(async move { drop(connection.await) });

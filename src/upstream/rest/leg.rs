@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use prost::Message as _;
 
+use super::RestServer;
 use super::exchange::{Exchange, Link, Reply};
 use super::poller::{Poller, Question};
-use super::{Polling, RestServer};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::protocol::{Client, FIELD_BYTES_MIN, Received};
@@ -23,6 +23,7 @@ use crate::upstream::access::Access;
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
 use crate::upstream::status::{Answers, Board, Phase};
+use crate::upstream::target::UpstreamSettings;
 use crate::upstream::writer::Talk;
 use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
@@ -36,7 +37,7 @@ pub struct PollLeg {
     poller: Poller,
     server: Arc<RestServer>,
     access: Arc<Access>,
-    polling: Arc<Polling>,
+    settings: Arc<UpstreamSettings>,
     polls: BTreeMap<TypeUrl, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     /// The connections of types without a poll under way.
     links: BTreeMap<TypeUrl, Link>,
@@ -50,12 +51,17 @@ pub struct PollLeg {
 }
 
 impl PollLeg {
-    pub(super) fn new(client: Client, server: Arc<RestServer>, access: Arc<Access>, polling: Arc<Polling>) -> Self {
+    pub(super) fn new(
+        client: Client,
+        server: Arc<RestServer>,
+        access: Arc<Access>,
+        settings: Arc<UpstreamSettings>,
+    ) -> Self {
         Self {
-            poller: Poller::new(client, polling.interval, polling.reconnect_max),
+            poller: Poller::new(client, settings.interval, settings.reconnect_max),
             server,
             access,
-            polling,
+            settings,
             polls: BTreeMap::new(),
             links: BTreeMap::new(),
             board: Board::new(Dialect::Sotw, Answers::default()),
@@ -71,13 +77,13 @@ impl PollLeg {
             .server
             .newer
             .load_full()
-            .filter(|newer| !Arc::ptr_eq(newer, &self.polling))
+            .filter(|newer| !Arc::ptr_eq(newer, &self.settings))
         else {
             return;
         };
         self.poller
             .handle_settings(newer.client.clone(), newer.interval, newer.reconnect_max);
-        self.polling = newer;
+        self.settings = newer;
     }
 
     fn start(&mut self, question: Question) {
@@ -88,19 +94,19 @@ impl PollLeg {
         } = question;
         let name = "envoy.service.discovery.v3.DiscoveryRequest";
         let written = self
-            .polling
+            .server
             .schemas
             .decode(name, &request.encode_to_vec(), Secrets::Show);
-        let (server, access, polling) = (self.server.clone(), self.access.clone(), self.polling.clone());
+        let (server, access, settings) = (self.server.clone(), self.access.clone(), self.settings.clone());
         let kept = self.links.remove(&type_url);
         let poll = Box::pin(async move {
             match written {
                 Ok(json) => {
-                    let (server, access, polling, path) = (&*server, &*access, &*polling, &*path);
+                    let (server, access, settings, path) = (&*server, &*access, &*settings, &*path);
                     let exchange = Exchange {
                         server,
                         access,
-                        polling,
+                        settings,
                         path,
                     };
                     exchange.run(Bytes::from(json.text), kept).await
@@ -204,7 +210,7 @@ impl PollLeg {
             path: type_url.path().unwrap_or_default(),
             why: fault.to_string(),
         };
-        let limit = self.polling.upstream_message;
+        let limit = self.settings.upstream_message;
         let values = limit / VALUE_BYTES_MIN;
         let tree = Tree::json(body, Bounds { values }).map_err(failed)?;
         let resources = tree.get("resources").and_then(Tree::items).map_or(0, <[Tree]>::len);
@@ -217,7 +223,7 @@ impl PollLeg {
                 ),
             });
         }
-        let said = self.polling.schemas.response(&tree, Unknown::Ignore).map_err(failed)?;
+        let said = self.server.schemas.response(&tree, Unknown::Ignore).map_err(failed)?;
         let resources = said.resources.into_iter().map(|read| match read {
             Ok(parsed) => parsed.value,
             Err(fault) => {
@@ -334,6 +340,6 @@ impl Talk for PollLeg {
     }
 
     fn removal_times(&self) -> (Duration, Duration) {
-        (self.polling.removal_quiet, self.polling.order_gate)
+        (self.settings.removal_quiet, self.settings.order_gate)
     }
 }

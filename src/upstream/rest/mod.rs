@@ -9,7 +9,6 @@ mod poller;
 mod topic;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 pub use leg::PollLeg;
@@ -23,12 +22,13 @@ use super::failure::Failure;
 use super::left_out::LeftOut;
 use super::refused::Refused;
 use super::status::Status;
+use super::target::UpstreamSettings;
 use super::writer::Writer;
 use crate::cache::View;
 use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, ClientSettings, Holds};
+use crate::protocol::Client;
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -45,34 +45,14 @@ pub struct RestServer {
     contact: Contact,
     left_out: LeftOut,
     /// Settings that are newer than those with which its writers were created.
-    newer: ArcSwapOption<Polling>,
-}
-
-/// How control planes are polled.
-#[derive(Clone, Debug)]
-pub struct Polling {
-    /// The settings of the protocol machines.
-    pub client: Arc<ClientSettings>,
-    /// The largest answer that is read, in bytes (`limits.upstream_message`).
-    pub upstream_message: usize,
-    /// How often the kernel asks a silent peer whether it is there (`timers.keepalive`); zero: never.
-    pub keepalive: Duration,
-    /// The time from an answer to the next poll (`timers.rest_interval`).
-    pub interval: Duration,
-    /// The longest pause after a poll that failed (`timers.reconnect_max`).
-    pub reconnect_max: Duration,
-    /// D-03: how long nothing that directs traffic must have come before a removal counts (`timers.removal_quiet`).
-    pub removal_quiet: Duration,
-    /// The longest time that a removal waits (`timers.order_gate`).
-    pub order_gate: Duration,
-    /// The schemas of the message types.
-    pub schemas: Schemas,
+    schemas: Schemas,
+    newer: ArcSwapOption<UpstreamSettings>,
 }
 
 impl RestServer {
     /// Creates a polled control plane about which nothing is known yet.
     #[must_use]
-    pub fn new(uri: &str, rest: Rest, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+    pub fn new(uri: &str, rest: Rest, schemas: Schemas, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
             access: Access::of_server(&rest.credentials, rest.token.as_ref()),
@@ -82,21 +62,22 @@ impl RestServer {
             away: Away::default(),
             contact: Contact::new(),
             left_out: LeftOut::default(),
+            schemas,
             newer: ArcSwapOption::empty(),
         })
     }
 
     /// Replaces the settings of all polls from now on.
-    pub fn set(&self, polling: Polling) {
-        self.newer.store(Some(Arc::new(polling)));
+    pub fn set(&self, settings: UpstreamSettings) {
+        self.newer.store(Some(Arc::new(settings)));
     }
 
     /// Connects again and again until one connection succeeds. With `by_class`, certificates belong to classes of clients: a
     /// server without a certificate for the others counts as reached when it accepts a connection.
-    pub async fn reached(&self, polling: &Polling, by_class: bool) {
-        let meet = || self.meet(polling, by_class);
+    pub async fn reached(&self, settings: &UpstreamSettings, by_class: bool) {
+        let meet = || self.meet(settings, by_class);
         let told = (&self.away, &*self.metrics);
-        self.contact.make(&self.uri, told, polling.reconnect_max, meet).await;
+        self.contact.make(&self.uri, told, settings.reconnect_max, meet).await;
     }
 
     /// Returns the state of the attempts to reach it, until one succeeds.
@@ -105,11 +86,11 @@ impl RestServer {
         self.contact.status()
     }
 
-    async fn meet(&self, polling: &Polling, by_class: bool) -> Result<(), Failure> {
+    async fn meet(&self, settings: &UpstreamSettings, by_class: bool) -> Result<(), Failure> {
         if by_class && !self.access.identifies() {
-            connect::reach(&self.rest.endpoint, polling.keepalive).await
+            connect::reach(&self.rest.endpoint, settings.keepalive).await
         } else {
-            exchange::connect(self, &self.access, polling).await.map(drop)
+            exchange::connect(self, &self.access, settings).await.map(drop)
         }
     }
 }
@@ -123,15 +104,13 @@ impl Writer<PollLeg> {
         node: &Arc<Node>,
         server: &Arc<RestServer>,
         files: Option<ClassFiles>,
-        polling: &Arc<Polling>,
+        settings: &Arc<UpstreamSettings>,
     ) -> Self {
         let access = server.access.for_class(files);
         let leg = |_| {
-            let client = Client::new(polling.client.clone(), Dialect::Sotw, node.clone());
-            PollLeg::new(client, server.clone(), access.clone(), polling.clone())
+            let client = Client::new(settings.client.clone(), Dialect::Sotw, node.clone());
+            PollLeg::new(client, server.clone(), access.clone(), settings.clone())
         };
-        let waiting = Holds::new(polling.removal_quiet, polling.order_gate, view.guarded().settings());
-        let told = (server.metrics.traces.clone(), server.metrics.holds.clone());
-        Self::of(view, &server.uri, told, waiting, [(), ()].map(leg))
+        Self::of(view, &server.uri, &server.metrics, settings, [(), ()].map(leg))
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Caller;
+use crate::worded;
 use classes::{Fields, Path, Pattern, Selector};
 
 /// One rule. An empty list is no condition.
@@ -33,34 +34,20 @@ pub struct AccessRule {
     pub relay: bool,
 }
 
+worded! {
 /// A way of asking for resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// A stream in state of the world.
     #[default]
-    Sotw,
+    Sotw = "sotw",
     /// A delta stream.
-    Delta,
+    Delta = "delta",
     /// A poll over HTTP, or a unary call.
-    Rest,
+    Rest = "rest",
     /// Questions about all clients, by CSDS. A rule that names no ways is not about them.
-    Csds,
+    Csds = "csds",
 }
-
-impl Way {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Sotw, Self::Delta, Self::Rest, Self::Csds];
-
-    /// Returns its word in rules.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Sotw => "sotw",
-            Self::Delta => "delta",
-            Self::Rest => "rest",
-            Self::Csds => "csds",
-        }
-    }
 }
 
 impl fmt::Display for Way {

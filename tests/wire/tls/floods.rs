@@ -65,7 +65,7 @@ async fn clients_that_never_finish_keep_nobody_out() {
         answered.iter().filter(|answered| **answered).count()
     };
     until(|| look() == FLOOD, || "all are answered".to_owned()).await;
-    assert_eq!(world.relay.shared.metrics.handshakes("crowded"), 0);
+    assert_eq!(world.relay.shared.metrics.handshakes.count("crowded"), 0);
 }
 
 /// A handshake waits ten seconds at most, for a place or for its client, and the failure is counted.

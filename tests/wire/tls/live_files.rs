@@ -36,7 +36,7 @@ pub(super) fn showing(settings: &ListenerTls) -> (Relay, Arc<InUse>) {
 
 /// How often changed files were used, and how often they were bad.
 fn reloads(relay: &Relay) -> (u64, u64) {
-    let metrics = relay.shared.metrics.certificates();
+    let metrics = relay.shared.metrics.certificates.clone();
     (metrics.read.get(), metrics.not_read.get())
 }
 

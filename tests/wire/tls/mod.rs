@@ -78,7 +78,7 @@ async fn refused(relay: &Relay, config: &Arc<ClientConfig>) -> String {
 
 /// Waits until this number of handshakes has ended with this result.
 async fn counted(relay: &Relay, result: &'static str, count: u64) {
-    let handshakes = || relay.shared.metrics.handshakes(result);
+    let handshakes = || relay.shared.metrics.handshakes.count(result);
     until(|| handshakes() >= count, || format!("{result}: {}", handshakes())).await;
     assert_eq!(handshakes(), count, "{result}");
 }

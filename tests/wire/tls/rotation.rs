@@ -228,9 +228,12 @@ async fn play(scale: Scale) {
         "closed",
         "invalid",
     ] {
-        assert_eq!(relay.shared.metrics.handshakes(refusal), 0, "{refusal}");
+        assert_eq!(relay.shared.metrics.handshakes.count(refusal), 0, "{refusal}");
     }
-    assert_eq!(relay.shared.metrics.handshakes("bad_certificate"), 3 * scale.rotations);
+    assert_eq!(
+        relay.shared.metrics.handshakes.count("bad_certificate"),
+        3 * scale.rotations
+    );
     println!("{visits} visits in {} rotations", scale.rotations);
 }
 
@@ -264,7 +267,7 @@ async fn certificates_that_are_no_good() {
     join_all(refusals).await;
     let metrics = &relay.shared.metrics;
     until(
-        || metrics.handshakes("bad_certificate") == 5,
+        || metrics.handshakes.count("bad_certificate") == 5,
         || "not counted".to_owned(),
     )
     .await;
