@@ -6,7 +6,7 @@ import subprocess
 
 from applied import CHART, CONFIG, IMAGE, as_config
 from peers.process import Failed
-from pods import Pod, deployment
+from pods import Pod, workload
 
 CLUSTERS = """resources:
   - { "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a/web, type: STATIC, load_assignment: { cluster_name: a/web } }
@@ -32,7 +32,7 @@ class Accounts:
         story = story.replace("control-plane.xds.svc:18000", f"file://{folder}/resources")
         cluster.helm("install", "relay", CHART, "--namespace", "xds", *IMAGE, "--values",
                      CONFIG / "kubernetes/values/service-accounts.yaml", "--values", "-", given=as_config(story))
-        found = deployment(cluster, "xds", **{"app.kubernetes.io/name": "distributary"})
+        found = workload(cluster, "xds", **{"app.kubernetes.io/name": "distributary"})
         self.pod = Pod(cluster, found, {"distributary": self.relay}).ready()
         good = self.token("a", "web")
         self.asked("its own", good, "a-edge", names=["a/web"])

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import random
 import socket
 import ssl
 import struct
@@ -24,7 +25,7 @@ class Cluster:
     """`pods` are those that run; the names of Services lead to the ready ones among them."""
 
     def __init__(self, programs, folder):
-        self.programs, self.folder, self.pods = programs, folder, []
+        self.programs, self.folder, self.pods, self.chosen = programs, folder, [], {}
         self.logs = folder / "logs"
         for one in (self.logs, folder / "etcd", folder / "home"):
             one.mkdir(parents=True)
@@ -122,20 +123,26 @@ class Cluster:
         text = "---\n".join(part if isinstance(part, str) else json.dumps(part) + "\n" for part in parts)
         return self.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", given=text)
 
-    def addresses(self, name):
-        """Those of the ready pods that a Service selects."""
+    def addresses(self, name, client):
+        """Those of the ready pods that a Service selects; one of them, which stays the same for this client, where
+        it has an address of its own: a node chooses for each connection."""
         service, _, rest = name.removesuffix(".").partition(".")
         namespace = rest.partition(".")[0]
         if (service, namespace) == ("kubernetes", "default"):
             return [HOST]
-        if not rest.endswith(f".{DOMAIN}") and rest != f"{namespace}.svc":
+        if rest not in (f"{namespace}.{DOMAIN}", f"{namespace}.svc"):
             return []
         found = self.get(f"/api/v1/namespaces/{namespace}/services/{service}")
-        selector = (found or {}).get("spec", {}).get("selector")
-        if not selector:
+        spec = (found or {}).get("spec", {})
+        if not spec.get("selector"):
             return []
-        return [pod.address for pod in list(self.pods) if pod.serves and pod.namespace == namespace
-                and selector.items() <= pod.labels.items()]
+        ready = [pod.address for pod in list(self.pods) if pod.serves and pod.namespace == namespace
+                 and spec["selector"].items() <= pod.labels.items()]
+        if spec.get("clusterIP") == "None" or not ready:
+            return ready
+        if self.chosen.get((client, name)) not in ready:
+            self.chosen[client, name] = random.choice(ready)
+        return [self.chosen[client, name]]
 
     def names(self):
         """Answers DNS: the names of Services lead to pods, and nothing else exists."""
@@ -149,7 +156,7 @@ class Cluster:
                     at += 1 + asked[at]
                 question = asked[12:at + 5]
                 try:
-                    found = self.addresses(".".join(labels))
+                    found = self.addresses(".".join(labels), peer[0])
                 except OSError:
                     continue  # It asks again.
                 wanted = found if question[-4:-2] == b"\0\1" else []  # A

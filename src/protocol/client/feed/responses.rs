@@ -36,6 +36,7 @@ impl Feed {
             };
         }
         let first = self.outbound.hear();
+        let asked = self.outbound.take_first();
         self.exchange.pass(now);
         let mut updates = Vec::new();
         let mut heard = Heard {
@@ -76,7 +77,12 @@ impl Feed {
             let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;
             if full {
                 let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
-                self.leave_out(mentioned.into_iter().chain(spoiled).collect(), &mut updates);
+                let mentioned = mentioned.into_iter().chain(spoiled).collect();
+                self.leave_out(&mentioned, &mut updates);
+                // K-16: another relay leaves out what it does not know.
+                if !message.is_relayed() {
+                    self.lack(asked.iter().filter(|name| !mentioned.contains(*name)), &mut updates);
+                }
             }
             self.coverage.heard(heard, dialect, full, self.exchange.patience(), now)
         };
@@ -103,11 +109,11 @@ impl Feed {
     }
 
     /// A full state mentions only these names, some with faults.
-    fn leave_out(&mut self, mentioned: BTreeSet<Name>, updates: &mut Vec<Update>) {
-        self.delete_others(&mentioned, updates);
+    fn leave_out(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
+        self.delete_others(mentioned, updates);
         let names = &self.names;
         self.errors
-            .absolve_others(&mentioned, |name| names.contains(name), updates);
+            .absolve_others(mentioned, |name| names.contains(name), updates);
     }
 
     /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or
