@@ -19,6 +19,7 @@ HOST, PORT = "10.20.0.1", 443
 DOMAIN = "svc.cluster.local"
 ISSUER = f"https://kubernetes.default.{DOMAIN}"
 ADMIN = "admin-token"
+KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
 class Cluster:
@@ -38,17 +39,27 @@ class Cluster:
         self.environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(folder / "home")}
         threading.Thread(target=self.names, daemon=True).start()
 
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder, timeout=60)
+
     def certify(self):
         """The certificate of the API server, who signs it, and the key that signs the tokens of service accounts."""
-        run = lambda *words: subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder, timeout=60)
-        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-        run("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=ca")
-        (self.folder / "names").write_text(f"subjectAltName=IP:{HOST},IP:127.0.0.1,DNS:kubernetes.default.svc\n")
-        run("req", *key, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=api")
-        run("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-            "-extfile", "names", "-out", "server.crt")
-        run("genrsa", "-out", "accounts.key", "2048")
+        self.openssl("req", "-x509", *KEY, "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=ca")
+        self.sign("server", f"IP:{HOST},IP:127.0.0.1,DNS:kubernetes.default.svc")
+        self.openssl("genrsa", "-out", "accounts.key", "2048")
         (self.folder / "tokens.csv").write_text(f'{ADMIN},admin,admin,"system:masters"\n')
+
+    def sign(self, name, names):
+        (self.folder / "names").write_text(f"subjectAltName={names}\n")
+        self.openssl("req", *KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+                     "-extfile", "names", "-out", f"{name}.crt")
+
+    def certificate(self, namespace, secret, name):
+        """A Secret with a certificate by who signs that of the API server, as cert-manager would write it."""
+        self.sign("relay", f"DNS:{name}")
+        self.kubectl("create", "secret", "generic", secret, "--namespace", namespace, "--type=kubernetes.io/tls", *(
+            f"--from-file={key}={self.folder}/{file}" for key, file in (("tls.crt", "relay.crt"), ("tls.key", "relay.key"), ("ca.crt", "ca.crt"))))
 
     def start(self):
         at, folder = "http://127.0.0.1:2379", self.folder

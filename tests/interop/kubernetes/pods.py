@@ -44,7 +44,7 @@ class Pod(Process):
         """What a container starts, and its variables."""
         environment = self.environment(container)
         words = [*container.get("command", [container["name"]]), *container.get("args", []), *more]
-        return [re.sub(r"\$\((\w+)\)", lambda found: environment.get(found[1], found[0]), str(word)) for word in words], environment
+        return [expanded(str(word), environment) for word in words], environment
 
     def register(self, name):
         """An object for it in the API server, so that tokens can be bound to it."""
@@ -140,7 +140,7 @@ class Pod(Process):
         found = {"PATH": os.environ["PATH"], "KUBERNETES_SERVICE_HOST": HOST, "KUBERNETES_SERVICE_PORT": str(PORT)}
         for one in container.get("env", []):
             reference = (one.get("valueFrom") or {}).get("fieldRef")
-            found[one["name"]] = self.field(reference["fieldPath"]) if reference else one.get("value", "")
+            found[one["name"]] = self.field(reference["fieldPath"]) if reference else expanded(one.get("value", ""), found)
         return found
 
     def probed(self):
@@ -192,6 +192,10 @@ class Pod(Process):
         self.stop(within)
         self.cluster.pods.remove(self)
         self.cluster.kubectl("delete", "pod", "--namespace", self.namespace, "--grace-period=0", "--force", self.meta["name"])
+
+
+def expanded(text, environment):
+    return re.sub(r"\$\((\w+)\)", lambda found: environment.get(found[1], found[0]), text)
 
 
 def netns(name, number, address):

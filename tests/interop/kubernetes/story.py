@@ -44,7 +44,7 @@ class Story:
     def set_out(self):
         """The application, its first proxies, and the requests."""
         backend(HOST, BACKEND)
-        self.cluster.apply(*service(), self.route(0))
+        self.cluster.apply(*service("shop", "http", BACKEND, BACKEND), self.route(0))
         self.run_proxies()
         self.flow = Flow(lambda: [proxy.address for proxy in self.proxies if proxy.serves], self.port, SHOP)
         eventually("the proxies route", lambda: all(ask(proxy.address, self.port, SHOP) == "0" for proxy in self.proxies), 60)
@@ -135,11 +135,11 @@ class Story:
         self.flow.wanted = {str(self.version)}
 
 
-def service():
+def service(name, protocol, port, target):
     """A Service, whose endpoint is here."""
-    yield {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop", "namespace": "default"},
-           "spec": {"ports": [{"name": "http", "port": BACKEND}]}}
+    yield {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
+           "spec": {"ports": [{"name": protocol, "port": port, "targetPort": target}]}}
     yield {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-           "metadata": {"name": "shop-1", "namespace": "default", "labels": {"kubernetes.io/service-name": "shop"}},
-           "ports": [{"port": BACKEND, "protocol": "TCP", "name": "http"}],
+           "metadata": {"name": f"{name}-1", "namespace": "default", "labels": {"kubernetes.io/service-name": name}},
+           "ports": [{"port": target, "protocol": "TCP", "name": protocol}],
            "endpoints": [{"addresses": [HOST], "conditions": {"ready": True}}]}
