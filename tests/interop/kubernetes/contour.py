@@ -43,9 +43,7 @@ class Contour(Story):
         """The manual's two commands."""
         self.install_relay()
         self.cluster.kubectl("patch", "daemonset", "envoy", "--namespace", HOME, "--patch-file", TURNED)
-        self.run_proxies()
-        self.at("the relay")
-        self.changed()
+        self.rolled_out("the relay")
         eventually("Contour has at most one stream for each relay", lambda: 0 < self.streams() <= len(self.relays))
         self.step("the way in; at Contour one stream for each relay")
     def streams(self):
@@ -67,16 +65,13 @@ class Contour(Story):
         self.changed()
         self.run_controller()
         self.changed()
-        self.run_proxies()
-        self.at("the relay")
-        self.changed()
+        self.rolled_out("the relay")
         self.step("the certificates were replaced, and who signs them")
 
     def way_back(self):
         """Contour's own manifest, as its upgrade would."""
         self.cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", self.manifests / "03-envoy.yaml")
-        self.run_proxies()
-        self.at("Contour")
+        self.rolled_out("Contour")
         self.leave_relay()
         self.step("the way back")
 

@@ -76,9 +76,7 @@ class Gateway(Story):
         self.cluster.kubectl("patch", "gatewayclass", CLASS, "--type=merge", "-p", json.dumps({"spec": {"parametersRef": {
             "group": "gateway.envoyproxy.io", "kind": "EnvoyProxy", "name": "relayed", "namespace": HOME}}}))
         self.written_anew(before)
-        self.run_proxies()
-        self.at("the relay")
-        self.changed()
+        self.rolled_out("the relay")
         streams = [relay.inside("distributary", "status", "--servers") for relay in self.relays]
         (self.cluster.logs / "relays.status").write_text("\n".join(streams))
         self.step("the way in")
@@ -102,9 +100,7 @@ class Gateway(Story):
         self.run_job(self.made, "--overwrite")
         self.refresh()
         self.changed()
-        self.run_proxies()
-        self.at("the relay")
-        self.changed()
+        self.rolled_out("the relay")
         self.step("the certificates were replaced")
 
     def relays_lost(self):
@@ -126,8 +122,7 @@ class Gateway(Story):
         before = self.written()["metadata"]["generation"]
         self.cluster.kubectl("patch", "gatewayclass", CLASS, "--type=json", "-p", '[{"op": "remove", "path": "/spec/parametersRef"}]')
         self.written_anew(before)
-        self.run_proxies()
-        self.at("Envoy Gateway")
+        self.rolled_out("Envoy Gateway")
         self.cluster.kubectl("delete", "-f", STORY / "proxies.yaml")
         self.leave_relay()
         self.step("the way back")

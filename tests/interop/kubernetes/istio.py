@@ -21,7 +21,7 @@ OFF = ("--set-string", "env.PILOT_ENABLE_METADATA_EXCHANGE=false", "--set-string
 
 
 class Istio(Story):
-    home, plane, story = HOME, "istiod", "istio-tokens"
+    home, system, plane, story = HOME, SYSTEM, "istiod", "istio-tokens"
     labels, port = {"app": "istiod"}, 8080
     known_as = ("xds-grpc",)
     parts = ("way_in", "relay_upgraded", "proxyless", "root_replaced", "token_refused", "way_back")
@@ -32,11 +32,6 @@ class Istio(Story):
 
     def written(self):
         return self.cluster.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/gateway")
-
-    def run_controller(self):
-        self.home, home = SYSTEM, self.home
-        super().run_controller()
-        self.home = home
 
     # The story.
 
@@ -67,9 +62,7 @@ class Istio(Story):
     def way_in(self):
         self.install_relay()
         self.turn((f"relay-distributary.{HOME}.svc.cluster.local", 15012, "/etc/relay/ca.crt"))
-        self.run_proxies()
-        self.at("the relay")
-        self.changed()
+        self.rolled_out("the relay")
         eventually("istiod has at most one stream for each relay", lambda: 0 < self.streams() <= len(self.relays))
         self.step(f"the way in; at istiod {self.streams()} streams")
 
@@ -129,8 +122,7 @@ class Istio(Story):
 
     def way_back(self):
         self.turn(self.server)
-        self.run_proxies()
-        self.at("istiod")
+        self.rolled_out("istiod")
         self.leave_relay()
         self.step("the way back")
 

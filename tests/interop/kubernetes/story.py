@@ -18,6 +18,7 @@ class Story:
     workload its proxies are (`written`)."""
 
     home, plane, port, story = "", "", 0, ""
+    system = ""  # The namespace of the control plane, if it is another one.
     # The labels of the control plane's Deployment, and further arguments for it.
     labels, more = {}, ()
     # The words for curl that lead to a proxy's admin address, and what its bootstrap calls its control planes.
@@ -78,7 +79,7 @@ class Story:
         """The pod of the control plane's Deployment; the one before it ends first, as both would want the lease."""
         if self.controller:
             self.controller.end()
-        self.controller = Pod(self.cluster, workload(self.cluster, self.home, **self.labels), self.programs, self.more).ready()
+        self.controller = Pod(self.cluster, workload(self.cluster, self.system or self.home, **self.labels), self.programs, self.more).ready()
 
     def run_job(self, job, *more):
         """Runs the pod of a job to its end."""
@@ -114,6 +115,12 @@ class Story:
                 gone.serves = False
                 time.sleep(1)  # Requests that are under way.
                 gone.gone(10.0)
+
+    def rolled_out(self, where):
+        """New proxies are there, and follow."""
+        self.run_proxies()
+        self.at(where)
+        self.changed()
 
     def way(self, proxy):
         """To whom a proxy has its connection."""
