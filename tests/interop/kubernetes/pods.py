@@ -57,6 +57,8 @@ class Pod(Process):
         folder = self.cluster.folder / "trees" / name
         for part in ("upper/etc", "upper/usr/bin", "work", "tree"):
             (folder / part).mkdir(parents=True)
+        (folder / "upper/var").mkdir()
+        (folder / "upper/var/run").symlink_to("../run")  # That of the machine may be absolute, and would lead out of the tree.
         for program, path in programs.items():
             (folder / "upper/usr/bin" / program).symlink_to(path)
         (folder / "upper/etc/resolv.conf").write_text(f"nameserver {HOST}\nsearch {self.namespace}.{DOMAIN} {DOMAIN}\noptions ndots:5\n")
