@@ -76,13 +76,7 @@ impl Feed {
             // Without full states, a server may leave out resources or split its answer into several responses.
             let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;
             if full {
-                let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
-                let mentioned = mentioned.into_iter().chain(spoiled).collect();
-                self.leave_out(&mentioned, &mut updates);
-                // K-16: another relay leaves out what it does not know.
-                if !message.is_relayed() {
-                    self.lack(asked.iter().filter(|name| !mentioned.contains(*name)), &mut updates);
-                }
+                self.leave_out(mentioned, &asked, &message, &mut updates);
             }
             self.coverage.heard(heard, dialect, full, self.exchange.patience(), now)
         };
@@ -108,12 +102,18 @@ impl Feed {
         }
     }
 
-    /// A full state mentions only these names, some with faults.
-    fn leave_out(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
-        self.delete_others(mentioned, updates);
+    /// A full state mentions only these names, and some with faults; `asked`: it is the first one on the stream, and answers for these.
+    fn leave_out(&mut self, mentioned: Vec<Name>, asked: &[Name], message: &Message, updates: &mut Vec<Update>) {
+        let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
+        let mentioned: BTreeSet<Name> = mentioned.into_iter().chain(spoiled).collect();
+        self.delete_others(&mentioned, updates);
+        // K-16: another relay leaves out what it does not know.
+        if !message.is_relayed() {
+            self.lack(asked.iter().filter(|name| !mentioned.contains(*name)), updates);
+        }
         let names = &self.names;
         self.errors
-            .absolve_others(mentioned, |name| names.contains(name), updates);
+            .absolve_others(&mentioned, |name| names.contains(name), updates);
     }
 
     /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or
