@@ -43,7 +43,7 @@ section!(pub(super) struct XdsServer {
     "server_uri" needs => server_uri: Option<Scalar>, like "cp-1.example.com:18000";
     /// The first supported type is used. Default: tls for https://, otherwise insecure.
     "channel_creds" => channel_creds: Vec<Spanned<ChannelCreds>>;
-    /// A token that is sent with every call; only with tls. Its file is read again shortly before the token expires.
+    /// A token that is sent with every call; only with tls. Its file is read for each call.
     "call_creds" => call_creds: Vec<Spanned<CallCreds>>;
     /// Features of the server: fail_on_data_errors, ignore_resource_deletion, resource_timer_is_transient_error, trusted_xds_server. Two entries
     /// with different features are different servers.

@@ -1,6 +1,6 @@
 //! The token that is sent with every call to one control plane (A97).
 //!
-//! Owns the token that was read last, and when its file must be read again. Checks only a token's expiry, and never prints it.
+//! Owns the token that was read last, which is used while its file is not good. Checks only a token's expiry, and never prints it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,8 +33,8 @@ struct CachedToken {
 
 /// A token is not used this shortly before its expiry: clocks differ, and the call takes time.
 const MARGIN: Duration = Duration::from_secs(30);
-/// How long before a token can no longer be used the file is read again.
-const REFRESH: Duration = Duration::from_secs(60);
+/// How long before a token can no longer be used its missing successor is a trouble.
+const SOON: Duration = Duration::from_secs(60);
 /// The largest token.
 const BYTES_MAX: usize = 64 * 1024;
 
@@ -46,24 +46,21 @@ impl Token {
         }
     }
 
-    /// Returns the value of the `authorization` header, or the status with which the call fails.
+    /// Returns the value of the `authorization` header, or the status with which the call fails. The file is read each time: the server may
+    /// have refused the last token long before its end.
     pub(super) async fn header(&self) -> Result<HeaderValue, Status> {
         let now = unix();
-        let kept = self.kept.lock().clone().filter(|kept| kept.lasts(now));
-        if let Some(kept) = &kept
-            && kept.lasts(now + REFRESH)
-        {
-            return Ok(kept.header.clone());
-        }
         match self.read(now).await {
             Ok(new) => {
                 *self.kept.lock() = Some(new.clone());
                 Ok(new.header)
             }
             // The old token is valid for a while yet.
-            Err(status) => match kept {
+            Err(status) => match self.kept.lock().clone().filter(|kept| kept.lasts(now)) {
                 Some(kept) => {
-                    tracing::warn!(path = %self.path.display(), error = status.message(), "no new token; using the old one");
+                    if !kept.lasts(now + SOON) {
+                        tracing::warn!(path = %self.path.display(), error = status.message(), "no new token; using the old one");
+                    }
                     Ok(kept.header)
                 }
                 None => Err(status),
@@ -143,10 +140,10 @@ mod tests {
         }
     }
 
-    /// A97: a token is kept while it is valid, whatever happens to the file, and read again before it expires. An expired or
-    /// missing token is an error, which does not contain the token.
+    /// A97: a token is kept while it is valid, whatever happens to the file. A new one is used at once: the server may have refused the old
+    /// one. An expired or missing token is an error, which does not contain the token.
     #[tokio::test]
-    async fn a_token_is_kept_until_shortly_before_its_end() {
+    async fn a_token_is_kept_until_there_is_another() {
         let lasting = |seconds: u64| token(&format!(r#"{{"exp":{}}}"#, unix().as_secs() + seconds));
         let path = file("kept", &format!("{}\n", lasting(3600)));
         let kept = Token::new(&path);
@@ -156,17 +153,14 @@ mod tests {
             first,
             format!("Bearer {}", std::fs::read_to_string(&path).unwrap().trim())
         );
+        for bad in ["", "secret", &lasting(20)] {
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(kept.header().await.unwrap(), first);
+        }
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(kept.header().await.unwrap(), first, "the file is not read again");
-
-        // Within the last minute the file is read again; the old token is used until there is a new one.
-        std::fs::write(&path, lasting(70)).unwrap();
-        let short = Token::new(&path);
-        let first = short.header().await.unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(short.header().await.unwrap(), first);
-        std::fs::write(&path, lasting(7200)).unwrap();
-        assert_ne!(short.header().await.unwrap(), first);
+        assert_eq!(kept.header().await.unwrap(), first);
+        std::fs::write(&path, lasting(1800)).unwrap();
+        assert_ne!(kept.header().await.unwrap(), first, "although the old one lasts longer");
 
         for (text, code, said) in [
             (lasting(20), tonic::Code::Unauthenticated, "expires in less than 30 s"),

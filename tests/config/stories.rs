@@ -150,6 +150,41 @@ fn in_front_of_envoy_gateway() {
     assert!(matches!(&grpc.credentials, Credentials::Tls(tls) if tls.server_name.as_deref() == Some("envoy-gateway")));
 }
 
+/// K-03: Contour gives everybody the same, so its Envoys share a view.
+#[test]
+fn in_front_of_contour() {
+    let config = story("contour.yaml");
+    let ids = ["envoy-1", "envoy-2"].map(|id| shown(&config, &client(id, "projectcontour", "", &[])));
+    assert_eq!(ids[0], ids[1]);
+    let grpc = first(&config);
+    assert!(matches!(&grpc.credentials, Credentials::Tls(tls) if tls.server_name.as_deref() == Some("contour")));
+}
+
+/// K-03, K-28: replicas of a gateway share a view, each program of proxyless gRPC has its own, and the relay has a token. The warnings are
+/// those of which the file speaks.
+#[test]
+fn in_front_of_istiod_with_tokens() {
+    let config = Config::load(Some(&folder().join("istio-tokens.yaml")), &Flags::default()).unwrap();
+    assert!(
+        config.warnings.iter().all(|one| one.contains("choose `")),
+        "{:?}",
+        config.warnings
+    );
+    assert!(first(&config).token.is_some());
+    let ids = ["router~10.0.0.1~gw-1.edge~edge", "router~10.0.0.2~gw-2.edge~edge"].map(|id| {
+        shown(
+            &config,
+            &client(id, "edge", "", &[("NAMESPACE", "edge"), ("LABELS.istio", "in")]),
+        )
+    });
+    assert_eq!(ids[0], ids[1]);
+    let program = "sidecar~10.0.0.3~program-1.edge~edge.svc.cluster.local";
+    assert_eq!(
+        shown(&config, &client(program, "", "", &[("GENERATOR", "grpc")])),
+        program
+    );
+}
+
 /// K-03, K-28: istiod wants ids of a form of its own. Replicas of a gateway share a view, each sidecar has its own, and there are
 /// warnings about the certificates, and that nobody shows who it is, as the file says.
 #[test]

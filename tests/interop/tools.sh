@@ -66,6 +66,17 @@ istio_source() {
     )
 }
 
+# Builds istiod to a path. One place in it expects a controller of clusters, which does not exist without a cluster.
+build_istiod() {
+    local source=$cache/istiod place=pilot/pkg/serviceregistry/serviceentry/controller.go
+    istio_source "$source"
+    cd "$source"
+    sed -i 's|^\(\t*\)\(s.inputs.Namespaces = \)\(multiclusterController.ConfigCluster().Namespaces()\)$|\1if multiclusterController != nil {\n\1\t\2\3\n\1} else {\n\1\t\2krt.NewStaticCollection[*v1.Namespace](nil, nil, s.opts.WithName("inputs/Namespaces")...)\n\1}|' $place
+    grep -q 'NewStaticCollection\[\*v1.Namespace\]' $place
+    GOTOOLCHAIN=local GOFLAGS="${GOFLAGS:-} -mod=mod" "$go" build -buildvcs=false -ldflags='-s -w' -o "$1" ./pilot/cmd/pilot-discovery
+    rm -rf "$source"
+}
+
 # The program of grpc-java and what it needs, in the folder $java; empty if Java or Maven is missing, or something cannot be installed.
 java_of() {
     java=$cache/java

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -38,13 +39,15 @@ func (n named) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
 	_, _ = response.Write([]byte(n.name + "\n"))
 }
 
+// backend listens at the address in INTEROP_ADDRESS, which is otherwise that of the machine itself.
 func backend(names []string) error {
+	host := cmp.Or(os.Getenv("INTEROP_ADDRESS"), "127.0.0.1")
 	for _, name := range names {
-		plain, err := net.Listen("tcp", "127.0.0.1:0")
+		plain, err := net.Listen("tcp", host+":0")
 		if err != nil {
 			return err
 		}
-		rpc, err := net.Listen("tcp", "127.0.0.1:0")
+		rpc, err := net.Listen("tcp", host+":0")
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import subprocess
 
 from applied import CHART, CONFIG, IMAGE, as_config
 from peers.process import Failed
-from pods import Pod, deployment
+from pods import Pod, workload
 
 CLUSTERS = """resources:
   - { "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a/web, type: STATIC, load_assignment: { cluster_name: a/web } }
@@ -27,12 +27,12 @@ class Accounts:
         cluster.apply(account("a", "web"), account("a", "suspended"), account("b", "web"))
         (folder / "resources").mkdir()
         (folder / "resources" / "clusters.yaml").write_text(CLUSTERS)
-        self.certify()
+        cluster.certificate("xds", "distributary-tls", "relay")
         story = re.search(r"```yaml\n(# kubernetes\n.*?)```", (CONFIG / "unauthenticated.md").read_text(), re.S)[1]
         story = story.replace("control-plane.xds.svc:18000", f"file://{folder}/resources")
         cluster.helm("install", "relay", CHART, "--namespace", "xds", *IMAGE, "--values",
                      CONFIG / "kubernetes/values/service-accounts.yaml", "--values", "-", given=as_config(story))
-        found = deployment(cluster, "xds", **{"app.kubernetes.io/name": "distributary"})
+        found = workload(cluster, "xds", **{"app.kubernetes.io/name": "distributary"})
         self.pod = Pod(cluster, found, {"distributary": self.relay}).ready()
         good = self.token("a", "web")
         self.asked("its own", good, "a-edge", names=["a/web"])
@@ -44,15 +44,6 @@ class Accounts:
         self.asked("the other tenant's own", self.token("b", "web"), "b-edge", names=["b/web"])
         metrics = self.pod.page(9902, "/metrics")
         print("    " + ", ".join(re.findall(r"^distributary_tokens_total\{.*\} [1-9].*$", metrics, re.M)), flush=True)
-
-    def certify(self):
-        """The relay's certificate, by who signs that of the API server, as a Secret."""
-        folder = self.cluster.folder
-        run = lambda *words: subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=folder, timeout=60)
-        (folder / "relay.names").write_text("subjectAltName=DNS:relay\n")
-        run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "relay.key", "-out", "relay.csr", "-subj", "/CN=relay")
-        run("x509", "-req", "-in", "relay.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "relay.names", "-out", "relay.crt")
-        self.cluster.kubectl("create", "secret", "tls", "distributary-tls", "--namespace", "xds", f"--cert={folder}/relay.crt", f"--key={folder}/relay.key")
 
     def token(self, namespace, account, audience="distributary"):
         file = self.cluster.folder / f"{namespace}.{account}.{audience}"

@@ -19,7 +19,7 @@ ALL = ("prometheusRule.enabled=true", "dashboard.enabled=true", "serviceMonitor.
        "certificate.issuerRef.name=workloads", "service.trafficDistribution=PreferClose", "networkPolicy.egress[0].ports[0].port=443",
        "podDisruptionBudget.maxUnavailable=25%", "priorityClassName=system-cluster-critical", "pullSecrets[0]=registry")
 # Stories that name files, with the values that mount them; all others need none.
-MOUNTS = {"envoy-gateway": "envoy-gateway", "istio": "istio", "outside": "certificates", "zone-tier": "certificates",
+MOUNTS = {"contour": "contour", "envoy-gateway": "envoy-gateway", "istio": "istio", "istio-tokens": "istio-tokens", "outside": "certificates", "zone-tier": "certificates",
           "regional-tier": "certificates", "sidecar": "sidecar"}
 # Stories that are no files for a pod: one is a part of another file, and one needs the folder beside it.
 OTHERS = {"reference", "quickstart"}

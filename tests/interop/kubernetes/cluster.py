@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import random
 import socket
 import ssl
 import struct
@@ -18,13 +19,14 @@ HOST, PORT = "10.20.0.1", 443
 DOMAIN = "svc.cluster.local"
 ISSUER = f"https://kubernetes.default.{DOMAIN}"
 ADMIN = "admin-token"
+KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
 class Cluster:
     """`pods` are those that run; the names of Services lead to the ready ones among them."""
 
     def __init__(self, programs, folder):
-        self.programs, self.folder, self.pods = programs, folder, []
+        self.programs, self.folder, self.pods, self.chosen = programs, folder, [], {}
         self.logs = folder / "logs"
         for one in (self.logs, folder / "etcd", folder / "home"):
             one.mkdir(parents=True)
@@ -37,17 +39,27 @@ class Cluster:
         self.environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(folder / "home")}
         threading.Thread(target=self.names, daemon=True).start()
 
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder, timeout=60)
+
     def certify(self):
         """The certificate of the API server, who signs it, and the key that signs the tokens of service accounts."""
-        run = lambda *words: subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder, timeout=60)
-        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-        run("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=ca")
-        (self.folder / "names").write_text(f"subjectAltName=IP:{HOST},IP:127.0.0.1,DNS:kubernetes.default.svc\n")
-        run("req", *key, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=api")
-        run("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-            "-extfile", "names", "-out", "server.crt")
-        run("genrsa", "-out", "accounts.key", "2048")
+        self.openssl("req", "-x509", *KEY, "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=ca")
+        self.sign("server", f"IP:{HOST},IP:127.0.0.1,DNS:kubernetes.default.svc")
+        self.openssl("genrsa", "-out", "accounts.key", "2048")
         (self.folder / "tokens.csv").write_text(f'{ADMIN},admin,admin,"system:masters"\n')
+
+    def sign(self, name, names):
+        (self.folder / "names").write_text(f"subjectAltName={names}\n")
+        self.openssl("req", *KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+                     "-extfile", "names", "-out", f"{name}.crt")
+
+    def certificate(self, namespace, secret, name):
+        """A Secret with a certificate by who signs that of the API server, as cert-manager would write it."""
+        self.sign("relay", f"DNS:{name}")
+        self.kubectl("create", "secret", "generic", secret, "--namespace", namespace, "--type=kubernetes.io/tls", *(
+            f"--from-file={key}={self.folder}/{file}" for key, file in (("tls.crt", "relay.crt"), ("tls.key", "relay.key"), ("ca.crt", "ca.crt"))))
 
     def start(self):
         at, folder = "http://127.0.0.1:2379", self.folder
@@ -122,20 +134,26 @@ class Cluster:
         text = "---\n".join(part if isinstance(part, str) else json.dumps(part) + "\n" for part in parts)
         return self.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", given=text)
 
-    def addresses(self, name):
-        """Those of the ready pods that a Service selects."""
+    def addresses(self, name, client):
+        """Those of the ready pods that a Service selects; one of them, which stays the same for this client, where
+        it has an address of its own: a node chooses for each connection."""
         service, _, rest = name.removesuffix(".").partition(".")
         namespace = rest.partition(".")[0]
         if (service, namespace) == ("kubernetes", "default"):
             return [HOST]
-        if not rest.endswith(f".{DOMAIN}") and rest != f"{namespace}.svc":
+        if rest not in (f"{namespace}.{DOMAIN}", f"{namespace}.svc"):
             return []
         found = self.get(f"/api/v1/namespaces/{namespace}/services/{service}")
-        selector = (found or {}).get("spec", {}).get("selector")
-        if not selector:
+        spec = (found or {}).get("spec", {})
+        if not spec.get("selector"):
             return []
-        return [pod.address for pod in list(self.pods) if pod.serves and pod.namespace == namespace
-                and selector.items() <= pod.labels.items()]
+        ready = [pod.address for pod in list(self.pods) if pod.serves and pod.namespace == namespace
+                 and spec["selector"].items() <= pod.labels.items()]
+        if spec.get("clusterIP") == "None" or not ready:
+            return ready
+        if self.chosen.get((client, name)) not in ready:
+            self.chosen[client, name] = random.choice(ready)
+        return [self.chosen[client, name]]
 
     def names(self):
         """Answers DNS: the names of Services lead to pods, and nothing else exists."""
@@ -149,7 +167,7 @@ class Cluster:
                     at += 1 + asked[at]
                 question = asked[12:at + 5]
                 try:
-                    found = self.addresses(".".join(labels))
+                    found = self.addresses(".".join(labels), peer[0])
                 except OSError:
                     continue  # It asks again.
                 wanted = found if question[-4:-2] == b"\0\1" else []  # A

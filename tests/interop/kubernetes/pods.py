@@ -4,12 +4,13 @@ network namespace and on a tree of its own."""
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 import urllib.request
 from itertools import count
 
-from cluster import HOST, PORT, decoded, ip
+from cluster import DOMAIN, HOST, PORT, decoded, ip
 from peers.process import Failed, Process, eventually
 
 NUMBERS = count(2)
@@ -31,11 +32,19 @@ class Pod(Process):
         self.tree, self.written = self.lay(name, programs), {}
         self.refresh()
         cluster.pods.append(self)
-        command = [*self.container.get("command", [self.container["name"]]), *self.container.get("args", []), *more]
-        environment = self.environment()
-        command = [re.sub(r"\$\((\w+)\)", lambda found: environment.get(found[1], found[0]), str(word)) for word in command]
         netns(name, number, self.address)
-        super().__init__(name, ["ip", "netns", "exec", name, "chroot", self.tree, *command], cluster.logs, environment)
+        self.within = ["ip", "netns", "exec", name, "chroot", self.tree]
+        for one in self.spec.get("initContainers", []):
+            command, environment = self.command(one)
+            subprocess.run([*self.within, *command], check=True, capture_output=True, timeout=60, env=environment)
+        command, environment = self.command(self.container, more)
+        super().__init__(name, [*self.within, *command], cluster.logs, environment)
+
+    def command(self, container, more=()):
+        """What a container starts, and its variables."""
+        environment = self.environment(container)
+        words = [*container.get("command", [container["name"]]), *container.get("args", []), *more]
+        return [expanded(str(word), environment) for word in words], environment
 
     def register(self, name):
         """An object for it in the API server, so that tokens can be bound to it."""
@@ -48,9 +57,11 @@ class Pod(Process):
         folder = self.cluster.folder / "trees" / name
         for part in ("upper/etc", "upper/usr/bin", "work", "tree"):
             (folder / part).mkdir(parents=True)
+        (folder / "upper/var").mkdir()
+        (folder / "upper/var/run").symlink_to("../run")  # That of the machine may be absolute, and would lead out of the tree.
         for program, path in programs.items():
             (folder / "upper/usr/bin" / program).symlink_to(path)
-        (folder / "upper/etc/resolv.conf").write_text(f"nameserver {HOST}\n")
+        (folder / "upper/etc/resolv.conf").write_text(f"nameserver {HOST}\nsearch {self.namespace}.{DOMAIN} {DOMAIN}\noptions ndots:5\n")
         layers = f"lowerdir=/,upperdir={folder}/upper,workdir={folder}/work"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, folder / "tree"], check=True, timeout=10)
         for part in ("proc", "dev"):
@@ -120,22 +131,27 @@ class Pod(Process):
         return (self.cluster.folder / "ca.crt").read_bytes()
 
     def field(self, path):
-        known = {"metadata.name": self.meta["name"], "metadata.namespace": self.namespace, "status.podIP": self.address}
+        known = {"metadata.name": self.meta["name"], "metadata.namespace": self.namespace, "status.podIP": self.address,
+                 "spec.serviceAccountName": self.spec.get("serviceAccountName", "default")}
         if path in known:
             return known[path]
         found = re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path)
         return getattr(self, found[1]).get(found[2], "") if found else ""
 
-    def environment(self):
+    def environment(self, container):
         found = {"PATH": os.environ["PATH"], "KUBERNETES_SERVICE_HOST": HOST, "KUBERNETES_SERVICE_PORT": str(PORT)}
-        for one in self.container.get("env", []):
+        for one in container.get("env", []):
             reference = (one.get("valueFrom") or {}).get("fieldRef")
-            found[one["name"]] = self.field(reference["fieldPath"]) if reference else one.get("value", "")
+            found[one["name"]] = self.field(reference["fieldPath"]) if reference else expanded(one.get("value", ""), found)
         return found
 
     def probed(self):
         """Whether its readiness probe passes."""
-        probe = self.container["readinessProbe"]["httpGet"]
+        probe = self.container["readinessProbe"]
+        if "tcpSocket" in probe:
+            with socket.socket() as door:
+                return door.connect_ex((self.address, probe["tcpSocket"]["port"])) == 0
+        probe = probe["httpGet"]
         port = probe["port"] if isinstance(probe["port"], int) else next(
             one["containerPort"] for one in self.container["ports"] if one["name"] == probe["port"])
         try:
@@ -151,8 +167,7 @@ class Pod(Process):
 
     def inside(self, *command):
         """Runs a command where it runs, as `kubectl exec` does; its output."""
-        words = ["ip", "netns", "exec", self.name, "chroot", self.tree, *command]
-        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=120).stdout
+        return subprocess.run([*self.within, *command], check=True, capture_output=True, text=True, timeout=120).stdout
 
     def page(self, port, path):
         with urllib.request.urlopen(f"http://{self.address}:{port}{path}", timeout=10) as answer:
@@ -181,6 +196,10 @@ class Pod(Process):
         self.cluster.kubectl("delete", "pod", "--namespace", self.namespace, "--grace-period=0", "--force", self.meta["name"])
 
 
+def expanded(text, environment):
+    return re.sub(r"\$\((\w+)\)", lambda found: environment.get(found[1], found[0]), text)
+
+
 def netns(name, number, address):
     """A network namespace with that address, on the bridge."""
     ip("netns", "add", name)
@@ -190,8 +209,8 @@ def netns(name, number, address):
         ip("-n", name, *words)
 
 
-def deployment(cluster, namespace, **labels):
-    """The one Deployment with these labels."""
+def workload(cluster, namespace, kind="deployments", **labels):
+    """The one Deployment, or another kind, with these labels."""
     chosen = ",".join(f"{key}={value}" for key, value in labels.items())
-    found = json.loads(cluster.kubectl("get", "deployments", "--namespace", namespace, "-l", chosen, "-o", "json"))["items"]
+    found = json.loads(cluster.kubectl("get", kind, "--namespace", namespace, "-l", chosen, "-o", "json"))["items"]
     return found[0] if len(found) == 1 else None

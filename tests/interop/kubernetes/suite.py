@@ -13,16 +13,18 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from accounts import Accounts
 from applied import Applied
 from cluster import Cluster
+from contour import Contour
 from gateway import Gateway
+from istio import Istio
 from peers.prepared import paths, unwind_at_the_end
 from peers.process import Failed, end_all
 
 
 def main():
     parser = argparse.ArgumentParser(prog="tests/interop/kubernetes/run")
-    parser.add_argument("name", choices=("applied", "service-accounts", "envoy-gateway"))
+    parser.add_argument("name", choices=("applied", "service-accounts", "envoy-gateway", "contour", "istio"))
     paths(parser, "etcd", "apiserver", "kubectl", "helm", "relay", "folder", "crds")
-    paths(parser, "gateway", "charts", "envoy", required=False)
+    paths(parser, "gateway", "charts", "contour", "manifests", "istiod", "istio", "peers", "envoy", required=False)
     options = parser.parse_args()
     unwind_at_the_end()
     return play(options.name, options)
@@ -38,7 +40,8 @@ def play(name, options):
         for file in sorted(options.crds.glob("*.yaml")):
             cluster.kubectl("apply", "--server-side", "-f", file)
         begin = {"applied": lambda: Applied(cluster, options.relay), "service-accounts": lambda: Accounts(cluster, options.relay),
-                 "envoy-gateway": lambda: Gateway(cluster, options)}
+                 "envoy-gateway": lambda: Gateway(cluster, options), "contour": lambda: Contour(cluster, options),
+                 "istio": lambda: Istio(cluster, options)}
         begin[name]().play()
     except Failed as failure:
         problem = str(failure)

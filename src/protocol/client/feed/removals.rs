@@ -125,8 +125,17 @@ impl Feed {
         }
     }
 
+    /// E-07: the first full state on a stream lacks these names of the first request.
+    pub(super) fn lack<'a>(&mut self, names: impl Iterator<Item = &'a Name>, updates: &mut Vec<Update>) {
+        for name in names.filter(|name| !name.is_collection()) {
+            if self.names.waiting(name.as_str()).is_some() && !self.outbound.is_leaving(name.as_str()) {
+                self.absent(name.as_str(), Reason::Said, updates);
+            }
+        }
+    }
+
     /// E-07: a full state deletes every held resource that is not in it. It does not prove that a name that was never received
-    /// does not exist.
+    /// does not exist, which the server may not have been asked for when it answered.
     pub(super) fn delete_others(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
         let others = self.kept.names().filter(|name| !mentioned.contains(*name));
         for name in others.cloned().collect::<Vec<_>>() {

@@ -29,6 +29,7 @@ impl Feed {
             return (None, None);
         }
         let first = self.outbound.hear();
+        let asked = self.outbound.take_first();
         self.exchange.pass(now);
         let mut updates = Vec::new();
         let mut heard = Heard {
@@ -68,8 +69,7 @@ impl Feed {
             // Without full states, a server may leave out resources or split its answer into several responses.
             let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;
             if full {
-                let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
-                self.leave_out(mentioned.into_iter().chain(spoiled).collect(), &mut updates);
+                self.leave_out(mentioned, &asked, &message, &mut updates);
             }
             self.coverage.heard(heard, dialect, full, self.exchange.patience(), now)
         };
@@ -91,9 +91,15 @@ impl Feed {
         (changes, pause)
     }
 
-    /// A full state mentions only these names, some with faults.
-    fn leave_out(&mut self, mentioned: BTreeSet<Name>, updates: &mut Vec<Update>) {
+    /// A full state mentions only these names, and some with faults; `asked`: it is the first one on the stream, and answers for these.
+    fn leave_out(&mut self, mentioned: Vec<Name>, asked: &[Name], message: &Message, updates: &mut Vec<Update>) {
+        let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
+        let mentioned: BTreeSet<Name> = mentioned.into_iter().chain(spoiled).collect();
         self.delete_others(&mentioned, updates);
+        // K-16: another relay leaves out what it does not know.
+        if !message.is_relayed() {
+            self.lack(asked.iter().filter(|name| !mentioned.contains(*name)), updates);
+        }
         let names = &self.names;
         self.errors
             .absolve_others(&mentioned, |name| names.contains(name), updates);

@@ -26,6 +26,8 @@ pub(super) struct Outbound {
     answered: bool,
     acks: Acks,
     told: Sorted<Name>,
+    /// SotW: the names in the first request on this stream, until a response comes.
+    first: Vec<Name>,
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
     /// The spellings of the names.
@@ -72,6 +74,11 @@ impl Outbound {
     /// The server has answered. Returns whether for the first time on this stream.
     pub(super) const fn hear(&mut self) -> bool {
         !std::mem::replace(&mut self.answered, true)
+    }
+
+    /// SotW: a response came. If it is the first one on this stream, returns the names that it answers for: those of the first request.
+    pub(super) fn take_first(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.first)
     }
 
     pub(super) const fn acks(&self) -> &Acks {

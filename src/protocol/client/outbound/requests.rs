@@ -162,6 +162,7 @@ impl Outbound {
         self.told.extend(joined.iter().cloned());
         if first {
             self.legacy = opening.legacy && self.told.iter().map(Name::as_str).eq([Name::WILDCARD]);
+            self.first = joined.iter().cloned().collect();
         }
         joined.into_iter().chain(more).collect()
     }
