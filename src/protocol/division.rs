@@ -47,8 +47,8 @@ pub type Streams<'a> = [(Leg, &'a mut Client)];
 const GIVEN_UP: Duration = Duration::from_secs(5);
 /// How long a group is asked for. What answers at all does so at once; what comes later counts when its turn comes again.
 const TURN: Duration = Duration::from_secs(5);
-/// Those that stand alone are tried again when the server has had news of the type, at most so soon after the time before, and then more and
-/// more seldom.
+/// Those that stand alone are tried again when the server has had news of the type, or of any type if no other name of it is asked for: at
+/// most so soon after the time before and as long as trying them may take, and then more and more seldom.
 const PAUSE: Duration = Duration::from_secs(60);
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
@@ -235,9 +235,12 @@ impl Beside {
         let home = find(streams, self.home, type_url);
         let delta = home.dialect() == Dialect::Delta;
         let joined = home.feed_of(type_url).is_some_and(Feed::has_names);
-        let news = home
-            .feed_of(type_url)
-            .is_some_and(|feed| feed.has_heard_since(self.since));
+        let news = match home.feed_of(type_url) {
+            Some(feed) if joined => feed.has_heard_since(self.since),
+            Some(_) | None => home.goes_on_since(type_url, self.since),
+        };
+        // What was asked for last on a stream that has ended may have been lost.
+        let news = news || !find(streams, self.home.other(), type_url).connected();
         if delta || self.all && joined {
             self.reunite(type_url, streams);
             return true;
@@ -262,34 +265,21 @@ impl Beside {
         }
         let here = self.unnamed.values().any(|at| *at == self.home);
         self.look = self.look.filter(|_| here).or_else(|| here.then_some(now + GIVEN_UP));
-        let tried = !self.groups.is_empty() || !self.alone.is_empty();
-        let other = find(streams, self.home.other(), type_url).feed_of(type_url);
-        if tried && other.is_some_and(|feed| feed.has_heard_since(self.since)) {
+        let answered = self.take_answered(type_url, streams);
+        if !answered.is_empty() {
             self.all = false;
             self.pause = PAUSE;
-            let answered = self
-                .groups
-                .pop_front()
-                .unwrap_or_else(|| std::mem::take(&mut self.alone));
-            // What is answered here is best asked for here, as long as home is silent with it as without it.
-            if self.returned.is_some_and(|(_, in_vain)| in_vain) {
-                self.alone.extend(answered);
-            } else {
-                self.shift(type_url, &answered, streams, self.home);
-                self.returned = Some((now, false));
-            }
+            self.shift(type_url, &answered, streams, self.home);
+            self.returned = Some((now, false));
             self.ask(type_url, streams, now);
         } else if self.retry.take_if(|at| *at <= now).is_some() && self.groups.is_empty() {
             self.pause = (self.pause * 2).min(PAUSE_MAX);
             self.groups.push_back(std::mem::take(&mut self.alone));
             self.ask(type_url, streams, now);
-        } else if self.since + TURN <= now
-            && let Some(mut silent) = self.groups.pop_front()
-        {
-            let half = silent.split_off(silent.len().div_ceil(2));
-            match half.is_empty() {
-                true => self.alone.append(&mut silent),
-                false => [half, silent].into_iter().for_each(|half| self.groups.push_front(half)),
+        } else if self.since + TURN <= now && !self.groups.is_empty() {
+            // While there is no stream nothing can be answered.
+            if find(streams, self.home.other(), type_url).connected() {
+                self.halve();
             }
             self.ask(type_url, streams, now);
         } else {
@@ -297,11 +287,37 @@ impl Beside {
             let together =
                 self.groups.is_empty() && !self.alone.is_empty() && self.alone.len() + self.unnamed.len() > 1;
             if news && together {
-                self.retry.get_or_insert(self.since + self.pause);
+                let tries = u32::try_from(self.alone.len() * 2).unwrap_or(u32::MAX);
+                self.retry
+                    .get_or_insert(self.since + self.pause.max(TURN.saturating_mul(tries)));
             }
             return moved;
         }
         true
+    }
+
+    /// Nothing was heard of what had its turn.
+    fn halve(&mut self) {
+        let Some(mut silent) = self.groups.pop_front() else {
+            return;
+        };
+        let half = silent.split_off(silent.len().div_ceil(2));
+        match half.is_empty() {
+            true => self.alone.append(&mut silent),
+            false => [half, silent].into_iter().for_each(|half| self.groups.push_front(half)),
+        }
+    }
+
+    /// Takes those that were answered on the other stream, in whichever turn. What is answered there is best asked for there, as long as home
+    /// is silent with it as without it.
+    fn take_answered(&mut self, type_url: &TypeUrl, streams: &mut Streams<'_>) -> Vec<Name> {
+        let other = find(streams, self.home.other(), type_url).feed_of(type_url);
+        let Some(other) = other.filter(|_| !self.returned.is_some_and(|(_, in_vain)| in_vain)) else {
+            return Vec::new();
+        };
+        let all = self.groups.iter_mut().chain([&mut self.alone]);
+        all.flat_map(|names| names.extract_if(.., |name| other.has_heard_of(name)))
+            .collect()
     }
 
     /// Asks on the other stream for what has its turn there, and for nothing else that silences the server.

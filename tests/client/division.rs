@@ -12,22 +12,22 @@ use crate::errors::error;
 use crate::{CDS, EDS, Upstream, ms, sotw};
 
 /// Both streams of a view to one server. The clusters' wildcard and the names of endpoints share the first.
-struct Both {
-    main: Upstream,
-    aside: Upstream,
+pub(crate) struct Both {
+    pub(crate) main: Upstream,
+    pub(crate) aside: Upstream,
     division: Division,
     /// What clients want.
     wanted: BTreeSet<String>,
     /// The names in the last response on each stream.
-    known: [BTreeSet<String>; 2],
+    pub(crate) known: [BTreeSet<String>; 2],
 }
 
 /// A server that is silent for a whole list while it lacks one of its names, as java-control-plane.
-struct Java<'a>(&'a [&'a str]);
+pub(crate) struct Java<'a>(pub(crate) &'a [&'a str]);
 
 impl Both {
     /// Both streams are open; of the first, clusters and these endpoints are wanted.
-    fn new(names: &[&str]) -> Self {
+    pub(crate) fn new(names: &[&str]) -> Self {
         let mut both = Self {
             main: Upstream::new(Dialect::Sotw),
             aside: Upstream::new(Dialect::Sotw),
@@ -42,7 +42,7 @@ impl Both {
         both
     }
 
-    fn want(&mut self, name: &str) {
+    pub(crate) fn want(&mut self, name: &str) {
         self.wanted.insert(name.to_owned());
         self.tell(name, true);
     }
@@ -79,7 +79,7 @@ impl Both {
     }
 
     /// The requests for endpoints that are sent now, on the first stream and on the other.
-    fn sent(&mut self) -> [Vec<String>; 2] {
+    pub(crate) fn sent(&mut self) -> [Vec<String>; 2] {
         self.turn();
         [self.main.sent(), self.aside.sent()].map(|mut lines| {
             lines.retain(|line| line.starts_with("eds"));
@@ -87,7 +87,7 @@ impl Both {
         })
     }
 
-    fn pass(&mut self, seconds: u64) {
+    pub(crate) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.main.pass(ms(1000));
             self.aside.pass(ms(1000));
@@ -96,7 +96,7 @@ impl Both {
     }
 
     /// Time passes at a server with these endpoints. Returns the last list that each stream was sent, where it changed.
-    fn at(&mut self, server: &Java<'_>, seconds: u64) -> Vec<String> {
+    pub(crate) fn at(&mut self, server: &Java<'_>, seconds: u64) -> Vec<String> {
         let mut lists: Vec<String> = Vec::new();
         for _ in 0..seconds {
             for (on, lines) in self.sent().into_iter().enumerate() {
@@ -119,7 +119,7 @@ impl Both {
         lists
     }
 
-    fn clusters(&mut self, version: &str, names: &[&str]) {
+    pub(crate) fn clusters(&mut self, version: &str, names: &[&str]) {
         let mut response = sotw(CDS, version, version, &[]);
         response.resources = names.iter().map(|name| cluster(name)).collect();
         self.main.hears_sotw(response);
@@ -132,7 +132,7 @@ impl Both {
 }
 
 impl Java<'_> {
-    fn answer(&self, list: &str, nonce: usize) -> Option<DiscoveryResponse> {
+    pub(crate) fn answer(&self, list: &str, nonce: usize) -> Option<DiscoveryResponse> {
         let names: Vec<&str> = list.split(' ').filter(|name| !name.is_empty()).collect();
         let all = names.iter().all(|name| self.0.contains(name));
         let puts: Vec<String> = names.iter().map(|name| format!("{name}=1")).collect();
@@ -215,6 +215,22 @@ fn no_list_becomes_empty() {
     assert_eq!(both.sent(), [[""; 0]; 2]);
     both.want("new");
     assert_eq!(both.sent(), [vec!["eds [new] v1 ack e1".to_owned()], vec![]]);
+}
+
+/// K-01: what the server says of a name that stays in the list until another one comes counts, also when content names it again.
+#[test]
+fn what_stays_in_the_list_is_heard() {
+    let mut both = Both::new(&["old"]);
+    both.main.sent();
+    both.clusters("1", &["old"]);
+    both.main.hears_sotw(sotw(EDS, "1", "e1", &["old=1"]));
+    both.sent();
+    both.clusters("2", &["new"]);
+    both.main.hears_sotw(sotw(EDS, "2", "e2", &["old=2"]));
+    assert_eq!(both.main.named(EDS), "old=2");
+    both.sent();
+    both.clusters("3", &["old"]);
+    assert_eq!(both.main.named(EDS), "old=2");
 }
 
 /// E-27: a name that the server lacks silences it. It is asked once more; then the new names leave the list, and are asked for in halves,

@@ -15,6 +15,7 @@ mod quiet;
 mod rejections;
 mod restored;
 mod silence;
+mod silencers;
 mod sotw;
 mod spellings;
 mod stream;

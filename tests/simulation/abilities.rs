@@ -6,6 +6,7 @@ use xds::{Cut, Dialect, Known, Name, Reason, State};
 
 use super::body::{Content, Facts, Type, facts};
 use super::lists::Source;
+use super::origin::Session;
 use super::upstream::Wire;
 use super::zone::Zone;
 
@@ -49,6 +50,18 @@ impl Zone {
             let all = session.types.get(&kind).is_some_and(|served| served.wildcard);
             all == wildcard && session.withholds(kind, &self.truth)
         })
+    }
+
+    /// E-27: whether its control plane is silent for names, which stay in their list because the other stream has the wildcard of the type.
+    pub(crate) fn silences_beside_a_wildcard(&self, kind: Type) -> bool {
+        let links = self.wire.iter().flat_map(|wire| &wire.legs);
+        let sessions: Vec<_> = links
+            .filter_map(|leg| leg.link.as_ref())
+            .map(|link| &link.session)
+            .collect();
+        let wildcard = |session: &&Session| session.types.get(&kind).is_some_and(|served| served.wildcard);
+        sessions.iter().copied().any(|session| wildcard(&session))
+            && sessions.iter().any(|session| session.is_silenced(kind, &self.truth))
     }
 
     /// Whether its control plane reports what has gone of what the relay declared. If it ignores declarations it cannot (C-13),

@@ -54,7 +54,7 @@
 //! - 32, with lists: times to live at every server, most of which are files.
 //! - 64, without lists: control planes that say the removal of a cluster before the routes that leave it (D-03).
 //! - 96, without lists: control planes that answer nothing for a type while they lack a name that is asked for, as java-control-plane over
-//!   SotW (E-27). Some of these worlds fail, so no run has them unless it names them.
+//!   SotW (E-27).
 //! - 64, with lists: lists of endpoints (LEDS), to which assignments refer; if there are two classes, only for the class of clients
 //!   that read such lists (K-04).
 //!
@@ -147,8 +147,8 @@ const KINDS_LISTS: &[u64] = &[0, 2];
 /// The same of those that are newer, after all others.
 const KINDS_NEWER: &[u64] = &[16, 18, 32, 48, 64, 66, 80];
 /// The same of those in which control planes forget: also with clusters that go before their routes, a relay that stands still, or
-/// several classes of clients.
-const KINDS_FORGETFUL: &[u64] = &[1, 65, 9, 17];
+/// several classes of clients; and those with control planes that are silent while they lack a name.
+const KINDS_FORGETFUL: &[u64] = &[1, 65, 9, 17, 96];
 /// The same with lists of servers.
 const KINDS_FORGETFUL_LISTS: &[u64] = &[1, 65, 9, 17];
 /// The same of those whose configuration is reloaded: also with times to live, control planes that forget, several classes of clients, or

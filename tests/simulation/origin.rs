@@ -364,7 +364,7 @@ impl Session {
     }
 
     /// E-27: whether it keeps silent because it lacks a name that it was asked for, or was not told by whom.
-    fn is_silenced(&self, kind: Type, truth: &Truth) -> bool {
+    pub(crate) fn is_silenced(&self, kind: Type, truth: &Truth) -> bool {
         let served = self.types.get(&kind).filter(|_| self.habits.strict);
         let lacks = |served: &Served| served.names.iter().any(|name| !truth.is_there(kind, name));
         served.is_some_and(|served| served.unknown || lacks(served))

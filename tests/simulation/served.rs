@@ -120,7 +120,8 @@ impl Served {
 
     pub(crate) fn sotw(&mut self, kind: Type, request: &discovery::DiscoveryRequest, first: bool) {
         self.settle(&request.response_nonce, request.error_detail.is_some());
-        if request.error_detail.is_none() {
+        // To ask once more without a version is no acknowledgement.
+        if request.error_detail.is_none() && !request.version_info.is_empty() {
             self.acknowledged = Some((request.response_nonce.clone(), request.version_info.clone()));
         }
         let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();

@@ -54,6 +54,8 @@ pub(crate) struct Truth {
     listed: bool,
     /// Whether clusters go before the routes that lead to them (D-03).
     hasty: bool,
+    /// Whether wildcards cover everything, as at java-control-plane.
+    whole: bool,
     /// The authorities under which it has names as well.
     authorities: &'static [&'static str],
 }
@@ -71,6 +73,7 @@ impl Truth {
             ttls: rng.chance(20),
             listed: false,
             hasty: false,
+            whole: false,
             authorities: &[],
         };
         truth.filled(rng)
@@ -85,6 +88,7 @@ impl Truth {
             ttls: rng.chance(20),
             listed: false,
             hasty: false,
+            whole: false,
             authorities,
         };
         let mut truth = truth.filled(rng);
@@ -140,6 +144,14 @@ impl Truth {
     /// The same, but the removal of a cluster is said before the routes that leave it, as by go-control-plane (D-03).
     pub(crate) fn hasty(mut self) -> Self {
         self.hasty = true;
+        self
+    }
+
+    /// The same, but wildcards cover everything, as at java-control-plane.
+    pub(crate) fn whole(mut self) -> Self {
+        self.whole = true;
+        let all = self.resources.values_mut();
+        all.for_each(|content| Arc::make_mut(content).covered = true);
         self
     }
 
@@ -360,7 +372,7 @@ impl Truth {
                 Some(_) | None => Vec::new(),
             },
             // A wildcard covers only names of old style.
-            Step::Flip(_, name) if name.starts_with("xdstp:") => Vec::new(),
+            Step::Flip(_, name) if self.whole || name.starts_with("xdstp:") => Vec::new(),
             Step::Flip(kind, name) => self.edit(*kind, name, |content| content.covered = !content.covered),
             Step::Rewire(name) => {
                 let shared = rng.chance(50);
@@ -402,7 +414,7 @@ impl Truth {
         let content = Content {
             name: name.to_owned(),
             revision: 0,
-            covered: rng.chance(85) && !name.starts_with("xdstp:"),
+            covered: (rng.chance(85) || self.whole) && !name.starts_with("xdstp:"),
             ttl: (self.ttls && rng.chance(40)).then(|| Duration::from_secs(rng.range(5, 30) as u64)),
             bad: false,
             empty: false,

@@ -224,7 +224,9 @@ async fn a_moment_costs_a_moment() {
             frozen(&traffic.relay, || {}).await;
         }
         traffic.run(Duration::from_secs(3)).await;
-        assert!(traffic.uptime() >= begun.elapsed().as_secs() - 1);
+        let ran = begun.elapsed();
+        let uptime = traffic.uptime();
+        assert!(uptime >= ran.as_secs() - 1, "up for {uptime} s after {ran:?}");
         let times = traffic.number("distributary_process_stalls_total ");
         let seconds = traffic.number("distributary_process_stalled_seconds_total ");
         if stop {

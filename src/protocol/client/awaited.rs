@@ -107,6 +107,12 @@ impl Awaited {
         unheard.map(Named::name)
     }
 
+    /// Whether the server has answered for this name on this stream.
+    pub(super) fn has_heard(&self, name: &Name) -> bool {
+        let wanted = self.names.get(name.as_str());
+        wanted.is_some_and(|wanted| wanted.state == NameState::Known)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Name> {
         self.names.iter().map(Named::name)
     }
@@ -114,6 +120,11 @@ impl Awaited {
     /// Returns the names that the server is asked for.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Name> {
         self.iter().filter(|name| !self.unlisted.contains(*name))
+    }
+
+    /// Whether the server is not asked for this wanted name.
+    pub(super) fn is_unlisted(&self, name: &Name) -> bool {
+        self.unlisted.contains(name)
     }
 
     /// The server is asked for a wanted name, or is not. Returns whether that is new.

@@ -143,7 +143,7 @@ impl Client {
     }
 
     /// Whether the server has said anything about another type since then, on this stream.
-    pub(super) fn goes_on_since(&self, type_url: &TypeUrl, then: Instant) -> bool {
+    pub(crate) fn goes_on_since(&self, type_url: &TypeUrl, then: Instant) -> bool {
         let mut others = self.feeds.iter().filter(|(other, _)| *other != type_url);
         others.any(|(_, feed)| feed.has_heard_since(then))
     }

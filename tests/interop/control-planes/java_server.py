@@ -179,6 +179,21 @@ def play(world):
     world.start_relay(address)
     for group in GROUPS:
         world.reach("the relay comes back to other names", group, "one", began, gone=names("d"), ways=ways)
+    # It comes back while the endpoints of one cluster are missing. Over state of the world the control plane says nothing of any endpoints then,
+    # not to a direct Envoy either.
+    late = [xds.cluster("c-late")]
+    for group in GROUPS:
+        world.publish(group, "e", "one", extra=late)
+        known = lambda: '"c-late"' in (world.envoys[group, "relayed"].get("/config_dump", "") or "")
+        eventually("a cluster without endpoints comes", known, WITHIN)
+    world.relay.stop()
+    began = [world.publish(group, "e", "two", extra=late) for group in GROUPS][0]
+    world.start_relay(address)
+    for group in GROUPS:
+        world.reach("the relay comes back while endpoints are missing", group, "two", began, ways=("relayed",))
+    late.append(xds.endpoints("c-late", world.backends["one"]))
+    for group in GROUPS:
+        world.reach("they come", group, "three", world.publish(group, "e", "three", extra=late), ways=("relayed",))
 
 
 def main():

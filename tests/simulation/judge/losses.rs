@@ -49,14 +49,19 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
 fn check_all(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Result<(), Broken> {
     let (kind, reading) = (came.kind(), &came.scene.reading);
     let memory = came.client.memory(came.stream, kind);
-    // B-22: of secrets that were rejected some may be held back, or tried while others wait.
-    let tries = memory.is_some_and(|memory| !memory.refused.is_empty()) && came.client.is_listed(kind);
+    // B-22: of secrets that were rejected some may be held back, or tried while others wait. K-37: of what is rejected in a full state nothing
+    // older may be known.
+    let refused = memory
+        .map(|memory| &memory.refused)
+        .filter(|refused| !refused.is_empty());
+    let tries = refused.is_some() && came.client.is_listed(kind);
     for name in reading.wanted(kind, want) {
         let Seen::Present(_) = reading.seen(kind, &name, want) else {
             continue;
         };
         tally.hit(Rule::B16);
-        if !came.answer.lists(&name) && !tries {
+        let rejected = refused.is_some_and(|refused| refused.contains_key(&name));
+        if !came.answer.lists(&name) && !tries && !rejected {
             return broken!(B16, "{kind:?} {name} is left out, and it is there");
         }
     }

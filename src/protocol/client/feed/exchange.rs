@@ -40,7 +40,7 @@ struct Pressing {
     due: Instant,
     /// Whether the server was asked once more.
     again: bool,
-    /// Whether names were added since.
+    /// Whether an earlier list may still be answered instead.
     grown: bool,
 }
 
@@ -59,12 +59,12 @@ const SILENT: Duration = Duration::from_secs(10);
 const UNHEARD: Duration = Duration::from_secs(30);
 
 impl Pressing {
-    fn new(again: bool, now: Instant) -> Self {
+    fn new(again: bool, grown: bool, now: Instant) -> Self {
         Self {
             since: now,
             due: now + SILENT,
             again,
-            grown: false,
+            grown,
         }
     }
 
@@ -130,12 +130,12 @@ impl Exchange {
     }
 
     /// SotW: the server was asked for names that are new, or anew for what is held. `known`: it may say that it has nothing new, so it
-    /// is asked once more before it counts as silenced.
-    pub(super) fn press(&mut self, known: bool, now: Instant) {
+    /// is asked once more before it counts as silenced. `first`: it was asked for nothing of the type before, on this stream.
+    pub(super) fn press(&mut self, known: bool, first: bool, now: Instant) {
         match &mut self.pressing {
             Some(pressing) => pressing.grown = true,
             None if self.answers_all => {}
-            None => self.pressing = Some(Box::new(Pressing::new(!known, now))),
+            None => self.pressing = Some(Box::new(Pressing::new(!known, !first, now))),
         }
     }
 
@@ -151,15 +151,18 @@ impl Exchange {
             self.pressing = None;
             return Some(Silence::Total);
         }
-        **pressing = Pressing::new(true, now);
+        **pressing = Pressing::new(true, false, now);
         Some(Silence::First)
     }
 
-    /// SotW: a response was read, after which some names are still unanswered. Had the server been asked for them before it was asked once
-    /// more, it has shown that they do not silence it.
-    pub(super) fn relax(&mut self, lacks: impl FnOnce() -> bool) {
-        if let Some(pressing) = self.pressing.take() {
-            self.answers_all |= pressing.again && !pressing.grown && lacks();
+    /// SotW: a response was read, after which perhaps some names are still unanswered. If it is `faulty`, or may be the answer to an earlier
+    /// list, they may silence the server all the same. Else, had the server been asked for them before it was asked once more, it has shown
+    /// that they do not.
+    pub(super) fn relax(&mut self, faulty: bool, lacks: impl FnOnce() -> bool, now: Instant) {
+        if let Some(pressing) = self.pressing.take().filter(|_| lacks()) {
+            let open = (pressing.grown || faulty).then(|| Box::new(Pressing::new(false, false, now)));
+            self.answers_all |= pressing.again && open.is_none();
+            self.pressing = open;
         }
     }
 

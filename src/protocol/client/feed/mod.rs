@@ -116,6 +116,11 @@ impl Feed {
         self.exchange.has_heard_since(then)
     }
 
+    /// Whether the server has answered for this name on this stream.
+    pub(crate) fn has_heard_of(&self, name: &Name) -> bool {
+        self.names.has_heard(name)
+    }
+
     /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
     pub(super) fn is_unsure(&self) -> bool {
         self.coverage.all().is_unsure()
@@ -314,9 +319,9 @@ impl Feed {
     }
 
     fn names_asked<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Name> {
-        // A name that was given up and then requested again ignores what was sent before that.
+        // A name that was given up and then requested again ignores what was sent before that. One that is to leave its list was not given up.
         self.names_of(&entry.name, &entry.aliases)
-            .filter(|name| !self.outbound.is_leaving(name.as_str()))
+            .filter(|name| !self.outbound.is_leaving(name.as_str()) || self.names.is_unlisted(name))
     }
 
     fn changes(&self, updates: Vec<Update>, complete: Option<bool>, answered: Option<bool>) -> Option<Changes> {

@@ -66,7 +66,7 @@ impl Feed {
         let grown = !joined.is_empty() && !self.asks_wildcard();
         if opening.urges && (grown || first && held) {
             let known = held || self.outbound.is_answered();
-            self.exchange.press(known, now);
+            self.exchange.press(known, first, now);
         }
         self.asked(joined, now);
         Some(request)

@@ -82,8 +82,8 @@ impl Feed {
         }
         if dialect == Dialect::Sotw {
             let (names, outbound) = (&self.names, &self.outbound);
-            self.exchange
-                .relax(|| names.unheard().any(|name| outbound.has_told(name.as_str())));
+            let lacks = || names.unheard().any(|name| outbound.stays(name));
+            self.exchange.relax(!message.faults.none(), lacks, now);
         }
         self.conclude(dialect);
         let changes = self.changes(updates, complete, first.then_some(true));

@@ -167,7 +167,7 @@ impl Outbound {
     }
 
     /// Whether the server was asked for a name, and is not to be told that it is not wanted.
-    fn stays(&self, name: &Name) -> bool {
+    pub(super) fn stays(&self, name: &Name) -> bool {
         self.told.contains(name.as_str()) && !self.leave.contains(name)
     }
 
