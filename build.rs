@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Finds out the commit that is built.
 
 use std::error::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles the messages without an installed protoc.
 
 use std::error::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The wire messages that the relay itself reads and writes, generated from `proto/`. Everything else, above all the
 //! body of a resource, stays opaque bytes. It owns no rule: what the messages mean stands in `xds` and `protocol`.
 

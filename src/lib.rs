@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Distributary, an xDS aggregating relay.
 //!
 //! Thousands of Envoys and gRPC clients connect to it. It asks a few control planes once for the union of what the clients

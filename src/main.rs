@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program: passes its arguments to the library.
 
 use std::process::ExitCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signals, and the end of the program: drains all listeners and connections. Owns when each of them must begin to leave, and the
 //! deadline. The holder of a [`Drain`] decides how it leaves.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Small files that operators name: certificates, keys, tokens.
 //!
 //! Owns that reading one never waits, and never takes much memory. Knows nothing of what is in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the service manager is told that has started the relay: systemd, by the protocol of `sd_notify(3)`.
 //!
 //! Owns the messages. Decides nothing: the wiring says when which is due. Without a service manager, nothing is sent.

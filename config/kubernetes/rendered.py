@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the chart renders to fits together: `rendered.py FOLDER`, a file for each file of values. Those that are kept in this folder
 are looked at by a test of CI (tests/tidy/kubernetes.rs), together with the relay's own configuration; this is about the others."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The hot functions, each by itself: `cargo bench -p distributary-load`. Use the times to compare two builds on one machine. The
 //! limits that can fail a build are in instructions (`loadtest/gate/run`).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A load test for xDS servers: control plane, relay and fleet of clients in one program. The control plane keeps a ledger of
 //! what it sent, the clients check every byte from the relay against it, and the report shows what it cost.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The figures of a relay beside those of the fleet that it serves: the load tool knows what happened, and the relay must say the
 //! same in its metrics, on its page, and in `status` and `wait`.
 

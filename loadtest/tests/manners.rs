@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transcripts of the load tool as a process: what its help shows, what it says of mistakes, and how a gate ends.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

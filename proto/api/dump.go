@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the descriptors of all linked protobuf packages, bare of what JSON does not need, as one FileDescriptorSet in
 // a zlib stream.
 package main

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How many clients have accepted a content, and within which time.
 //!
 //! Owns the counts. Measures nothing: the time is that of the metrics, and there is none where it is not known.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The certificates in use, in the form of Envoy's `/certs`.
 //!
 //! Owns that form. Reads no certificates.

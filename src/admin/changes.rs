@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/changes`: what control planes have changed last, and how many clients have accepted it.
 //!
 //! Owns what counts as one change: what arrived in one response. Keeps nothing: contents have the times of their arrival, and clients are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `/events` tells of the metrics: some of them, added up over their labels.
 //!
 //! Owns which metrics, and what they are called there. Counts nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where visitors of the admin address and of the probes connect.
 //!
 //! Owns the kinds of sockets, and TLS on them. Does not decide who is admitted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! JSON in which every character can be seen.
 //!
 //! Owns the escapes of those that cannot: they would turn the direction of the text around them, or hide in it. Such characters only occur

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/events`: what changes, as server-sent events: the state of the relay and of its servers, pressure, and counts once a second.
 //!
 //! Owns the form, and how many may read. Nothing is looked at while nobody reads; all readers share one look.

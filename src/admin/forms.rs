@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What several paths have in common: how a query chooses clients and a format, and how an answer is written as JSON.
 //!
 //! Owns the form. Does not know what is asked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who asks at the admin address, and whether that is allowed.
 //!
 //! Owns what a visitor has proved, and which requests need no right. The rules decide; they are in the configuration.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/help`: all paths of the admin address, each in a line.
 //!
 //! Owns the text. Answers nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/history`: the counts of the last hour, so that whoever looks because of an incident sees how it began.
 //!
 //! Owns the ring and its pace. It is in memory only: a relay that begins anew knows nothing of before, and says since when it knows. Counts

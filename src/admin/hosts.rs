@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Under which name a request reaches the admin address.
 //!
 //! Owns the refusal of other names: a web page may have its own name resolve to this address, and would read here what its visitor may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The paths of the admin address and what each answers.
 
 use axum::Router;

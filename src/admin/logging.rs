@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/logging`: how much is logged, for each part of the relay, and the order to change it, as with Envoy.
 //!
 //! Owns which words are levels and parts. Does not log: whoever starts the relay gives the log and takes its filter.

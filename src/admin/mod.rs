@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The admin address, and beside it the address of the probes: over HTTP/1.1. Owns the paths, and a thread of its own, so that both
 //! answer even while the data side is busy. Knows nothing of the protocol: it shows what it is given.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's orders by POST, on the same paths as Envoy's.
 //!
 //! Owns the check that a request does not come from a web page in a browser. Does not carry out the orders.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The address of the probes: for a kubelet and a Prometheus, which need not reach more than that.
 //!
 //! Owns its four paths, and that connections are few and short: strangers may reach it. Does not ask who they are.

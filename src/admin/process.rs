@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The process: what it runs with, since when, and where clients reach it.
 //!
 //! Owns `/server_info`, `/listeners` and `/memory`, in the forms of Envoy. Reads the memory from the system.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Serves an address: accepts connections, and has each request answered.
 //!
 //! Owns what a connection may send and how long its head may be. `visits` says who may stay, the router what is answered.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! gRPC reflection: which services the admin address has, and how their messages are described, for `grpcurl` and its like.
 //!
 //! Owns the list of services and the service itself. The descriptions of messages are those by which the relay reads resources,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's order to read the configuration again, the question what another one would change, and their answers.
 //!
 //! Owns the paths. Reads nothing: whoever runs the relay does, and answers here.

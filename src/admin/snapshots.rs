@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/snapshots`: what is known of each view, for a relay that starts and has no snapshot of its own.
 //!
 //! Owns the form of the answer, and who gets keys and certificates. Does not know what is in a snapshot.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/stats`: the metrics as Envoy shows its own, one `name: value` on each line, and some of them.
 //!
 //! Owns the forms. Counts nothing: it reads what `/metrics` answers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CSDS on the admin address, over gRPC and as JSON.
 //!
 //! Owns the paths. What is answered is in `census`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An answer that goes on as long as its visitor has the right to it (K-31).
 //!
 //! Owns when that is looked at again: with each part once the rules are others, and each second, because tokens expire. Does not decide.

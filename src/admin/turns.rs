@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whose turn it is to take something that is large.
 //!
 //! Owns that each visitor has one turn at a time, and that there are few. Does not know what is taken.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/views`: what the relay has of its control planes, view by view, with digests by which replicas can be compared.
 //!
 //! Owns what is counted. The form is in `answers`; what a view is, and how its digests are made, is in `cache` and `xds`.

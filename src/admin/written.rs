@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An answer that is written while it is read: a slow reader keeps no more than what is written at a time.
 //!
 //! Owns the way from the writer to the reader, and that it is a question only while it is worked on. Does not know what is written.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/clients`: the client streams.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the admin address answers, as the commands read it.
 //!
 //! Owns the fields and their names. Neither fills nor shows them. What an earlier version does not say has a default.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/nacks`: what clients reject.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/resources`: what a relay has of its control planes.
 
 use std::collections::BTreeMap;

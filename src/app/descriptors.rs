@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The limit of open files and connections of the process.
 //!
 //! Raises that limit. Does not set a limit of the relay's own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What fills the views.
 //!
 //! Owns that each view has one writer, and when the relay counts as ready. Knows nothing of what is written.

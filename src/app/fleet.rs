@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control planes in use, by number.
 //!
 //! Owns the numbers: a server that stays in the configuration keeps its number, and no number is used twice. Decides nothing about who

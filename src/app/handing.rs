@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The snapshots that other relays may begin with.
 //!
 //! Owns by what a snapshot is found, and what nobody is given who may not have secrets. Does not know who asks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong with the files that a configuration names, and with files of resources.
 //!
 //! Owns which files are read before a start, and how what is wrong with them is said. Starts nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The node with which each view introduces itself to a control plane, and the warning about views that the control plane cannot
 //! tell apart (K-28).
 //!

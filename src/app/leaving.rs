@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the relay stops. First it is no longer ready, but still serves all clients. Then its listeners close and its clients are
 //! moved away one after the other. Then it ends.
 //!

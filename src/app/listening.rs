@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where clients and operators connect.
 //!
 //! Owns what is bound, and what changes about it while the relay runs: certificates, who is admitted, and balancers. What is bound

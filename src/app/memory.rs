@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The memory of the process, and how much of it there may be.
 //!
 //! Reads both from the system. Decides nothing.

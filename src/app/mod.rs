@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The wiring: from a checked configuration to running parts. Owns only what is connected to what.
 
 mod descriptors;

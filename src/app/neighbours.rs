@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Other relays, which are asked once for their snapshots.
 //!
 //! Owns how many are asked, and for how long. Does not know how their answers are read, nor which views want which snapshot.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The watch over the memory of the process.
 //!
 //! Owns what the log says of it. What is done as memory gets short is decided in `downstream`.

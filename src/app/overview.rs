@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state of every control plane: the state of its streams, and the clients that depend on it.
 //!
 //! Owns the joining of the two. Decides nothing.

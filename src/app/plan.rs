@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Translates the configuration into the settings of each part.
 //!
 //! Owns the translation. Decides nothing: every default and every check is in `config`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What neighbours have given, until a view begins with it.
 //!
 //! Owns how long a view waits for it, and how long it is kept. Does not know where it comes from.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The unpacked descriptors of the public API, which take more memory than a small relay.
 //!
 //! Owns that they are let go of while nobody needs them. Does not know who does.

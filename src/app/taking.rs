@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The answer of a neighbour: snapshots, each behind its length.
 //!
 //! Owns how much of them fits into memory. Does not know where they come from and what becomes of them.

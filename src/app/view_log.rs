@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The log lines about views: a server is lost or back, and sessions move to a lower server.
 //!
 //! Owns how often a view has a line, so that a server that comes and goes each second fills no log. Decides nothing.

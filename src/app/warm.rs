@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The warm start: the content of views is written to disk, and read back when a view is created; or neighbours are asked for theirs.
 //!
 //! Owns when snapshots are written and read. Never blocks a publish, a client, or the end of the relay.

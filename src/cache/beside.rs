@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the clients of one view read of other servers.
 //!
 //! Owns which views these are: those that the same clients read at the servers of other owners of names. Does not know what is done with

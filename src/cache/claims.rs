@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one connection takes of the limits that all connections share.
 //!
 //! Owns the counts and the rule of fair shares: nobody takes more of a limit than is left for all others. So whoever comes late finds

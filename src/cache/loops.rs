@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who has brought a mark that a control plane refuses as a loop (K-25).
 //!
 //! Owns for how long these are refused. Does not end sessions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content from control planes, the sessions that wait for it, and the answers that they share.
 //!
 //! Owns views and their cuts, leases, bells, the store of shared answers, and which clients share a view. Knows nothing of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which views control planes see under which node id (K-28).
 //!
 //! Owns the look-up by id, so that a new view costs the same however many there are. Does not know where ids come from.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What operators are told once about how clients share views.
 //!
 //! Owns the words, and that they are said once. Decides nothing.

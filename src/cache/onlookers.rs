@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Views whose writers wait for something outside their views.
 //!
 //! Owns that each is woken once, by the next change. Does not know for what it waits.

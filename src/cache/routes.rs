@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which servers are asked for the names of each owner: an authority, a source, or none.
 //!
 //! Owns the order of servers, by number. Does not know what a server is.

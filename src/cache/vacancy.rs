@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How much memory new names, views and versions may take until somebody looks at the memory of the process again.
 //!
 //! Owns the room, over all views. A name that nobody had asked for takes some hundred bytes, a view some hundred kilobytes, and many come

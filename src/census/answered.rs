@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The answer to a question of CSDS.
 //!
 //! Owns what is asked of whom. Knows nothing of the transport, and does not decide who may ask.

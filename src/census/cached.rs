@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The states of a resource name, as gRPC calls them.
 //!
 //! Owns the words. Does not determine the state.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a question of CSDS is answered with, some resources at a time.
 //!
 //! Owns the place between two pieces. Whoever takes them slowly keeps no more than one stream or one page. Does not know the form.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is known of clients and of the relay itself as messages of CSDS.
 //!
 //! Owns the form, and that no secret is in it. Does not decide who may ask.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The answer to a question of CSDS as JSON, some of the text at a time.
 //!
 //! Owns the form. Keeps no text that was taken.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay has of its control planes, name by name (G-15).
 //!
 //! Owns which of gRPC's states a name is in. Changes nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that hung and were cut off.
 //!
 //! Owns who they were, for ten minutes. Knows nothing of streams.

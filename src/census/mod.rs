@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What all client streams say when they are asked.
 //!
 //! Owns the way of a question: view by view, and some sessions at a time, whoever else asks, so that nobody feels it and the answers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the views have, some at a time.
 //!
 //! Owns the place between two pages: whoever reads slowly keeps no contents, and sees each as it is when it is read.

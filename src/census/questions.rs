@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How many questions are answered at a time, wherever they are asked, and how much memory their answers take.
 //!
 //! Owns the places, the queue for them, and the memory for answers that are sent as a whole. Does not know what is asked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CSDS as a gRPC service: a stream of questions, and one question.
 //!
 //! Owns the methods, and that an answer is sent part by part, as its reader takes it. What is answered is in `answered`.

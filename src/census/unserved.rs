@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients whose last stream ended because nobody had answered.
 //!
 //! Owns since when each of them waits while it has no stream, and how long that is remembered. When it comes back, its stream has waited

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A large answer as a protobuf message, in parts.
 //!
 //! Owns how it is put together without being copied, and that each part has its memory until it is sent. Does not know the message.

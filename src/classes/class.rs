@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A class of clients: those that share views.
 //!
 //! Owns what a control plane sees of a class, and with which credentials. Does not decide who belongs to it: that is in `rules`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What people read of a client's software.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The credential files that the relay uses towards a control plane for one class of clients.
 //!
 //! Owns how values of a class's key become parts of paths, and which values may. Does not read the files.

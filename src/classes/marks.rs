@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The marks of the relays that a stream has come through (K-25).
 //!
 //! Owns how many of them are kept, who answers for them, and the words in which a loop is refused. Does not know what is passed on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which clients share a view, and what a control plane sees of them.
 //!
 //! Owns who a client says it is, the rules that divide clients into classes, and what of a class is passed on. Knows nothing of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who a client says it is.
 //!
 //! Owns the parts of a node that the relay looks at. Does not decide what a client may have.

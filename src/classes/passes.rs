@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which parts of its clients' nodes a class passes on to control planes, in addition to its key (K-04).
 //!
 //! Owns what is taken from a client's node and what it replaces in the relay's own. Knows nothing of classes and streams.

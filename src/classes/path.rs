@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A place in metadata.
 //!
 //! Owns how such a place is written: `LABELS."app.kubernetes.io/name"`. Does not know which value is there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Patterns of texts: `*` stands for any text, and `{ns}` for a part of it that has a name.
 //!
 //! Owns their syntax, and the one way in which a text matches. Does not know what the texts are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The node that a control plane sees for a class (K-04).
 //!
 //! Owns how the relay's own node and what the clients of a class have in common become one node. Knows nothing of streams.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A place in what is known of a client: in its node, in its identity, or in a text that a pattern has matched.
 //!
 //! Owns which places there are, how each is written, and how it is read. Does not know what the values are for.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server that a command is told to ask. Owns how its address is written, what is shown to it besides, and that commands which ask are
 //! silent. Sends nothing.
 

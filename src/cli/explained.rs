@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary validate --explain`: which rule decides what a client may have.
 
 use std::io::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary health`: asks a relay whether it is ready, or only whether it runs, for images that have no shell and no curl.
 //!
 //! Owns how long it goes on asking. Does not know what ready means.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary holds`: the removals that relays do not pass on, and orders for them.
 //!
 //! Owns the arguments and the exit code: 1 while anything is held at which somebody should look, or clients were sent older content. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command line. Owns the arguments and the exit code: 0 is a clean end, 1 a bad configuration or an error while running,
 //! 2 a wrong use of the command line, or that a server which is compared was not reached. Knows nothing of xDS.
 

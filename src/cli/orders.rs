@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary drain`, `distributary reload` and `distributary log-level`: orders to running relays, also for images that have no shell
 //! and no curl.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a command says of itself besides its options: examples, exit codes and files, for `--help` and for manual pages.
 //!
 //! Owns the texts. Knows nothing of what the commands do.

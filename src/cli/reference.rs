@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary explain`: what the keys of the configuration mean, for people and for editors.
 //!
 //! Owns the arguments. The keys and their meanings are those of `config`.

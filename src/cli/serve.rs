@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary serve`: runs the relay.
 
 use std::collections::BTreeMap;

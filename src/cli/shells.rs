@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What shells and `man` read about a command line: completions and manual pages, made from the definitions of its flags. Knows
 //! nothing of what these do.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary validate`: checks a configuration, the files that it names, and files of resources; or has running relays say what it
 //! would change. Starts nothing, changes nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary wait`: waits until clients have accepted a resource.
 //!
 //! Owns when that is so, over several relays. The relays count.

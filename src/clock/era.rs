@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stretch of time in which the process was not suspended.
 //!
 //! Owns how the relay's time follows from the machine's meanwhile, and until when others have seen that the process ran. Does not read

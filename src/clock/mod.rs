@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay's own time, and the waits that follow it.
 //!
 //! Owns that no time passes while the process is suspended, and none before it has read what arrived meanwhile (K-27). Code that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay's own time, for all threads.
 //!
 //! Owns the one value from which it follows, and who may replace it. Does not read a clock: the machine's time is an argument.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Waits that follow the relay's own time.
 //!
 //! Owns that a wait goes on where it was after the process was suspended. Does not know what is waited for.

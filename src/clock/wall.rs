@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Times in a readable form.
 //!
 //! Owns the wall clock, which is only shown, and that a moment of the relay's time is shown as when it was, however long the process was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who may do what on the admin address, and under which names it is reached, as validated settings. Does not know how a visitor has proved who it is.
 
 use super::reading::Shape;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rows of gRPC's xDS bootstrap, which may stand in several places. Owns its keys; validates no values.
 //!
 //! What a list of credentials says of kinds that the relay does not support is not read.

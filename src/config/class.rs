@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The syntax of the rules that decide which clients share a view. Owns the syntax; `xds` owns the rules.
 
 use crate::classes::{IDENTITIES, Member, Path, Pattern, Piece, Selector};

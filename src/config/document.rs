@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A text that settings were read from. Owns how a place in it is written. Knows no settings.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keys that the minor version before this one had, and what holds instead of each. Owns these words; a later version forgets them.
 
 use super::reading::Unknown;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which removals are held, row by row. Owns what may be written; the thresholds are fixed.
 
 use std::time::Duration;

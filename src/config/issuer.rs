@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who issues the tokens of clients, as a validated setting. Reads no files.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The limits for peers and views, one row each. Owns their numbers and what is said of them; other modules enforce them.
 
 use super::quantity::{MIB, OrAuto, Size};

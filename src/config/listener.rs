@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where clients connect, as validated settings. Opens no sockets and reads no files.
 
 use std::fmt;

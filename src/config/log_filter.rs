@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is logged: a level, or levels by target. Logs nothing itself.
 
 use std::fmt;

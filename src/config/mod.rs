@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration: one strict YAML file, overridden by flags, as one validated value.
 //!
 //! Owns the file's shape, every default and every message about a bad setting. Knows nothing of what the settings do: only

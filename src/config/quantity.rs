@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Numbers, sizes and durations as operators write them. Owns their syntax. Knows no settings.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads the tree of a document into the shapes of settings.
 //!
 //! Owns what each kind of value looks like in YAML, and the complaints about wrong kinds, missing keys and unknown keys. Goes on

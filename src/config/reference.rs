@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reference of the configuration: each key, what it means, and its default or an example.
 //!
 //! Owns the forms in which the rows are told: as text, as the file `config/reference.yaml`, and as a JSON schema. Reads no configuration.

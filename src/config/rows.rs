@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the configuration has: sections of rows, one for each key.
 //!
 //! Owns what a row says, the macro that makes a section of rows, and the JSON schema of all that may be written. A row gives the field, how

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane as validated settings: an entry of gRPC's bootstrap. Resolves and connects nothing.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rows of the file, section by section. Owns the keys and what people read about them; what several rows say together is validated
 //! elsewhere.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where certificates and keys come from, as validated settings. Opens no sockets and reads no files.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The timeouts and intervals, one row each. Owns their numbers and what is said of them; other modules wait.
 
 use std::time::Duration;

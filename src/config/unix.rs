@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unix sockets as operators write them: paths, and the names of Linux that have no file. Opens no sockets.
 
 use std::borrow::Cow;

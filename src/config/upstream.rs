@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control planes, and which names each of them serves. Connects to nothing.
 
 use std::collections::BTreeMap;

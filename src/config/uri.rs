@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The syntax of `server_uri`, and which kind of source it names. Owns that syntax; resolves nothing.
 
 use std::path::PathBuf;

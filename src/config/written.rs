@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration as it was written, for people who look at it.
 //!
 //! Owns what of it is not shown, and what flags override. Does not know what it means.

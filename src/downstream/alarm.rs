@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A timer that is set again and again.
 
 use std::pin::{Pin, pin};

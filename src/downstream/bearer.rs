@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who makes a call: what its connection says, and the token that it brings along.
 //!
 //! Owns the counts of those that are refused for that, the log lines about them, and that a connection whose tokens are refused must

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bodies of responses to requests that begin no stream.
 //!
 //! Owns the kinds of bodies. Decides nothing.

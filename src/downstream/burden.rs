@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams that hold much, and whose clients have acknowledged nothing.
 //!
 //! Owns which of them end when memory is short: the largest first. Does not know how memory is measured, and what a stream holds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the connections of a listener begin.
 //!
 //! Owns which peers are balancers, and whether clients must have an identity. Knows nothing of single connections.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a connection, a stream or a subscription is refused.
 //!
 //! Owns the text and the status. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS handshakes with clients.
 //!
 //! Owns how many are worked on at the same time, how long each may take, and the error texts. Knows nothing of the protocol after

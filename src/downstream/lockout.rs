@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What refused tokens cost the connection that sent them.
 //!
 //! Owns how many may be refused before tokens of the connection are not looked at for a while. Knows nothing of what makes a token

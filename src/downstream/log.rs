@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The log lines about clients.
 //!
 //! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients: their connections, streams and calls.
 //!
 //! Owns the way from an accepted socket to the machine of each stream and back. A connection is one task, in which the transport

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay does as its memory gets short.
 //!
 //! Owns the actions, their order and their thresholds, and that they are shown. Does not know how memory is measured.

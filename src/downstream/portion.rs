@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one connection takes of what all connections share.
 //!
 //! Owns nothing itself: it holds the parts together. Knows nothing of calls.

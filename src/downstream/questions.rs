@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who may ask what all clients have (S-10).
 //!
 //! Owns that the rules are looked up at each question. Does not know what is answered.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The body of a request in either version of HTTP.
 //!
 //! Owns flow control: what was read makes room for more. Does not collect the body.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that come back without a type that they had.
 //!
 //! Owns what is remembered of clients, by the ids of their nodes, and how long. Knows nothing of their streams.

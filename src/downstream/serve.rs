@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A listener and its connections.
 //!
 //! Owns the accept loop, which a failing connection does not stop.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The gRPC services and their methods.
 //!
 //! Owns the table of paths. Knows nothing of what the methods do.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's settings for connections and streams.
 //!
 //! Owns plain numbers. Does not know where they come from.

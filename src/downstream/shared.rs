@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state that all clients of the relay share.
 //!
 //! Owns nothing itself: it holds the parts together. Knows nothing of connections.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detects a peer that does not read.
 
 use std::time::{Duration, Instant};

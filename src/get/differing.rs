@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What differs between what two servers say.
 //!
 //! Owns what counts: contents of which the API says that they mean the same do not differ, however they are encoded; what only one of two

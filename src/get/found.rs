@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The answer to a question so far.
 //!
 //! Owns when the answer is complete, and the error texts for missing resources. Does not print.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One question to an xDS server, and its answer in a readable form.
 //!
 //! Owns when a question is answered, and the error if it is not. Knows nothing of the command line. Protocol, connections and

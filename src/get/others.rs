@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The other names of the type, of which one may be meant by a name that does not exist.
 //!
 //! Owns how they are learned: from the server, which is asked for all resources of the type, and has a moment to answer.

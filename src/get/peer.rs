@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server that is asked without a relay around it: who it is, as whom it is asked, and the stream to it.
 //!
 //! Owns what is different from a relay's own streams: nothing is held, and nothing is kept after it. Does not know what is asked.

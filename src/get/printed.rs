@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resources in a form for people and scripts.
 //!
 //! Owns the four forms. Does not know where resources come from.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client would come to know of a server: from all listeners and clusters, or from some listeners, to what they name.
 //!
 //! Owns the way from one resource to the next. Routes, clusters and endpoints are found by the relay's own reading of references; what it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parts of a request as people write them: headers, a locality, metadata. Owns their grammar, and what is wrong with a text. Sends
 //! nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client's certificate says of the client.
 //!
 //! Owns which names of a certificate are an identity, and the form of SPIFFE identities. Knows nothing of trust: the handshake has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who a client is.
 //!
 //! Owns the texts of what the relay has checked about a client. Knows nothing of how it was checked, nor of what a client may do.

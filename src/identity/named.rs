@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What of identities the configuration names, in rules, classes and rules of the admin address (S-11).
 //!
 //! Owns what must be read whole for that. Knows nothing of who names it, and reads nothing itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How many names a certificate has.
 //!
 //! Owns the way to them in the DER of a certificate. Does not read them: a library does, which passes over what it does not take for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The subject of a certificate, as text (RFC 4514).
 //!
 //! Owns the reading of DER names, and the escapes that keep one value from looking like several. Knows nothing of certificates.

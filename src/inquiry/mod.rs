@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What operators ask the client streams.
 //!
 //! Owns the questions and the answers, and the way back. Nothing is kept for a question that nobody asks: each stream answers in

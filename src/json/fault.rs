@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A fault in a text or a message, and its place.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The messages with a special form in JSON. Owns the list; both directions follow it.
 
 /// The form of a message in JSON.

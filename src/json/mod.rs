@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Converts resources between JSON, YAML or protobuf text and their bytes on the wire.
 //!
 //! Owns the descriptors of the API, the canonical JSON form of protobuf in both directions, and the place of a fault in a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The type of an unquoted YAML scalar that no field determines: the core schema of YAML 1.2, so `yes`, `on` and dates are
 //! strings. Knows nothing of fields.
 

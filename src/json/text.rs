@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The text format of protobuf. The parser is that of `prost-reflect`; this module bounds the nesting of its input and gives
 //! its errors a place.
 

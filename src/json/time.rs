@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Durations and timestamps as text. Owns both formats. Reads no clock.
 
 use prost_reflect::prost_types::{Duration, Timestamp};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One export to a collector, over gRPC or HTTP.
 //!
 //! Owns the connection, one for each export, and how long an export may take. Knows nothing of what is exported.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What describes the relay and its data in OTLP.
 //!
 //! Owns the forms that all signals share. Knows no metric and no span.

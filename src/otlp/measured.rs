@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of the relay as OTLP says them.
 //!
 //! Owns the names there: those that gRPC defines are written with dots, as gRPC writes them; all others are the same everywhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Metrics and traces to an OpenTelemetry collector, by OTLP. Silent unless the environment names one.
 //!
 //! Owns when they are sent, on a thread of its own, and what is kept for a collector that cannot be reached: of metrics nothing, because

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The way of one signal to its collector.
 //!
 //! Owns how long a collector is left alone after a failure, and what the log says when exports begin to fail, and when they work

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The traces that wait for their collector.
 //!
 //! Owns how many are kept while it cannot be reached: the latest that fit. Does not know which changes are traced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why an export failed, and what becomes of what it had.
 //!
 //! Owns which answers of a collector are worth a second try, how long a collector asks to be left alone, and the words for the log. Does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traced changes as OpenTelemetry says them: one span for the change, and one for each step of its way.
 //!
 //! Owns the names of the spans and of their attributes. Knows nothing of when they are sent.

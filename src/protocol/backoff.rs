@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long to wait before the next stream to a server.
 //!
 //! Owns the sequence of waits. Does not make random numbers: they are arguments.

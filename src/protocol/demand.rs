@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the streams of one view ask their server for.
 //!
 //! Owns the split between a wildcard and names of the same type. Knows nothing of streams and responses.

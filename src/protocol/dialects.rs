@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which of the two dialects a server is asked in, and why (E-23).
 //!
 //! Owns what was learned of the server's dialects. Knows nothing of streams: how one ended comes in as an [`Ending`].

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which names of a type are asked for beside the others, because a SotW server may be silent for the whole type while one of them is
 //! missing (java-control-plane).
 //!

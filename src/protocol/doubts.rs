@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types for which a server seems to be deaf on a stream that many types share (E-27).
 //!
 //! Owns how often such a type may be asked for anew, on a stream of its own: once, and then after longer and longer pauses, because most

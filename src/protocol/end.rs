@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a stream ends.
 //!
 //! Owns the status codes that the relay uses and their messages. Knows nothing of trailers.

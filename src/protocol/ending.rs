@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a stream to a control plane ended.
 //!
 //! Owns what an ending means for the choice of the dialect. Knows nothing of connections and the message of a status.

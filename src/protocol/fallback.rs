@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which of an authority's servers one session reads: A71 and A95, decided for each session by itself (G-17).
 //!
 //! Owns the choice and its reasons. Knows nothing of views and streams: the state of each server comes in as a [`Look`].

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits how many streams to one server are being opened at a time.
 //!
 //! Owns who may open a stream next, and how a server without room slows that down. Knows nothing of connections, and makes no

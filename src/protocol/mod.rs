@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The protocol as pure state machines: no I/O, no clock, no randomness; time is an argument.
 //!
 //! Owns the messages of the protocol and their timing. Knows nothing of sockets, tasks and the cache.

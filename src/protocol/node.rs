@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads a node from a request.
 //!
 //! Owns which parts of a node the relay reads, and drops the rest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One poll: what the client has, what it wants, and what the relay answers.
 //!
 //! Owns two rules: the relay never answers with something it does not know, and a client whose version differs gets an answer.

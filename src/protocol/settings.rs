@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's settings for client streams.
 //!
 //! Owns plain values. Does not know where they were configured.

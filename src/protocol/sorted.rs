@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A sorted list of things with names.
 //!
 //! Owns the order, and that memory is freed when entries are gone. Does not know how an entry stores its name.

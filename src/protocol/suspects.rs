@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types that make a server end streams.
 //!
 //! Owns which types are suspected, and for how long. Knows nothing of streams: the caller reports what was asked, answered and

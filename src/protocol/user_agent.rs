@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads what a client says of its software.
 //!
 //! Owns the two forms in which a version is written.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The fields of a snapshot, in bytes of which more may come.
 //!
 //! Owns how each kind of field is read. Does not know what the fields mean.

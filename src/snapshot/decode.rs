@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads a snapshot as its bytes come.
 //!
 //! Owns that one which is not complete is refused as a whole. Does not repair one, and keeps no more of its bytes than one item needs.

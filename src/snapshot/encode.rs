@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes a snapshot file.
 //!
 //! Owns what is left out, and that a file is there completely or not at all. Does not know where the files are.

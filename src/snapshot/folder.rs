@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The directory with the snapshots of a relay: one file for each view.
 //!
 //! Owns the names of the files, and the bound on their number. Does not know what is in them.

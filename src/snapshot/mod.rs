@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Snapshots: what is known, on disk, so that a relay that starts without its control planes can serve.
 //!
 //! Owns the files: their format, and that one is complete or refused. Does not know views and when to write.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When the last changes of a type were accepted by the last of the clients that were there.
 //!
 //! Owns the bound, and when a time is not known. Keeps nothing for a client, and does not know who has accepted what: whoever asks counts

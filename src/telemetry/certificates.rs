@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of certificates.
 //!
 //! Owns their names and what they mean. Reads no files.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of the configuration. Owns their names and meaning. Does not read it.
 
 use prometheus_client::metrics::counter::Counter;

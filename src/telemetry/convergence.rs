@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How fast changes arrive at clients.
 //!
 //! Owns the bounds of the buckets, and which observations are shown as examples of a bucket: those of changes that are traced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The two text forms of metrics: OpenMetrics, which the library writes, and Prometheus's own, which everything reads.
 //!
 //! Owns what differs between them. Knows no metric.

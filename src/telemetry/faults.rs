@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong with the relay's own files for as long as it is: the configuration, certificates, keys for tokens, and snapshots.
 //!
 //! Owns the words for it, and how many certificates are bad. Finds nothing itself.

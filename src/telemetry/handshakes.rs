@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The counters of TLS handshakes with clients: the relay's own, and gRPC's (A118).
 //!
 //! Owns their names, and gRPC's words for how a handshake ends. Does not know how a fault of TLS becomes one of them.

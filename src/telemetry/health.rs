@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the relay can serve: one status with many readers (probes, gRPC health). Owns the order of the states, what the first one
 //! waits for, and the operator's override by which the relay reports a failure for a while. The wiring knows when a state is reached.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of held removals.
 //!
 //! Owns their names and what they mean. Holds nothing.

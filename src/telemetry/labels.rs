@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The values of labels that are known before anything has happened, so that their series begin at 0.
 //!
 //! Owns which types have a label of their own; all others share one, because clients may invent types. Does not own other words.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How often a line that says the same again is logged.
 //!
 //! Owns the pace: one line at once, and then one a minute. Does not write the lines.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The log: lines on standard error, as text or as JSON, with times in RFC 3339 and UTC. Owns the format and the filter, which can
 //! change while the relay runs. Other modules decide what they log.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The text form of a line of the log: logfmt, which people read and programs split: `time=... level=info target=... msg="the relay starts" version=0.1.0`.
 //!
 //! Owns the form, and that a count of suppressed lines is only there if some were. Decides nothing about what is logged.

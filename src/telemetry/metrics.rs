@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics: every number that the relay shows.
 //!
 //! Owns the metrics that belong to no part below, and how all of them are shown. Knows nothing of those who read them.

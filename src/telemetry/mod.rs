@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay tells its operators: log, metrics, traces, health. Owns their names and forms. Decides nothing.
 
 mod adoptions;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of overload: how much of what is limited is in use, what the relay does about it, and for how long it did not run at all.
 //!
 //! Owns their names and what they mean. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of the process, under the names that all clients of Prometheus have for them, and of the program.
 //!
 //! Owns these names, and the reading of what the kernel tells. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The counters of snapshots.
 //!
 //! Owns their names and what they mean. Decides nothing.

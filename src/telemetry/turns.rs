@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long the turns of tasks take: a turn is one poll, and all other tasks of its thread wait until it ends.
 //!
 //! Owns which turns are counted. Knows nothing of what is done in them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of each resource type.
 //!
 //! Owns their names and what they mean. Does not know which types have a label of their own.

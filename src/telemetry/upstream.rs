@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of control planes, and of files that are a source of resources: the relay's own, and those of gRPC's xDS clients.
 //!
 //! Owns their names and what they mean. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The certificates of a listener, by the names that clients ask for (SNI).
 //!
 //! Owns which one a client is shown. Does not check whether it is valid: the client does.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The certificates in use, for operators.
 //!
 //! Owns what is known of each: its file, its names, and when it is valid. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Certificates and keys in files or from a SPIFFE Workload API, and the TLS configuration of listeners.
 //!
 //! Owns the one provider of cryptography, the reading of PEM files, again when they change, and the error texts for bad files.

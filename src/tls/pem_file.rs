@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! PEM files: certificates, keys, authorities and revocation lists.
 //!
 //! Owns the error texts for files that cannot be used. Knows nothing of who uses what is in them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The one provider of cryptography.
 
 use std::sync::{Arc, LazyLock};

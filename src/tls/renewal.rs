@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads certificates again when they change: files, and what a Workload API sends.
 //!
 //! Owns when that happens, and what operators are told. Does not know what is in the files.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a TLS handshake with a client failed, in the words of gRPC (A118).
 //!
 //! Owns the translation of the library's errors. Counts nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The TLS of one listener.
 //!
 //! Owns which certificate it presents and which clients it admits, as its files were when they were last good. Does not decide

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Servers that are known by a SPIFFE id instead of a name.
 //!
 //! Owns the check that a server's certificate has that id, and no other. Whom to trust is configured.

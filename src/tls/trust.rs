@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which clients a listener admits, and with which tickets they come back.
 //!
 //! Owns that no ticket outlives the client's certificate, or the authorities and revocation lists that vouched for it. Does not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When certificates are valid, and what they are meant for.
 //!
 //! Owns the warnings of certificates that peers refuse or will soon refuse. Does not know whom a peer trusts.

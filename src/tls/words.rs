@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a TLS connection failed, in plain words.
 //!
 //! Owns the translation of the library's errors. Does not decide what follows.

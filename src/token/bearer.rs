@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a token stands in the metadata of a call.
 //!
 //! Owns that there is one at most. Knows nothing of what makes a token good.

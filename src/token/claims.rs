@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a token says, as texts.
 //!
 //! Owns which claims become texts: those that the configuration names, and of these all, or the token is refused (S-11). Knows

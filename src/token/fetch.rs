@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One look at the keys that an issuer publishes: a request over HTTPS, and its answer.
 //!
 //! Owns how long it may take, how large the answer may be, and that no answer leads elsewhere. Knows nothing of keys.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The keys of an issuer of tokens, in a JWKS: of a file, or as it is published.
 //!
 //! Owns which keys can be used. Knows nothing of tokens, nor of when they are read again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tokens (JWT), and what they say of a client.
 //!
 //! Owns the checks of a token, the keys for them, and the texts that a good one becomes. Knows nothing of calls.

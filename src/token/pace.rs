@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When the keys of an issuer are fetched.
 //!
 //! Owns the one pace of all reasons: time that has passed, an unknown key, a fetch that failed. Knows nothing of how keys are fetched.

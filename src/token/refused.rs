@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tokens whose signature was found to be wrong a moment ago.
 //!
 //! Owns how many are remembered, and for how long. A token is remembered as a hash, whose secret nobody knows. Knows nothing of keys.

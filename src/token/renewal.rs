@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads the keys of issuers again: when their files change, and over HTTPS from time to time.
 //!
 //! Owns when that happens, and what operators are told. Does not know what is in the files and answers.

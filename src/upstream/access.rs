@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the relay authenticates to a control plane for one view: TLS, the relay's certificate, and a token.
 //!
 //! Owns the rule that a token is never sent without TLS (A97). Does not read files before a connection needs them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One open ADS stream.
 //!
 //! Owns the responses, and why they end. Knows nothing of what the messages mean.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How often it is logged that a server cannot be reached, is back, answers, refuses streams, or ends them.
 //!
 //! Owns the pace of these lines. Does not write them, and does not decide what a failure is.

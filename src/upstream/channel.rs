@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One HTTP/2 connection to a control plane.
 //!
 //! Owns its keepalive. Knows nothing of the messages on it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The only place where this shell reads the clock and draws random numbers.
 //!
 //! Knows nothing of what they are used for.

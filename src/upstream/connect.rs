@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Turns an endpoint into a connected stream of bytes.
 //!
 //! Owns name resolution, the order of attempts and the socket's options. Knows nothing of HTTP.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a server was reached at all, before any client needs it.
 //!
 //! Owns the attempts until the first connection, and what operators see of them. Knows nothing of streams and polls.

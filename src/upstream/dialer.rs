@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How one stream of a view reaches its server.
 //!
 //! Owns what an attempt needs: the server, the credentials and the settings. Does not decide when one is made, nor what follows.

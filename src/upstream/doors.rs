@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Admission of streams to one server: the gate, and the streams that wait at it.
 //!
 //! Owns when a waiting stream is woken. Does not decide which stream may open: the [`Gate`] does.

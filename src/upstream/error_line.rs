@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server's error, for clients.
 //!
 //! Owns its length and its form. Does not know the error.

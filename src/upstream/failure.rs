@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a control plane cannot be reached, or why a stream or poll to it failed.
 //!
 //! Owns the error texts. Does not decide what follows.

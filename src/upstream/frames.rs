@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads the frame headers in a server's bytes: data, GOAWAY, and whether it is HTTP/2 at all.
 //!
 //! Owns the borders of HTTP/2 frames. Knows nothing of streams and headers.

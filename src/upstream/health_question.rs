@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The question whether a server is there, for one that forbids pings.
 //!
 //! Owns when it is asked, and what counts as no answer. The question is a call of its own on the connection of the stream: whatever the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a writer holds back of what its source says: removals, and changes that lead to other servers; and what it publishes.
 //!
 //! Owns that changes are published and traced, and holds published and logged. Decides nothing about what waits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The responses on a stream, message by message.
 //!
 //! Owns the borders of messages, the bound on their size, and how a stream ends. Knows nothing of what a message says, and never

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A compressed response that is being inflated.
 //!
 //! Owns how much is inflated at a time, and that no response has more bytes than the end of its gzip stream states. Hands the bytes on as

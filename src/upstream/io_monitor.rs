@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Watches the bytes that a server sends on a connection.
 //!
 //! Owns when anything and when data arrived last, whether the server speaks HTTP/2, and why it closed the connection. Notes when something

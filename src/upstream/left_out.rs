@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log lines about types that a control plane is not asked for.
 //!
 //! Owns the rule that each type of a server makes one line, however many views want it. Knows nothing of the reasons.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes that are published together.
 //!
 //! Owns which of them are one. Does not know what they are about.

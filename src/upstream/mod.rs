@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The shell around the upstream machines: it sends what a view wants to a control plane and publishes the answers in the view.
 //!
 //! Owns connections, streams and the pauses between them. Knows nothing of clients, and never waits for one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Room for one request, filled only when the transport takes it.
 //!
 //! Owns the hand-over. E-21: nothing is queued and nobody waits; a request is not even built until the transport takes it.

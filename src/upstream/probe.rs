@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A question that is asked on a stream of its own, because a server leaves something open (E-04, E-27).
 //!
 //! Owns how long that takes. Knows nothing of the stream that the types share, and of the view: what it hears is not kept.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log lines about responses that the relay rejected.
 //!
 //! Owns the rule that the same fault of a server makes one line a minute, however many views reject it and however often.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a view's server is told of the rejections of its clients (E-24).
 //!
 //! Owns the way between the view, which knows what clients reject, and the streams, whose machines say when the server is told.

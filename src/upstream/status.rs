@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state of one stream to a control plane, for operators.
 //!
 //! Owns the current state. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One control plane, as all views see it.
 //!
 //! Owns what the relay has learned about it while it runs. Holds no connections.

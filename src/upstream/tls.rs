@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS towards a control plane.
 //!
 //! Owns which authorities are trusted and which certificate the relay presents. Knows nothing of sockets.

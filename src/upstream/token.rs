@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The token that is sent with every call to one control plane (A97).
 //!
 //! Owns the token that was read last, which is used while its file is not good. Checks only a token's expiry, and never prints it.

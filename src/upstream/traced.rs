@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which responses of a control plane are traced.
 //!
 //! Owns the comparison of a response with what is known, for those that may be. Knows nothing of who is sent what.

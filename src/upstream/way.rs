@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One of a view's two sets of streams to its server: a stream that the types share, and separate streams for types that end it.
 //!
 //! Owns which type is asked for on which stream. Does not decide which type is suspected: [`Suspects`] does.

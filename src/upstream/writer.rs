@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The one writer of a view.
 //!
 //! Owns the two streams to the view's control plane and the order of work. Knows nothing of who reads the view.

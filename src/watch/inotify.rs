@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes in directories, as Linux reports them.
 //!
 //! Owns the watches. Does not decide when files are read.

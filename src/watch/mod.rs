@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decides when to look at files again.
 //!
 //! Owns which directories are watched, and the pause after a write. Knows nothing of what is in files.

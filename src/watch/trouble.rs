@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether files that are followed have been bad for a while.
 //!
 //! Owns how a bad file is reported: once, and only if it stays bad for longer than a swap of several files takes. Does not know

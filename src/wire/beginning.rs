@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The beginning of a message of which more is to come.
 //!
 //! Owns how much memory it takes: never more than a piece for what has not arrived, and nothing that has arrived is copied again beyond

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The memory of the process for unfinished requests: those that are not complete yet, and those that are being inflated.
 //!
 //! Owns the sum over all connections, its bound, and the rule that the connection with the largest share gives way when another

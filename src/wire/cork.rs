@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Many small writes of one turn become one large write.
 //!
 //! The transport writes one HTTP/2 frame at a time and flushes after each. This module gathers all frames of a turn (one poll of

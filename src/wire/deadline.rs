@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The client's deadline.
 //!
 //! Owns the parsing of `grpc-timeout`. Does not watch the time.

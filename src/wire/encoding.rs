@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How gRPC messages are compressed, and what the heads of calls say of it.
 //!
 //! Owns who is sent compressed messages. Does not compress.

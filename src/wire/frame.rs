@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Splits the bytes of a request stream into gRPC messages.
 //!
 //! Owns the length prefix, and the bound on a message's size, which is checked before a message is gathered or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one turn of a connection has written, in order: copied bytes, and references to shared bytes between them.
 //!
 //! Owns the order. Does not write to the socket.

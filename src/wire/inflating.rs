@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A compressed message that is being inflated.
 //!
 //! Inflates a large message piece by piece, into as much memory as its end states, so that nothing is copied while it grows. Does not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sockets that clients connect to.
 //!
 //! Owns the kinds of sockets and their options. Knows nothing of the protocol on them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bytes on the wire towards clients: gRPC messages, sockets, and the way from one to the other without copies.
 //!
 //! Owns framing, the encoding of responses around shared bytes, the gathering of small writes, and what all connections share: the memory

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A message that is read once from the front, in one piece or in several.
 //!
 //! Owns the order of the pieces, and frees each as soon as it was read: what is made of a large message takes the place of the message.

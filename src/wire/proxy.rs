@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The PROXY header, in which a balancer states from where a connection comes.
 //!
 //! Owns how much is read: the header, and no byte behind it. Does not know who may send one, nor how long it may take.

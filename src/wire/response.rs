@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Encodes a discovery response as one gRPC message around bytes that all clients share.
 //!
 //! Owns the private fields (version, type, nonce, control plane) and the gRPC prefix. Does not look into the shared bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A message that is sent without copying it together: a few private bytes, then pieces that all clients share.
 //!
 //! Owns the reading position, and tells the sender how much the transport has taken. Knows nothing of the pieces' content.

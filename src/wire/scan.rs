@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures what a request would cost before it is decoded.
 //!
 //! Owns a walk over the wire format that allocates nothing, so that 16 MiB of empty names never become 200 MiB of strings.

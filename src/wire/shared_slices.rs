@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The shared bytes on their way through one connection.
 //!
 //! The transport writes plain slices. This module finds the shared bytes that a slice is part of, so that the slice need not be

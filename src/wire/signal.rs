@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a socket has become readable since the last read found nothing.
 //!
 //! The transport tries to read in each of its turns, and most turns have other reasons. Owns the waker that the socket gets. Does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! To whom the file of a Unix socket belongs, and who may connect through it.
 //!
 //! Owns the look-up of users and groups by name. Knows nothing of the socket.

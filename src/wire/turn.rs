@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The turn to work on a large request or a rejection: connections share a few threads, and many of these at the same time would take all
 //! of them.
 //!

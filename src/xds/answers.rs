@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The store for values that many sessions share: differences, full states and remembered tables.
 //!
 //! Owns the interface. Does not say how much is kept: a lost value can be computed again.

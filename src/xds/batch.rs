@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content of one response, encoded once for all clients that get it.
 //!
 //! Owns the shared bytes. Knows nothing of nonces, of who is sent what, and of how much fits into one response.

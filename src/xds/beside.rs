@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the clients of one view read of other servers.
 //!
 //! Owns the way from a type and a name to the cuts of other views. Does not know which views these are, nor who asks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The part of all clients to which a client belongs, where a share of them is treated otherwise (G-23).
 //!
 //! Owns the division: it is the same in all replicas and for ever. Does not know which share that is.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one upstream message, or the passing of time, changes in a view.
 //!
 //! Owns the values that the upstream machine hands to the cache. Knows nothing of either of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A view at one instant: the states of all its types.
 //!
 //! Owns consistency: a reader sees one cut, never parts of two. Does not know how cuts are published.

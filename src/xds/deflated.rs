@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared bytes that are compressed once, although each message that has them begins with bytes of its own.
 //!
 //! Owns the compressed blocks, and joins them with a beginning to one gzip stream: the beginning is a block that is stored as it is, and

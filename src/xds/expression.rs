@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Regular expressions, as operators and programs write them.
 //!
 //! Owns how large one may be. A match takes time in proportion to the text, never more.

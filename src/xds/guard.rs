@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removals that are held: the settings, the holds, and what operators order.
 //!
 //! Owns these values. Does not decide what is held.

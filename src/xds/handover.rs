@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Addresses that go from one listener to another while both stay.
 //!
 //! A client takes the listeners of a response one after the other, and refuses one whose address another one has. Owns in which order

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What people are told of what is held: the one table of words, for the page, the commands, the log, `/holds` and `/events`.
 //!
 //! Owns the words. Does not know who reads them, and composes no list.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who wants what: the values that a session and a view exchange.
 //!
 //! Owns the unit of interest. Does not count who else wants the same.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The vocabulary: plain values, which can be compared, ordered and hashed, and do nothing.
 //!
 //! Owns the types that every other module uses (types, names, resources, what is known of them, what a client holds, who may have what).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A resource's name.
 //!
 //! Owns cheap copies and comparison byte by byte (F-01). Does not know who subscribes to it.

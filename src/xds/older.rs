@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Older content that may be used although the control plane says another one, and what a client says of a content that it rejects.
 //!
 //! Owns the values. Does not decide who uses what.

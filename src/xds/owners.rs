@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who is asked for what: the servers of an authority, those of a source, or those of all other names.
 //!
 //! Owns the way from a type and a name to its owner. Does not know which servers an owner has.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The shared bytes of one response.
 //!
 //! Owns which of them are joined, so that a response of many small resources is one buffer. Does not know what else is in it.

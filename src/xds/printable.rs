@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text of peers, for lines that people and programs read.
 //!
 //! Owns that it stays within its line, and that a reader sees all of it, in its order. Does not bound its length.

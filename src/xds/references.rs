@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a resource refers to.
 //!
 //! Owns the value that is kept with the resource. Does not read a body.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What clients of one kind reject.
 //!
 //! Owns nothing but the value. Does not know how they were counted.

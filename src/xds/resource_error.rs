@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of single names: what a server reports (TP3), and what the relay itself finds.
 //!
 //! Owns their codes and texts. Does not decide what follows from them.

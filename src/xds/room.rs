@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The size of a response.
 //!
 //! Owns how much of it is used. Does not know what is in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the bootstrap says about a control plane.
 //!
 //! Owns which of gRPC's server features there are. Does not decide what follows from them.

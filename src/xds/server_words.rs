@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a control plane says about a resource, besides its content.
 //!
 //! Owns the words, for people and programs of operators. Nothing is decided by them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one session reads: for each owner of names, the content of one server.
 //!
 //! Owns the way from a name to the cut that it is read from. Does not choose the server: whoever binds the session does.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which word was probably meant by a wrong one. Knows nothing of what the words are for.
 
 /// No word that anybody means is as long as this.

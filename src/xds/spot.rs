@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What only one resource can have at a time: the address of a listener, or the domain of a virtual host.
 //!
 //! Owns when two of them collide: addresses as sockets do, all else if it is equal. Knows no other field of a resource.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where types and resources stand at a client.
 //!
 //! Owns the words. Does not find out which one is true.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What other views have of the same names.
 //!
 //! Owns the way to their cuts: bytes that two servers say alike are kept once. Does not know which views these are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Identities of values.
 //!
 //! Owns the counter. Does not know the values.

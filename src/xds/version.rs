@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A version: the content hash of one resource, or the sum of such hashes over a set.
 //!
 //! Owns hashing and the text form. Does not know what is hashed and where a version is shown.

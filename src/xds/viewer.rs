@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who looks at the content of a type.
 //!
 //! Owns which names a client gets, and what it sees of a whole state. Does not know what the client asked for.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Enumerations that are words: in metrics, in answers and for people.
 //!
 //! Owns that a variant and its word stand once. Knows none of them.

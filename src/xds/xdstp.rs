@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! New-style names: `xdstp://authority/type/id?parameters#directives`.
 //!
 //! Owns their one canonical text, and which collection a name belongs to. Does not know who serves an authority.

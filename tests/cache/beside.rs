@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the clients of a view read of other servers (D-11, D-12), where only some of them have fallen back.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From a client's node on the wire to the node that its class shows to a control plane.
 
 use cache::{Routes, Scopes};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A collection with very many members: from a control plane through a view to sessions, and what that costs.
 //!
 //! The figures are those of a process of its own, so that nobody else's memory is in them. `MEMBERS=1000000` for a million, with

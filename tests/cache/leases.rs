@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random sessions against a naive model of which session waits for which name and what upstream was told.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the library computes once, keeps, and drops.
 
 use cache::{Library, Uses};

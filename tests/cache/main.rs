@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cache, from outside: which sessions it wakes, what it asks upstream for, and what is left afterwards.
 
 mod beside;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What subscriptions and changes cost. Run with `cargo test --release --test cache -- --ignored --nocapture
 //! memory::changes`, or with `memory::subscriptions` for sets of names that all differ; `SETS=shared` gives 20,000 sessions
 //! 200 sets.

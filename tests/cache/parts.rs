@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Large answers whose parts many clients share.
 
 use cache::Library;

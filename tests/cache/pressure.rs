@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How much laggards may hold back: over the limit the streams of the slowest end.
 
 use std::task::{Context, Waker};

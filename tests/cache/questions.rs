@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which sessions an operator's question reaches.
 
 use std::task::{Context, Waker};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What follows when clients reject: nothing for those who do not, and how long it takes.
 
 #![expect(clippy::unwrap_used, reason = "what a test begins with is there")]

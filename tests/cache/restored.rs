@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an earlier run of the relay knew, at clients that are moved to it.
 
 #![expect(clippy::unwrap_used, reason = "a test: what cannot happen must fail it")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One view for each class, a bound for their number, and no view without clients.
 
 use std::collections::BTreeSet;

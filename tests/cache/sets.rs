@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions that lease the same names share one set, and sharing changes nothing for them.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits that all connections share: whoever takes as much as possible leaves as much for each of the others.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions on real threads against one writer: no session misses a change, and nothing is left at the end.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How much one turn of a stream looks at and sends.
 
 #![expect(clippy::unwrap_used, reason = "a test: what cannot happen must fail it")]

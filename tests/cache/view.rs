@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which sessions a view wakes, what upstream is asked for, and what is forgotten.
 
 use super::*;

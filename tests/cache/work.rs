@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long one request of many names takes. Run with `cargo test --release --test cache -- --ignored --nocapture work`.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "figures for people")]

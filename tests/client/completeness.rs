@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a wildcard is complete, and when resources that it does not mention are gone.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which stream each subscription goes to.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! K-01, E-27: names that silence a SotW server leave the list of their type.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The errors of names that a server reports, and what they mean under each setting of the server entry.
 
 use proto::envoy::service::discovery::v3::{ResourceError, ResourceName};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The faults of servers, and what they must not cause.
 
 use bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The upstream machine as a server sees it: transcripts of its requests and of what the view then knows.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Responses of very many entries: their end is rejected, and nothing that is held is lost by that.
 
 use bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of new style, and collections of them.
 
 use xds::Dialect;

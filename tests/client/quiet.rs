@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removals wait for the routes that leave what is removed, in simulated time.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an earlier run of the relay knew: it is served, not declared to the server, and removed only because of what the
 //! server sends.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Questions that a server passes over while it answers for other types of the same stream.
 
 use protocol::Decided;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! E-27: which names silence a SotW server, and when that is found out.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names that clients do not write in canonical form: servers that compare bytes are asked for what was written.
 
 use xds::Dialect;

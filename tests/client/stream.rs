@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is kept from one stream to the next.
 
 use std::time::Duration;

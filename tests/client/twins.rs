@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What two servers say alike is in memory once.
 
 use std::process::Command;

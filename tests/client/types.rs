@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types as control planes have them: resources without a name, and other prefixes.
 
 use bytes::Bytes;

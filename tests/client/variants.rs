@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Entries that are for some clients only (F-16).
 
 use bytes::Bytes;

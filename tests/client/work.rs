@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long the machine takes where each of many names has to do with each of many others. Run with
 //! `cargo test --release --test client -- --ignored --nocapture work`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The admin address with TLS.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary bootstrap --from`: the bootstrap that a client has, with the relay in place of whom it asks.
 
 use distributary::config::{Config, Flags};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary validate --against`: what another configuration would change in a running relay. Nothing changes.
 
 use std::io::{Read as _, Write as _};

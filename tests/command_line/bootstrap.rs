@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary bootstrap`, and the bootstrap that gRPC clients on the same machine find.
 
 use std::process::Output;

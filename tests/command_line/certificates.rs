@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the admin address shows of certificates.
 
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, SerialNumber, date_time_ymd};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary compare`: what it finds, what it does not find, and its exit codes.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The page of the manual about control planes that do not authenticate: its configurations and its commands do what it says.
 
 use std::io::{Read as _, Write as _};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What operators are told of a control plane that was never reached, before the first client.
 
 use std::net::TcpListener;

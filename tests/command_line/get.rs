@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary get`: what it asks, what it prints, and its exit code.
 
 use std::io::{BufRead as _, BufReader};

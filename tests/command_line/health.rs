@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary health`.
 
 use std::io::{Read as _, Write as _};

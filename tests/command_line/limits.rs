@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The limits of the system, and how many log lines floods cause.
 
 use std::io::{Read as _, Write as _};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program as a process: exit codes, what it prints, which setting wins, how it stops.
 
 #![expect(

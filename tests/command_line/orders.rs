@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What somebody types: a configuration without a flag, orders to running relays, names of relays, and what keys mean.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pages of the admin address about the process, of a program that runs.
 
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The address of the probes: four paths and nothing else, while the admin address is elsewhere.
 
 use std::io::{Read as _, Write as _};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration is read again while the relay runs: by signal, by order, and when its file changes.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `distributary get` and `distributary wait` say to a control plane, and what they show of its words.
 
 use std::process::Stdio;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the program says about itself: the commit it was built from, completions for shells, and manual pages.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Certificates from a SPIFFE Workload API: what operators see of them, and what they are told if there is none.
 
 use distributary::proto::spiffe::workload::X509svid;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong with files for as long as it is: gauges, `/clusters` and `distributary status`.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary status` over relays that have the same, differ, fail, and are gone.
 
 use std::io::{BufRead as _, BufReader};

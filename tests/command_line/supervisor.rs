@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What systemd is told: when the relay serves, reads its configuration again, lives, and ends.
 
 use std::io::ErrorKind;

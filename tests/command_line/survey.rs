@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary survey`: control planes that answer by different fields, what is said of each, and that a relay with the printed
 //! `classes` tells its clients the same.
 

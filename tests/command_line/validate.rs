@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary validate`: what it reads, and what it says.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is said of wrong settings and missing files.
 
 use crate::{SERVE, output};

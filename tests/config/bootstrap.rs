@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bootstraps in the configuration, in a file of their own and in the environment: what they mean, and the errors of bad ones.
 
 use std::path::PathBuf;

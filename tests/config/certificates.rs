@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The TLS files of a listener: which keys can be read, and the errors for files that cannot be used.
 
 use std::path::Path;

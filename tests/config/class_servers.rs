@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Classes with servers of their own, and shares of the clients with others: what they mean, and what is wrong with bad ones.
 
 use crate::{good, parse};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Classes of clients: what can be configured, and the errors and warnings that an operator gets before clients are affected.
 
 use distributary::classes::{Class, Classes, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector};

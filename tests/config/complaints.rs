@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is said of a file with faults: each one at its place, with what to write instead.
 
 use distributary::config::{Config, Flags, Limits};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The credentials of a class of clients, and the errors for invalid ones.
 
 use distributary::config::{Config, Credentials, Flags};

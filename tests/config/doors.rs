@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is open by mistake is said: listeners without any condition, tokens that decide nothing, keys in the clear, and classes that
 //! clients choose themselves.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A directory for one test, which is removed at its end.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which removals are held, and how long.
 
 use std::time::Duration;

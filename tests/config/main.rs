@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration from the outside: what the shipped files mean, the errors of bad ones, and which setting overrides which.
 
 #![expect(

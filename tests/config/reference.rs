@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reference file: it states the defaults, shows every key, and means what its comments say.
 
 use std::path::Path;

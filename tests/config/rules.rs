@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rules about what clients may have: what they mean, and what is said of bad ones.
 
 use distributary::classes::Node;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes for some types: what they mean, and what is wrong with bad ones.
 
 use distributary::config::{Config, Reach};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a SPIFFE Workload API is, and what is said of wrong ones.
 
 use distributary::config::{Config, Credentials, Flags, Identity, Reach, Supply, Workload};

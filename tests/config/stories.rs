@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The shipped stories: each means what its comments say.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The choice of a server alone: states of servers in, moves out.
 
 use std::time::{Duration, Instant};

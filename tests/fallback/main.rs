@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Failover as one session sees it: the pure choice, and stories of a session at the views of several servers.
 #![allow(
     clippy::expect_used,

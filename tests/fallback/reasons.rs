@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client is told of servers that are lost.
 
 use std::time::Duration;

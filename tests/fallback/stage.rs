@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The stage of a story: servers whose views a test writes, and sessions with seats at these views.
 
 use std::collections::BTreeMap;

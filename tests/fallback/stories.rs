@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Stories of sessions whose servers fail and return.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Stories of sessions that must be woken when the state of a server changes, and of answers that a move cuts short.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a view gets from files: by name, by wildcard, by collection.
 
 use distributary::upstream::{Asked, Content};

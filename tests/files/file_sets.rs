@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bad, missing and duplicate files do not replace good content.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Paths that are no regular files, files that are too large or cannot be read, and files that change while they are read.
 
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resources with a time to live in a file.
 
 use std::time::{Duration, Instant};

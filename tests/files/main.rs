@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files as a source: what they may contain, how bad ones are handled, and when a change is seen.
 
 #![expect(

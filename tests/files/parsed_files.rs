@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one file may contain, in every form.
 
 use distributary::json::Unknown;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random changes of a directory, and a naive model of its content: every view holds exactly that content, and gets only the
 //! differences.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a change of a file reaches a view, on a real file system.
 
 use std::io::Write;

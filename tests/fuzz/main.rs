@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The inputs that the fuzzer begins with, and what is near to them, given to each of its targets without the fuzzer.
 //!
 //! Owns what is near: the input cut off at many places, and with one byte changed. Finds nothing new: `tests/fuzz/run` does.

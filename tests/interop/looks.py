@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks at every view of the page, at all widths and in both colours. `looks` prepares what this needs."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a scenario declares itself, and the list of all scenarios."""
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the scenarios, prints a line for each, and fails if any failed. `run` prepares what this needs."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One scenario's world: its peers, none of which outlives it."""
 
 import subprocess

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Texts that are broken or hostile.
 
 use distributary::json::{Bounds, Schemas, Secrets, Tree, Unknown};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Descriptors: what is built in, what an operator adds, and which values are secrets.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every message of the API, with every field, against another implementation.
 
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The forms of single values and of the messages that have their own.
 
 use prost::encoding;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A file for every type that xDS carries, in the form in which JSON is written: reading and writing it changes nothing.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! JSON, YAML and text from outside: what becomes of them, in both directions, and what is said of bad ones.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Another implementation to compare with: the dynamic messages of `prost-reflect`, over the same descriptors.
 
 use std::io::Read;

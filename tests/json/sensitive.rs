@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The values that must not be told of (S-12), found by what the API says of the fields.
 
 use bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The text format of protobuf.
 
 use distributary::json::Schemas;

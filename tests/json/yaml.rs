@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! YAML: what it means, and what is rejected.
 
 use distributary::json::{Bounds, Fault, Schemas, Tree, Unknown};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the control plane of a zone can say, and what its view cannot know.
 //!
 //! Owns the limits of each way to a control plane. Judges nothing.

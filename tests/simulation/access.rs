@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Worlds with rules about what clients may have (S-01): whatever a client is sent, and whatever is asked for on its behalf, the rules
 //! allow it; and it lacks nothing that they allow.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that forget: in a moment they have a half, nothing, older content, other names of clusters or no endpoints, most of
 //! them because they restart. They repair that early, late or never, and forget again. Operators change the rules, extend and release.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the relay's shell treats types for which a control plane ends streams.
 //!
 //! Owns which type is asked for on which stream. Knows nothing of messages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The additional features of a world.
 //!
 //! Owns what the digits of a seed mean. Does not know what a feature does.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The types and bodies of the worlds.
 //!
 //! Owns their encoding, separate from the relay's own. Does not know who sends them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All that a view was ever given, by name, in order.
 //!
 //! Owns the order in which contents came. Knows nothing of clients.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that compare names byte by byte, and clients that write one name in several spellings (F-07, F-13). A
 //! client that asks by a text gets, under that text, what the control plane has under it or under another spelling that some
 //! client used.

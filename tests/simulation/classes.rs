@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which clients share a view (K-02): the nodes of clients, the rules of the relay, and the client that a control plane sees.
 //!
 //! Owns nodes, rules, and the seats that the relay gives. Knows nothing of the content of views.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The time of a world, and the relay's own time, which stands still while the relay's process does (K-27).
 //!
 //! Owns both times, and judges the relay's: nothing that is due by it is later by the world's time than its length plus what the relay stood

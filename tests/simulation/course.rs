@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The course of a world: its time, its chance, its trace, and what was counted. All parts of a world share it.
 //!
 //! Owns what comes next. Knows nothing of what is in the world.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay's snapshots: in worlds whose control planes forget, it restarts with what it knew, or with what it knew before.
 //!
 //! Owns what outlives a run of the relay (E-11). Knows nothing of files, and does not know what a later run makes of it.

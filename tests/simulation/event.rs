@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The events of a world, and the agenda on which they stand until their time has come.
 //!
 //! Owns their order. Does not know what an event does.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The simplest way from a control plane to the view of it: changes are published after a delay, in order.
 //!
 //! Owns what the control plane is about to send. Knows nothing of protocols.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the writer of a view holds back for what its clients read of other servers (D-11, D-12), and what it does not hold any more.
 //!
 //! Owns the order of a turn, as the shell has it. Does not know what a control plane says.

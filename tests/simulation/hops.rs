@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The events between the relay and a control plane, step by step.
 //!
 //! Owns the life of the streams: opened, asked, answered, ended. Does not know how the writer uses the responses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The link of a client stream: what arrives at which side, stalls, and ends.
 //!
 //! Owns the end of a stream on either side. Knows nothing of the messages on it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! gRPC clients for which no server is left (G-18).
 //!
 //! Owns the naive judgement of which clients these are, and of what becomes of their streams. Never ends a stream.

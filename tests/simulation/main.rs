@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The simulation: whole worlds of control planes, a relay and clients. A seed decides each world, a naive model judges it.
 //!
 //! In a world there are

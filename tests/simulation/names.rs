@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The names that the worlds use: few, so that clients often want the same.
 //!
 //! Owns their forms. Does not know which of them exist.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The network: what is on its way, and the bells that wake the tasks of streams.
 //!
 //! Knows nothing of the content of messages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane as a program: a naive server of one stream.
 //!
 //! Owns the server's half of both dialects, with the behaviour of real servers (C-16, E-12, E-13, E-22). Knows nothing of

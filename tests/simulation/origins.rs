@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control planes of a world, and the relay's view of each.
 //!
 //! Owns which zones there are. Knows nothing of clients.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The life of the clients, and the faults that hit them.
 //!
 //! Owns when clients connect, how they behave, and their faults. Knows nothing of what clients send.

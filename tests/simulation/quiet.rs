@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lulls, and the end of a world: all participants behave, everything heals, and then clients and views must hold the right content.
 //!
 //! Owns when that is, and how life goes on. Does not judge.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a stream reads: for each authority the content of one server, as far as its client may have it.
 //!
 //! Owns the naive lookup of names, in any spelling. Does not know how a server is chosen, or what a client holds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay: its settings, its views, its shared answers, and its rules about what clients may have.
 //!
 //! Owns what the relay's process has. Knows nothing of the streams of clients.

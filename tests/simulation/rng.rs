@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The only source of randomness of a world.
 //!
 //! Owns a stream of numbers that a seed decides. Does not know their use.

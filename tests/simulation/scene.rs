@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay read when it composed a response, as far as an observer must know it when the response arrives.
 //!
 //! Owns the comparison of a response with the books of that moment. Judges nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One type on one stream of a control plane: what the client asked for, and what it was sent.
 //!
 //! Owns a naive server's memory, and the encoding of its responses. Does not know when it responds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay's half of a client stream, driven as its shell drives it.
 //!
 //! Owns the order of calls: bell, wants, cut, responses, timers. Knows nothing of the content of messages.

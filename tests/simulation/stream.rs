@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stream between a client and the relay: both pipes, and the relay's machine for it.
 //!
 //! Owns its timer. Knows nothing of the content of messages.

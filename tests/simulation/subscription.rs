@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client asks for of one type, by its requests.
 //!
 //! Owns the naive reading of requests in both dialects. Knows nothing of answers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How often each rule was checked, and the name of each violation.
 //!
 //! Owns the list of rules that the worlds check. Does not know how.

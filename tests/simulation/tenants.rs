@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tenants behind one relay, in front of a control plane that keeps one snapshot for each node id (K-28). Whatever the rules
 //! and the nodes of clients are, no tenant gets another tenant's content, unless the relay has warned that two views have one
 //! id.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content of a control plane, and how it changes: a cluster is created before a route leads to it, and removed after.
 //!
 //! Owns the resources of one origin. Does not know who asks for them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The turn of a writer whose control plane is asked over streams: its machines are driven as their shell drives them.
 //!
 //! Owns the order of a turn. Knows nothing of the content of messages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay's half of the streams to a control plane: the machines of both streams.
 //!
 //! Owns the links and the attempts. Knows nothing of the content of messages.

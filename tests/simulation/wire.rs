@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The messages between relay and clients.
 //!
 //! Owns encoding the relay's responses as a transport would write them, and decoding them as a client would. Does not judge

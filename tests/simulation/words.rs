@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a writer has heard lately that may end the hold of a removal: by the control plane, or by a person.
 //!
 //! Owns the words of the present instant. Does not know what is held.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A world: its course, the network, control planes, one relay, and clients.
 //!
 //! Owns the loop of events, and what needs several of these parts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay's writer of one view, driven as its shell drives it.
 //!
 //! Owns what the view wants, what it was given, and which removals wait. Does not know how the control plane is asked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A zone: a control plane, and the relay's writer of its view.
 //!
 //! Owns what happens to the control plane, and which way leads to it. Knows nothing of the protocol between them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Snapshots: what is written is read back, a damaged file is refused, and a failing disk does no harm.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

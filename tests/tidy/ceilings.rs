@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How large each room may be. Code counts: no blank line, no comment, no test.
 //!
 //! A ceiling is what the room had when it was set, and 3 %. What needs more says in its commit what it replaces, and sets the ceiling anew; a room

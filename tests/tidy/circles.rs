@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of one type of the session machine call each other in one direction: none of them needs those that need it.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Documents for people: their links are valid, their tables list what exists, and the README of the root is short.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The manifests for Kubernetes that are kept as they are rendered from the chart: they fit together, and the relay starts with them.
 //! Whether they are what the chart renders to, and fit the API of Kubernetes, is checked by `config/kubernetes/check`, which needs helm.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which part may use which. The order of the parts is the architecture: `classes` <- `xds` <- `protocol` <- {`upstream`, `downstream`};
 //! `xds` <- `cache` <- {`upstream`, `downstream`, `admin`}; `app` knows all.
 

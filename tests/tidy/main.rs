@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Properties of this repository that a compiler does not check: which part imports which, how large files are, whether
 //! documents and packaging name things that exist, and whether every rule that is cited is listed and tested.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One style of module files, and one path to each item.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The image and CI match the repository: the files, the programs and the ports that they name exist.
 
 use distributary::config::{Address, Config, Flags};

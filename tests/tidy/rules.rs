@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The protocol rules by id. `tests/RULES.md` lists them in our own words, one on a line that begins with its id, such
 //! as `- **B-15** Dropping a name forgets that it was sent.` A rule that is not obeyed yet says `(not yet)`. Code and
 //! tests cite the ids.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The repository as a set of text files. Owns the decision which files belong to it and which are built or fetched.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types that change themselves: nobody else reaches into them, and each is written in one place.
 //!
 //! A bag that closures change counts as open, also where it has no methods. Values, options of a command line, parts of the

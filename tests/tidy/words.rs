@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The repository refers only to itself: it names no paths of the machine on which it was written, and no document elsewhere.
 
 use crate::layers::code;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names that do not exist, names that are not known yet, and what happens while the upstream is away.
 
 use crate::story::{both, delta, sotw};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rules about what clients may have: nobody is sent anything else, and nothing else is asked for.
 
 use crate::story::{both, delta, sotw};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What convergence counts: a change is content that is new to a client, and that arrived after the client had its answer.
 
 use crate::story::{EVERYTHING, both, delta};

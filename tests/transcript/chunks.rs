@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Large answers: parts of one change, and what happens between two of them.
 
 use crate::story::{both, delta, sotw};

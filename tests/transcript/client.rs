@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client of a story: it sends what Envoy or a gRPC library would send at that point, in either dialect.
 //!
 //! Owns the client's side of the protocol, and the checks that hold for every client. Knows nothing of stories.

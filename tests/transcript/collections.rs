@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Endpoints in collections of their own (A95): what clients that read `LbEndpointCollection` are sent, and what other
 //! clients are sent.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Endpoints after their clusters: what a warming client waits for.
 
 use crate::story::{EVERYTHING, both, delta, sotw};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of single names, for other relays and for all others.
 
 use crate::story::{both, delta, sotw};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files as a source: how they change, and what clients are sent then.
 
 use crate::story::{both, delta};

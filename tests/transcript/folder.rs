@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files that a story's relay reads: a directory of its own, on a real disk.
 //!
 //! ```text

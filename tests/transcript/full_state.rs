@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types whose SotW responses list everything. The client deletes what is missing in one, so nothing is left out because it
 //! is unknown.
 

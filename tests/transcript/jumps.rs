@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A clock that jumps: clients notice nothing, no stream ends, and nothing on its way is lost.
 
 use crate::story::both;

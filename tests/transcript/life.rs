@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time to live: resources that end by themselves, and the heartbeats that keep them.
 
 use crate::story::{both, delta};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a stream must not do, and what it may do without harm.
 
 use crate::story::{both, delta, sotw};

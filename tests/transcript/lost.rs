@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! gRPC clients while all servers are lost: they turn to their next server only if a stream ends before its first response.
 
 use crate::story::both;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transcripts: what a client sends and what the relay answers, line by line, without a socket and in simulated time.
 //!
 //! One story runs through both dialects wherever both have it, so that no difference between them stays hidden. `story`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of new style: one name in any spelling, and each client answered in its own spelling.
 
 use crate::story::{both, delta, sotw};

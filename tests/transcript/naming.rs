@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A removed cluster waits for the routes that the client's listeners name now.
 
 use crate::story::{both, delta, sotw};

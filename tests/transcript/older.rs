@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! K-37: what a client uses of what it rejects, and what it is sent if it has nothing.
 
 use crate::story::{EVERYTHING, both, delta, sotw};

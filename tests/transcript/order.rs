@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Order between types: clusters and endpoints before the resources that refer to them, removals last.
 
 use crate::story::{EVERYTHING, both, delta, sotw};

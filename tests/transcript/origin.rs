@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a view of the relay knows: the origin's content, brought into a `Cut` by the same `Changes` that an upstream stream
 //! makes.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client of a story that polls over REST.
 //!
 //! Owns the client's side: what it took last, and its one poll. Knows nothing of stories.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that poll over REST: what they have, what they ask for, and what they are answered.
 
 use std::collections::BTreeMap;

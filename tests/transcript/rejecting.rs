@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rejected responses: what is held back, and for how long.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is sent although the client may have it: what it names anew, and what it says when it comes back.
 
 use crate::story::{both, delta, sotw};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Secrets in SotW: with several on one stream, Envoy rejects a response that leaves one out. In delta they are like any type.
 
 use crate::rejecting::{halves, names};

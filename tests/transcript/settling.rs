@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Acknowledged, rejected, stale: which response a request is about, and what follows.
 
 use crate::story::{both, delta, sotw};

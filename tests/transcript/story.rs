@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs a story: a few lines of text, one event or one expectation each.
 //!
 //! ```text

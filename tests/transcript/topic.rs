@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One type on a client of a story: what it has asked for and what it holds.
 //!
 //! Owns the client's memory. Knows nothing of the relay.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types as control planes have them: with other prefixes, without names, and types that are not passed on.
 
 use crate::story::{both, delta, sotw};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several views: clients that must not share, and a client that moves from one view to another.
 
 use crate::story::{both, delta};

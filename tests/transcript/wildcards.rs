@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Wildcards and names beside them: what a client is subscribed to, and what unsubscribing means.
 
 use crate::story::{EVERYTHING, both, delta, sotw};

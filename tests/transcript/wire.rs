@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client reads from the wire: every response of a story is encoded as the transport encodes it, and decoded again.
 //!
 //! Owns what holds for every response of any story. Knows nothing of stories.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Answers that are wrong, too large or too many, and answers that do not come.
 
 use bytes::{BufMut, Bytes, BytesMut};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Answers in any order: REST has no order between types.
 
 use std::time::Duration;

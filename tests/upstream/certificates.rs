@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Certificates towards a control plane: SPIFFE ids, and files that are replaced.
 
 use std::net::SocketAddr;

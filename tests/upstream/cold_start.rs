@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long it takes until everything that an Envoy needs at its start is complete.
 
 use std::time::Duration;

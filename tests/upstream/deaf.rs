@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that do not hear a type of the stream that types share, and others that only have nothing to say.
 
 use std::time::Duration;

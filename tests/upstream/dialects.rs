@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests and responses on the wire, in both dialects and on both streams.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How streams and connections end, and what follows.
 
 use bytes::{BufMut, BytesMut};

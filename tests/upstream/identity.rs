@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the relay authenticates to a control plane: certificates and tokens.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The upstream part on real sockets: a view, its writer, and a control plane that misbehaves.
 
 #![expect(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane on a real socket that does what a test tells it to.
 
 use std::net::SocketAddr;

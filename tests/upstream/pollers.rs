@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state machine of a polled server, without a server.
 
 use std::sync::Arc;

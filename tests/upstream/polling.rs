@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane that is polled, on a real socket.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the relay connects to a control plane.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! E-23: control planes that do not answer in the dialect of the request.
 
 use distributary::config::Transport;

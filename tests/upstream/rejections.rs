@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! E-24: the control plane is told what clients reject.
 
 use std::sync::Arc;

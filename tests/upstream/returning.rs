@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! E-14: how streams are opened again to a server that many views read.
 
 use std::time::Instant;

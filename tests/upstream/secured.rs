@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane with TLS.
 
 use std::sync::{Arc, Mutex};

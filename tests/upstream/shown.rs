@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `/clusters` shows of a control plane that is polled.
 
 use distributary::upstream::Phase;

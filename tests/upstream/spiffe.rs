@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay's certificate towards a control plane, and whom it trusts, from a SPIFFE Workload API.
 
 use std::time::Duration;

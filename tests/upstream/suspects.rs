@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types for which a control plane ends the whole stream.
 
 use std::time::{Duration, Instant};

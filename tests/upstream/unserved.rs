@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types that only delta has, and control planes that do not speak delta.
 
 use std::sync::Arc;

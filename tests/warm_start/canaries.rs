@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Classes and shares of the clients that read other control planes, by configurations that follow each other.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two relays, each an upstream of the other; the second starts only when the first already serves clients.
 
 use std::net::{SocketAddr, TcpListener};

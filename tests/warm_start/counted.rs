@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics of a relay that runs: their form, and what they say before anything has happened.
 
 use crate::fresh;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which credentials the relay uses for each class of clients, and what clients are told when a control plane refuses the relay.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane that removes a cluster before it sends the route that leaves the cluster, and clients in both dialects.
 
 use std::collections::BTreeSet;

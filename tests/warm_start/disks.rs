@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Full and read-only disks: the relay reports it, clients are still served, and the last good snapshot stays.
 
 use std::io::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator sees while control planes are away: `/clusters`, metrics and the log.
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a neighbour gives fits into the memory that is left, or is refused; and whoever takes it slowly keeps nobody else from it.
 
 use std::io::{Read as _, Write as _};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! K-27: a relay whose process is stopped for longer than its timers, while its control plane and its clients go on.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Health reports of proxies: Istio's proxies send them on the stream on which they get their configuration.
 
 use distributary::proto::envoy::config::core::v3::Node;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane that forgets: clients keep what they have, operators see it, and a restart of the relay changes nothing of it.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which node a control plane sees for each class of clients (K-28, K-04).
 
 use std::net::SocketAddr;

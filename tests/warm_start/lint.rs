@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rules for metrics in Prometheus's text form: those without which a text cannot be read, and those that `promtool check metrics`
 //! has about names.
 //!

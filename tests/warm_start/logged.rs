@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay logs of its peers: their words stay within one line, and lines that they cause are few.
 
 use distributary::proto::envoy::config::core::v3::Node;

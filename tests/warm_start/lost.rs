@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! gRPC clients of a relay whose control plane is gone: they have other servers, and turn to them if they are told in time.
 
 use std::time::Duration;

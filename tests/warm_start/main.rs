@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A relay as a process that is killed and restarts while its control plane is away, or that is stopped for a while: what clients
 //! get meanwhile, and once the control plane is back.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! K-25: clients that say they come through a relay do no harm to others.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages of clients and control planes.
 
 use bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A relay without a snapshot of its own begins with those of its neighbours, whatever else answers there.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! E-24: what clients reject, from their streams to the control plane: through one relay, and through two.
 
 use distributary::proto::envoy::config::core::v3::Node;

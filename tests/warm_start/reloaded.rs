@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A relay that reads its configuration again while clients are connected: their streams go on, and they are sent what differs.
 
 use std::collections::BTreeMap;

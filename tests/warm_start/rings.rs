@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! K-25: relays that ask each other in a ring are told so, whichever relay closed it, and whoever asks in it, again and again.
 
 use std::net::{SocketAddr, TcpListener};

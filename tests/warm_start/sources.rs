@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that read some types from one control plane and some from another, on one stream.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay as a process.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

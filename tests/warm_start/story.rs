@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One client rejects a change, another takes it: whoever asks, and however, is told the same.
 
 use std::process::Command;

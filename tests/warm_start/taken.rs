@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a relay takes of the snapshots of its neighbour: over TLS, with secrets or without, and only what its own clients may have.
 
 use std::net::SocketAddr;

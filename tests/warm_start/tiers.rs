@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A relay behind a relay: its clients hold what those of the first one hold.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes that are traced, through two relays into a collector of the suite's own.
 
 use std::convert::Infallible;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! S-12: a client that quotes a private key when it rejects something: the key is nowhere but in what is served.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two tenants on real sockets: over every way of asking, neither gets what the rules do not give it.
 
 use std::sync::Arc;

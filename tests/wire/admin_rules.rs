@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who may look at the admin address, and who may give orders there: by address, Unix credentials, certificate and token.
 
 use std::sync::Arc;

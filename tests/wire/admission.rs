@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits on connections, streams and subscriptions: who is beyond them is told so, and nobody else feels it.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a call must satisfy before a discovery stream begins, and the small services.
 
 use distributary::classes::RELAYS;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Many clients on several threads, slow and fast, while everything changes: each one that stays ends with the latest content.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Classes by identity on real sockets: a client is of the class that its certificate says, whatever its node says.
 
 use std::sync::Arc;

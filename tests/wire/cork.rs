@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Gathered writes: nothing is lost, reordered or stuck, however little the socket takes at a time.
 
 use std::future::poll_fn;

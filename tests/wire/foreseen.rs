@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay asks for before a client does.
 
 use distributary::config::{Config, Flags};

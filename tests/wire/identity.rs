@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who a client is: what the relay takes from its address, socket, certificate and balancer.
 
 use std::os::unix::fs::MetadataExt as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The keys of an issuer that are fetched: from a server that rotates them, hangs, and answers what it should not.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that stop reading while far more changes than the relay may keep for them.
 
 use std::collections::BTreeMap;

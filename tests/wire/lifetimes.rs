@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How streams and connections end: by a drain, by age, by silence, and a stream without its connection.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connections with many tokens that are refused, and with many calls: they wait, and others do not.
 
 use std::time::Duration;

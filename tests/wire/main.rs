@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests over real sockets: what clients see on the wire.
 
 #![allow(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every door by every credential: each method of the table of services, each path that is polled, and each path of the admin address;
 //! for what exists and what does not. What one tenant may have never reaches another, and nobody learns from an answer what there is.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Floods of clients leave no memory in use. The relay is a process of its own here.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One client cannot take the resources that all clients need.
 
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;

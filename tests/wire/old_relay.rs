@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A relay of the version before as a client: what it sends that this version does not.
 
 use std::collections::HashMap;

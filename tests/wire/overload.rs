@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memory gets short: one thing after the other is refused, and whoever is served goes on being served.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that come back and have forgotten what they wanted.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All services, both transports, both dialects.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Times to live, as they reach an Envoy that names no features.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tokens (JWT) in the metadata of calls: which are good, what they say, and what a bad one costs: the call, and no other.
 
 use std::path::PathBuf;

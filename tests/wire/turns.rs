@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams that share a connection when the client is slower than the changes, and clients that share the threads.
 
 use std::future::poll_fn;

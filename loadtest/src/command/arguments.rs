@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command line: what to simulate, and against which server. It only holds the arguments; nothing here acts on them.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command line: the arguments and the pages of help.
 //!
 //! Owns the names of flags. Refuses to know what the commands do.

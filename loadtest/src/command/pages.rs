@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the commands say of themselves besides their options: examples and exit codes. Owns the texts. Knows nothing of what the
 //! commands do.
 

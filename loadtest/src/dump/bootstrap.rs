@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client was given, as a bootstrap with which an Envoy starts without a control plane. Owns what takes the place of each
 //! reference: endpoints stand in their cluster, routes in their listener. Writes no file.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asks a control plane once for everything and for what that refers to, as one client, and writes it. Owns when everything is there.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an Envoy refuses in a bootstrap although a control plane gives it: listeners of gRPC clients, addresses that are there twice, and
 //! names in the place of IP addresses. Owns the sentences that say so. Changes nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One connection and the clients that share it, in one task: a socket, HTTP/2, and the clients' machines. It reads into a buffer
 //! of the thread, so an idle connection has none. The clients check what arrives.
 

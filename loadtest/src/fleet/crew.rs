@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The crew of a fleet: groups of clients with their weights, and which group a connection belongs to. It is data; nothing here
 //! acts.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one client holds of one resource, packed, because there is one for each client and resource.
 
 use crate::origin::ledger::Content;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The life of a connection and of its clients: connects, reconnects if the clients do, and reports their progress.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The fleet: all clients, in a thread of their own. It admits them and collects violations.
 //!
 //! Owns the clients, who they say they are, what they ask for and check, and their connections. Refuses to know which server they ask,

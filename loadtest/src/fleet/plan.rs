@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a fleet is made of, and what its clients can be told to do. Plain arithmetic: who is here, and who wants what. Starts nothing.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the clients of one connection have a stream, and why not. Owns what counts as having one. Knows nothing of sockets and
 //! scenarios.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The progress of a fleet, counted by all its threads. Scenarios wait for it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

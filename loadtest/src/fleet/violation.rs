@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a server can do wrong towards a client. Any of these fails the run.
 
 use crate::measure::loss::{Failure, Loss, Status};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs one hot function a given number of times, so that its instructions can be counted from outside.
 //!
 //! Owns its arguments. Does not know what the function does, and does not count.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The hot functions that handle a change, each by itself: to be timed (`benches/machines.rs`) and counted in instructions
 //! (`gate/run`).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a client lost its stream: the kinds that are told apart and counted. Knows nothing of sockets and clients.
 
 use std::fmt;

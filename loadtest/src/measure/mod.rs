@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is measured: counters and times of clients, processor time and memory of processes, and the record of a run.
 //!
 //! Owns the figures and their units. Refuses to know what happens in a run: it is told.

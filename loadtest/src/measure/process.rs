@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processor time and memory of a process, from `/proc`. Linux only.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Times and sizes as users write them, in scenarios and flags.
 
 use std::str::FromStr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads the relay's admin port: one HTTP/1.1 GET at a time, and the counters in the response.
 
 use std::net::SocketAddr;

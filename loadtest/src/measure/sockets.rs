@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The kernel's memory for the TCP sockets of this machine, read with `sock_diag`: these buffers count as no process's memory.
 //! Linux only.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The counters of the clients: one tally for each thread; the recorder fetches and sums them.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The references of a resource that this program did not make, read from its bytes: the names that Envoy and gRPC clients ask
 //! for next. Knows field numbers of the public API.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All resources: a ledger for each type, and which resource refers to which. Plain arithmetic on top of the ledgers.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The figures of a phase, each defined once: its name, its unit, and where it comes from. The tables show them.
 
 use crate::measure::record::{Distribution, Phase, Quantity, Unit, counter, float};

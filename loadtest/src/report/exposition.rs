@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The figures of a run while it lasts, for Prometheus: answers `/metrics` at an address. Owns the names of the metrics. Measures
 //! nothing: it is told the figures of each second.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A table as text. It only aligns.
 
 use std::fmt;

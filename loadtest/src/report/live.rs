@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Progress during the run: a line every ten seconds.
 
 use std::cell::Cell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reports: a record as a table or JSON, and live progress.
 //!
 //! Owns how figures are shown. Refuses to know how they were measured.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The report on a terminal: what was run, the figures of each phase, and which assertions held.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Questions to the relay's admin address while a phase is played.
 //!
 //! Owns when they are asked, and how long each answer takes. Reads nothing of the answers.

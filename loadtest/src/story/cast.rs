@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Builds what a scenario describes: turns its groups of clients into profiles, and starts the servers and the fleets.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Chaos: the control plane, the relay and clients are killed, and connections between them are cut, held back or made one-way,
 //! while resources change, go and return. A seed decides what happens and when. In the end everything runs again, and every
 //! client must hold what the control plane says.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that a scenario makes sense: finds what is well-formed but cannot be played. It only reads; every error says where the
 //! fault is and what to write instead.
 

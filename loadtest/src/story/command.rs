@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs a command, within bounds: time, output, and what it leaves behind. Knows nothing of changes.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One server under load, with its control plane and its clients: a relay and its control plane, a control plane alone, a server
 //! that runs already, or the floor. A scenario drives several of them side by side.
 

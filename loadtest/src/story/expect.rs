@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares what a phase must fulfil with what was measured. It only compares.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A scenario as written in YAML: the resources, the clients, what happens, and what must hold. Owns the grammar: unknown keys
 //! are errors. `reading` finds all of them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What can be said of clients whose control plane is not part of this program: who is left behind, and why some are not served.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What each key of a scenario means: finds it in `KEYS.md`, which is part of the program. A test holds that this page lists
 //! exactly the keys that are read, and that its defaults and examples are true. Knows only how the page is laid out.
 

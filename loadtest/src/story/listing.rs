@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The list of the built-in scenarios, as `distributary-load list` prints it. It only formats.
 
 use super::file::{BUILT_IN, Scenario};

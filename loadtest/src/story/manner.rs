@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a scenario's relay is started: with a control plane's address, or with a configuration. It builds no control plane.
 
 use std::net::SocketAddr;

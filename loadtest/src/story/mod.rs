@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The scenarios, which are played from a text.
 //!
 //! Owns what happens in a run, what must hold, and what the keys of a scenario mean. Refuses to know how figures are shown.

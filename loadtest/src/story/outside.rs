@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes of a control plane that is not part of this program: a command that makes one, how often, and how it is timed. Owns the keys
 //! and the bounds of what runs. Knows nothing of what the control plane does with it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Phases that are over, with their results: later checks and later phases are compared with them.
 
 use super::contender::{Round, Spent};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A phase of a scenario as written in YAML: what happens, its time limit, and what must hold.
 
 use serde::Deserialize;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Plays a scenario written in YAML: phase by phase, each within its limit, and checks after each phase what must hold.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the clients of a group ask for, and how they behave: the words of a scenario as a profile. Starts nothing.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A fleet that grows over time: lets clients in one after the other, in equal distances. Knows nothing of what they ask for.
 
 use std::time::Duration;

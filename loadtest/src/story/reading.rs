@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads a scenario from YAML and finds all its faults at once: it reads the text again without the parts that were wrong, until no
 //! part is. Owns how faults are written, each with its place. Knows no key of scenarios.
 

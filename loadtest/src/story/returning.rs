@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What goes and comes back: resources, the relay, and clients.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Looks at a server that runs already before the clients come: whether it serves one of them at all, which names there are for clients
 //! that ask by name, and whether it still serves what it was told in an earlier run.
 

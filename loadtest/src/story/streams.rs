@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the clients have streams at the end of each phase, whether anybody had one, and for how long some had none. Owns which
 //! scenarios must keep them.
 

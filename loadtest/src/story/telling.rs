@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a run tells its recorder of fleets and control planes: counters, breaches, and rejections.
 
 use std::sync::Arc;

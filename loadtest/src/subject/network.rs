@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A network between clients and a server: a TCP proxy on this machine, in a thread of its own. What passes can be held back, in
 //! one direction or in both, and connections can be cut. It knows nothing of what passes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay under test as a child process, so that its processor time and memory are separate from the tool's own. By default it
 //! is this program, started again with a hidden first argument.
 

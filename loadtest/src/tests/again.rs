@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of a second run at a relay that still has what the first run said.
 
 use std::sync::Arc;

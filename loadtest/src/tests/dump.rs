@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that what a client is given is dumped, and no secret without being asked for.
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that faults of a scenario are reported before it is played, and that a claim needs a measurement.
 
 use super::scenarios::{read, record_of};

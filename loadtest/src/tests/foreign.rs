@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of runs at a server that is not this program's: what the default scenario asserts, what is left out because it is not known,
 //! and the reason if there is no such server.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the command line itself: units, lists, and which flags a command has.
 
 use clap::{CommandFactory as _, Parser as _};

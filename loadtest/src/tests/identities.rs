@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that who clients say they are arrives at a server, written as keys of a group.
 
 use std::net::SocketAddr;

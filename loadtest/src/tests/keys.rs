@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that the page of keys is true: it lists exactly what a scenario accepts, and its defaults and examples are those of the
 //! program.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that the reader reads the same however the bytes are split, and that the checker finds every fault.
 
 mod again;

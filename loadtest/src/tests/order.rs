@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests make before break, as a client on one stream sees it.
 
 use std::sync::Arc;

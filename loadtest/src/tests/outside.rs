@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of changes that a command makes at a control plane that is not this program's.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that clients reach a server that runs already, over TLS, and ask it for names that they found there.
 
 use std::net::SocketAddr;

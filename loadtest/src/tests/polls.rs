@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that a polling client has one poll of each type at a time, and finds every fault in the answers.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of what counts as having a stream.
 
 use std::sync::Arc;

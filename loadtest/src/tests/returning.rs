@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that the checker allows what is right when names and resources go and come back.
 
 use super::{clusters, first_request, now, two_of_four};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that scenarios are read strictly, and that small ones hold over real sockets.
 
 use crate::command::arguments::{Arguments, Setting};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of servers that end streams: one that dies, refuses, freezes or sends its clients away.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that only those waits count during which there was something for the client.
 
 use super::clusters;

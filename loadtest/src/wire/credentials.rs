@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What clients show a server over TLS: nothing, or a certificate, one for all or one for each. Those of files are read when their
 //! client connects, and those that are signed here are made then, so a fleet needs no memory for the certificates of all.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A folder for files that other processes read during a run.
 
 use std::path::PathBuf;

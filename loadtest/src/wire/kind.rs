@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The types of resources and the forms of the protocol. Owns the names of types and methods. Knows nothing of sizes and counts.
 
 use clap::ValueEnum;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What goes over the wire: the types of resources and their names, protobuf, HTTP/2, TLS, and the addresses of servers.
 //!
 //! Owns how bytes are read and written. Refuses to know what is in resources, who reads them, and what is measured.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Texts with the number of a client in them: `{n}` stands for it, and `{n%20}` for its remainder. Owns how that is written. Knows
 //! nothing of what the texts are for.
 

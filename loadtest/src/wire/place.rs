@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The address of a server as a user writes it: `host:port`, `http://host:port` or `https://host:port`; and which certificates
 //! clients trust there.
 

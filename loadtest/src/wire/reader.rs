@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads gRPC frames and the protobuf of responses while they stream in. A response may have many megabytes and there are
 //! thousands of clients, so no message and no body is kept whole: only a name, a version or an incomplete head.
 //!

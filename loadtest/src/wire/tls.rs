@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS to the server under test: which certificates to trust, what to show, and whether sessions are resumed. Clients that show the
 //! same share one configuration.
 

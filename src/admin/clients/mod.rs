@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/clients`: the client streams, all of them or one in full, and whether a client is ready.
 //!
 //! Owns the paths and what their queries mean. The streams themselves say how they stand.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The client streams in a stable order: those in trouble first, the worst before all others, then by node and number.
 //!
 //! Owns the order, and that little is kept for it: the streams are asked twice, all of them where they stand, and then, some at a time,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client stream as text and as an answer.
 //!
 //! Owns the form. Collects nothing.

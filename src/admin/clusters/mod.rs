@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state of every control plane, as text and as JSON.
 //!
 //! Owns the text of `/clusters`, and what its JSON says; the form of that is in `answers`. Does not collect the state: the caller

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The form of `/clusters`, byte by byte.
 
 use std::time::{Duration, UNIX_EPOCH};

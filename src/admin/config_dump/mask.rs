@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which members of an answer are shown: a field mask of protobuf.
 //!
 //! Owns its syntax. Does not know which members there are.

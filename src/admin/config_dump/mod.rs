@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/config_dump`: what the relay runs with and what it has of its control planes, as Envoy's ConfigDump.
 //!
 //! Owns what a query chooses, and that a page of contents is taken at a time.

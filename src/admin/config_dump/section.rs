@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The parts of a dump: in which message of Envoy's API the contents of each type stand.
 //!
 //! Owns these forms. Contents come without their secrets.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One hold, and where it is.
 //!
 //! Owns its id, which is equal on all replicas, and what is said of it as a whole. What is held is decided elsewhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/holds`: the removals that are not passed on, the older contents that clients use, and orders for both.
 //!
 //! Owns the path, and what others show of holds. What is held is decided elsewhere.

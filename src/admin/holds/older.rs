@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Older content that clients use because they reject the current one, beside the holds: as text, as JSON, and the order that ends it.
 //!
 //! Owns the ids. Who uses what is decided elsewhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/holds/extend` and `/holds/release`: orders for held removals.
 //!
 //! Owns the queries, and what is said of an order once it is carried out.

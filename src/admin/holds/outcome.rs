@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an order for held removals has done.
 //!
 //! Owns the comparison of what was held before with what is held afterwards, and the words for it. Gives no order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is held, as the page says it: in sentences whose times the page counts down.
 //!
 //! Owns the order of the parts. The words are those of the table, whoever reads them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/nacks`: what clients have rejected and not accepted since: each content once for each reason, and beside it what was there
 //! before.
 //!

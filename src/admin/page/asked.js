@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is asked of the relay: one question at a time for each part of the page, again and again while it is shown.
 
 import { learnTime } from "./words.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Certificates in use, and what is wrong with their files.
 
 import { Rounds } from "./asked.js";

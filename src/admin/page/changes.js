@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last changes: what control planes have sent or removed last, when, and how many clients have accepted it.
 
 import { h } from "./elements.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pictures of numbers. A picture is as wide as its place, and has its sense in words for those who do not see it.
 
 import { h, s } from "./elements.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much the relay holds of each type, for each class and control plane.
 
 import { path } from "./asked.js";

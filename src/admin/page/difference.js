@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What differs between two texts, line by line.
 
 // Up to so many pairs of lines the shortest difference is found. Beyond, all between the first and the last differing line is replaced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements of the document: how they are made, and how what is shown becomes something else while the reader keeps the place.
 // Text is only ever text: nothing here reads markup.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is held: in the relay's own words, which are the same for the commands and the log.
 
 import { h } from "./elements.js";

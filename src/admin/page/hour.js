@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The charts of the last hour, from the counts that the relay keeps in memory.
 
 import { chart, linear, tenfold } from "./charts.js";

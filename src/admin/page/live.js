@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the relay tells every second: its state, its control planes, and what it counts; and what follows from two counts.
 
 // Over how many seconds the time of convergence is taken, because in one second there may be few changes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The page for browsers: at `/` for who accepts HTML, and its parts below `/page/`. All of it is in the program.
 //!
 //! Owns the files, and what a browser is told about them: they need nothing from elsewhere, and nothing else may become a part of

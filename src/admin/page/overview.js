@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The overview: what is wrong, what has changed last, and what one wants to see on a wall.
 
 import { Rounds, path } from "./asked.js";

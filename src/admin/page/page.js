@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page: which view is shown, and the head above all views.
 
 import * as certificates from "./certificates.js";

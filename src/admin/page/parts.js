@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts that several views have in common.
 
 import { h } from "./elements.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rejections: what clients reject and why, once for equal reasons; and one content beside what was there before it.
 
 import { Rounds, path } from "./asked.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resources: a search among all of them, and one in full.
 
 import { Rounds, path } from "./asked.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A list that is searched: a form, what is found, and more of it on demand.
 
 import { Rounds } from "./asked.js";

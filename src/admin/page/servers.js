@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Control planes: their states, and why, in words.
 
 import { Rounds } from "./asked.js";

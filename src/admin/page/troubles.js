@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is wrong now, in sentences: the worst first.
 
 import { untilEnd } from "./certificates.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How numbers, times and types are written.
 
 const COUNT = new Intl.NumberFormat("en");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The list of all that the relay has of its control planes.
 //!
 //! Owns what a query chooses, and that a page of names is taken at a time. A sorted list is bounded, because all names are compared for it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/resources`: what the relay has of its control planes, and who has it.
 //!
 //! Owns the paths, and the form of a resource. The streams themselves say how they stand.

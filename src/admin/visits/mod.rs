@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who is connected to an address, and for whom the relay waits.
 //!
 //! Owns the bounds: how many connections and answers there are, and how long a visitor may keep the relay waiting. Whoever keeps it

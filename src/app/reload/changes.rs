@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What differs between two configurations, and when each difference takes effect.
 //!
 //! Owns which keys are told together: a new section does not compile before it has a line here. When a key takes effect is in its row, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration in effect, and the parts that take a new one while the relay runs.
 //!
 //! Owns the swap: the one place where new settings reach running parts. Decides nothing: which keys can change is in `changes`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration, read again while the relay runs: at SIGHUP, when its file has changed, and when an operator asks for it.
 //!
 //! Owns when it is read, and that a bad one changes nothing. `changes` decides which keys can change, and `live` swaps them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a session learns that it must look again.
 //!
 //! Owns the one flag, the bounded list of what to look at, and the waker of the session's task. Does not know what

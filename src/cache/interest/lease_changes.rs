@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What changes for the writer in one turn.
 //!
 //! Owns how much that is at the most. Does not know why a lease begins or ends.

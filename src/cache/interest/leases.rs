@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who wants what of one view.
 //!
 //! Owns the split into shards and the bound on how much can be wanted. Does not know what is known of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sessions that have one set.
 //!
 //! Owns the list, and the room for one without an allocation: most sets that are not shared have one. Does not know what is in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who wants what of one view, and who is told when that changes.
 //!
 //! Owns leases, the sets of sessions that have them, bells, and the wake-ups. Knows nothing of the content: the view says

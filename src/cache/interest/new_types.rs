@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types that are in no table, from the first wish of a client until nobody wants anything of them.
 //!
 //! Owns how fast upstream is told of new ones, and in whose order: every type costs requests of its own, and clients can invent any

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One session of a view.
 //!
 //! Owns who it is and how it is reached. Does not know what it leases.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one or several sessions lease of one type.
 //!
 //! Owns the leases of the set, and how many of them are its claims. Does not know who has it.

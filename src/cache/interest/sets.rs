@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sessions of one view, and the sets of what they lease: equal sets of one type are kept once.
 //!
 //! Owns the numbers of sessions and sets, and which session has which. Does not know what a lease is.

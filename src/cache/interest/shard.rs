@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One part of a view's leases: which sets wait for what, and since when none does.
 //!
 //! Owns the life of a lease: wanted, told upstream, lingering, gone. Does not know what is known of a name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values by small numbers; free numbers are used again.
 //!
 //! Owns the numbers. Does not know what they stand for.

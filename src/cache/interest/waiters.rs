@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sets that wait for one lease.
 //!
 //! Owns which of them is the first: the lease is a claim of that one. Does not know who has a set.

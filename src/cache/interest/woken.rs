@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sessions that must be woken because of a publication.
 //!
 //! Owns that none is forgotten, and how many are woken at once. Does not know why.

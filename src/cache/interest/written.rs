@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The texts of names that clients of a view do not write in the canonical way (F-07).
 //!
 //! Owns the texts, as long as the names are leased. Does not know who wrote them.

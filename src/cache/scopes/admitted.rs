@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client brings along, and whether it may.
 //!
 //! Owns the refusal. Does not know what becomes of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All views, by the class of clients that share each and the server that its content comes from.
 //!
 //! Owns that there is one view for each class and server, that there are never more views than allowed, and when a view ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the other views of a class or a server are found.
 //!
 //! Owns that few are looked at, however many there are. Does not know what is done with them.

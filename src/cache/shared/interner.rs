@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The shared copy of every name.
 //!
 //! Owns the table of names in use. Keeps no name that nobody else has: it forgets those whenever it grows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Answers that many sessions share, each computed once.
 //!
 //! Owns the answers, which may be lost, within a bound in bytes; and weak references to answers in use, which are found even

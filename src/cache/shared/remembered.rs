@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What clients remember from before their streams: equal tables are kept once (C-12).
 //!
 //! Owns the search for an equal table. Keeps no table that no session has.

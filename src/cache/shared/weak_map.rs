@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A table of values that somebody else keeps alive.
 //!
 //! Owns the look-up, and the removal of dead entries. Keeps nothing alive itself.

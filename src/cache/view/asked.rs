@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sessions of a view that an operator's question is for.
 //!
 //! Owns that each is asked once, and some at a time. Does not know whom the question concerns, nor the answers.

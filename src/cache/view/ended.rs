@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Forgets what is known of targets that nobody wants any more.
 //!
 //! Owns that content stays while somebody else wants it. Does not know when an interest ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! By which settings the removals of a view are held, and which are not held any more.
 //!
 //! Owns these settings and the last ends. Holds nothing itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content of one server for one class of clients.
 //!
 //! Owns the current cut, who is told when it changes, and what is requested upstream. Knows nothing of the protocol on either

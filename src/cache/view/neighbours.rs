@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The views of other servers that a view has to do with.
 //!
 //! Owns which of them sessions read, and who is woken by what happens here. Does not choose a server.

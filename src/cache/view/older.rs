@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Older content that clients of a view go on using, because they reject what came after it, and what they used until a moment ago.
 //!
 //! Owns who keeps which content, for how long that counts, and in which order it is offered to others (K-37). Does not know why it is kept.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a view keeps: the figures for people, and the bound on it.
 //!
 //! Owns the figures, and which sessions must keep less or end when there is too much old content. Only tells them so.

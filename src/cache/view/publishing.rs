@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the writer of a view publishes what changes.
 //!
 //! Owns the order: the cut is replaced first, and then the sessions are woken that it concerns. Does not know what they read of it.

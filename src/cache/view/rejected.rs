@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What clients of a view reject, and what they use meanwhile: the one table of that.
 //!
 //! Owns where each of them stands, what the server was told of it (E-24), and the older contents (K-37). Nothing is kept of clients that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rows of what the clients of one view reject: each content once for each kind of client and for each of its reasons.
 //!
 //! Owns how clients are counted: by content, and by their software. The same rows are shown to people and told to the control plane (E-24).

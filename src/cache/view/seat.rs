@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The place of one session at a view.
 //!
 //! Owns the end of all its interest when it goes. Does not know what the session is told.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How all client streams stand, counted: who has everything, and who does not.
 //!
 //! Owns the counts, and that asking the streams takes at most a hundredth of the time, whoever wants to know how often. Does not say what is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which clients share a view.
 //!
 //! Owns the rules that divide clients into classes (K-02). Does not know how rules are written in a file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rules as text, for people who have to write one.
 //!
 //! Owns the text of rules and of the advice that would divide a class. Does not read it: the configuration does.

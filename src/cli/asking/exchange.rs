@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One request over one connection, and its answer.
 //!
 //! Owns the bounds of an exchange. Knows nothing of what is asked.

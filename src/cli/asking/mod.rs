@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests to the admin addresses of running relays.
 //!
 //! Owns how the addresses are reached, and that several relays are asked at the same time. Knows nothing of what is asked.

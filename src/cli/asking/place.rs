@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where relays are asked: an address, a name that stands for all of its addresses, or a URL of either.
 //!
 //! Owns the syntax, and that a name is looked up once for each question. Connects to nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bootstrap of Envoy. Owns Envoy's names of fields.
 
 use std::fmt::Write;

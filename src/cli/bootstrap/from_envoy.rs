@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bootstrap that an Envoy has, with the relay in place of whom it asks. Owns which clusters these are, and what of them is replaced.
 
 use std::collections::BTreeSet;

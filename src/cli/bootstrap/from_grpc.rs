@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bootstrap that a gRPC client has, with the relay in place of whom it asks. Owns what is replaced and what goes along.
 
 use std::collections::BTreeSet;

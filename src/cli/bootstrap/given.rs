@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A bootstrap that a client has. Owns how it is read and printed again, and how its faults are said; does not know what is in it.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bootstrap of gRPC clients. Owns gRPC's names of fields.
 
 use serde_json::{Map, Value, json};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary bootstrap`: prints the bootstrap with which a client finds the relay. Owns both forms; starts nothing.
 
 mod envoy;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary compare`: whether two servers say the same to the same client. Owns the flags, how long is compared, and the exit code;
 //! the module `get` walks the servers.
 

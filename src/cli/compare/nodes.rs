@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! As whom two servers are asked. Owns how nodes are named and read from bootstraps. Asks nobody.
 
 use super::Compare;

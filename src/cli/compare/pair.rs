@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One node that asks two servers in one dialect, and since when it is told different things.
 //!
 //! Owns what counts as staying different: a server that follows the other one is never different for long, however fast the other one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What two servers say differently, in words and as JSON. Owns what was said already. Finds nothing.
 
 use std::collections::{BTreeMap, BTreeSet};

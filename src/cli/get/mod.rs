@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary get`: asks any xDS server. Owns the flags; the module `get` asks the server.
 
 use std::io::{ErrorKind, Write};

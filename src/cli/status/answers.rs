@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the admin address of a relay answers, as far as it is shown.
 //!
 //! Owns which paths are asked for what. Compares nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table of client streams, with a column for each common type: those in trouble first, over all relays.
 //!
 //! Owns the columns, and which clients are asked for. The relays say how their clients are.

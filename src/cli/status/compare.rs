@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether several relays have the same contents, and what differs where.
 //!
 //! Owns what counts as a difference: two relays that both know what a control plane says of a name, and know different things.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong, so that the exit code is 1.
 //!
 //! Owns that what was only wrong for a moment does not count. Does not find faults.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary status`: how several relays are, and whether they have the same.
 //!
 //! Owns the flags, the forms of the output, and when the exit code is 1. The tables are in the other files.

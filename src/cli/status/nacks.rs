@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table of what clients reject: each reason once, however many contents, relays and clients there are.
 //!
 //! Owns the sum over the relays, and which content is named first. The relays say what their clients reject.

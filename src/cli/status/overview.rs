@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table with a line for each relay.
 //!
 //! Owns what is wrong with a relay as a whole. What differs between relays is in `compare`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table of resources: each content once, and which relays have it.
 //!
 //! Owns the columns. What differs is in `compare`.

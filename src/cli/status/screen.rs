@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is shown again and again.
 //!
 //! Owns the terminal: as much as fits is drawn over what was there. Into a file or a pipe, only what is new is written, and

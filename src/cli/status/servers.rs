@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table of control planes.
 //!
 //! Owns what is wrong with one. The relays say how they are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables for terminals, as other command lines of operators print them.
 //!
 //! Owns the layout, and that no text of a peer steers the terminal. Does not know what is in them.

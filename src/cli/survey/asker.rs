@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Questions to the control plane, one at a time and not too many.
 //!
 //! Owns what a question is about, what is kept of its answer (hashes), and the line that is written before it. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was found out, as the `classes` of a relay's configuration.
 //!
 //! Owns the words, and which rule makes a relay present what changes the answer. Asks nobody.

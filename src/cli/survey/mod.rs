@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary survey`: which fields of its clients' nodes a control plane answers by, and the `classes` that follow.
 //!
 //! Owns the flags and the order of things: first whether the same question has the same answer, then the clients, then mixtures of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A node as a set of fields, so that several can be mixed.
 //!
 //! Owns how the node of a bootstrap is read, and how fields become a node again. Asks nobody.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which fields of nodes change an answer.
 //!
 //! Owns which mixtures are asked, and what follows from the answers. Asks nobody itself, and does not know what an answer is.

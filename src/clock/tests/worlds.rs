@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Worlds of the relay's time: threads that read the machine's clock, are interrupted, and ask; keepers; a process that is suspended.
 //!
 //! Owns what must hold: K-27, and that the time never goes back.

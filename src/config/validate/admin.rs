@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the rules of the admin address, and its names.
 
 use super::{Check, rules};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates where the bootstrap comes from: the configuration file, a file of its own, or the environment.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents that are checked, and what is wrong with them.
 //!
 //! Owns how a problem names its place, and that the check goes on after one. Knows no key: what a value may be is said by those who

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates which servers a class reads in place of those of all, and which share of the clients reads others first.
 
 use std::collections::BTreeSet;

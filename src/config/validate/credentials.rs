@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the credentials of classes: the files with which the relay authenticates to control planes.
 
 use std::collections::BTreeSet;

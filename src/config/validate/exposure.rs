@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks whether the relay is as closed as whoever configured it thinks.
 //!
 //! Owns the warning about listeners that let everybody in, and the error about tokens that decide nothing. What is allowed is said by

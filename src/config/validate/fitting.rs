@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that classes and rules fit together.
 //!
 //! Owns the warning about clients that choose their class themselves although rules tell them apart. Does not forbid it: what other

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates which removals are held, for the relay and for its classes. Owns what holds for a class where it says nothing.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks the node ids that control planes see (K-28).
 //!
 //! Owns the warnings about views that a control plane may not be able to tell apart. Does not forbid them: a control plane may

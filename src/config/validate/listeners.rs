@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the relay's own addresses.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the file's shape and the flags into a [`Config`]. Owns which values are allowed, and reports all problems
 //! instead of only the first.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the relay's own node.
 
 use super::Check;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the paths in a configuration lead: a relative one begins at the file that it stands in, as the file was named.
 //!
 //! Owns that, and what is done about paths that were written for the working directory. Reads no file.

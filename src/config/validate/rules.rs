@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the rules about what clients may have.
 
 use std::collections::BTreeMap;

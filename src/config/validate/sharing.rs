@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates classes, types and their descriptors.
 
 use std::collections::BTreeMap;

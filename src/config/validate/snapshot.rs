@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates `snapshot`: where what is known is written, how often, and which relays are asked for theirs.
 
 use super::check::text;

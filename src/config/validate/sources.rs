@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the sources: control planes for some types.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where `spiffe` may be written. `workload` reads it.
 
 use std::path::PathBuf;

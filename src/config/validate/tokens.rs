@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the issuers of tokens.
 
 use super::check::text;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates types that the relay does not know by itself, and what describes them.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the list of control planes, and which names each of them serves.
 
 use std::collections::BTreeMap;

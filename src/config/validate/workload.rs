@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the `spiffe` of a `tls`: where a SPIFFE Workload API is, and what to take from it.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How many connections, streams and subscriptions there may be.
 //!
 //! Owns the counts, for all clients and for each address. Knows nothing of what a connection or a stream does.

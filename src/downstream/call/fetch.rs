@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unary calls of the discovery services: one request, one response.
 //!
 //! Owns their gRPC form. What is answered, and when, is decided as for a poll over HTTP.

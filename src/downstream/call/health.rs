@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! gRPC health checks on the address of the listeners.
 //!
 //! Owns the service names that can be checked, and that a call waits only for its own client. Does not decide when the relay is

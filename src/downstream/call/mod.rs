@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Routes a request by its head.
 //!
 //! Owns the checks of a gRPC call before its stream begins: method, content type, encoding, deadline. Knows nothing of messages.

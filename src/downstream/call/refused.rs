@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A call that is refused because of who makes it.
 //!
 //! Owns how long such a call may take to say who it is, for the log. Its word is not checked, and it is not served.

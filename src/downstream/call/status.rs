@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CSDS on the address of the listeners (S-10).
 //!
 //! Owns that only clients that a rule allows may ask, at each question. What is answered is in `census`.

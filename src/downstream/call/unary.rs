@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The response to a call that is not a stream: to health checks, polls, and refused calls.
 //!
 //! Owns how it is sent to the transport, and that a client which does not read it gives it up. Knows nothing of its content.

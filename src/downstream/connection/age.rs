@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The maximum age of a connection.
 //!
 //! Owns when the client must reconnect, and how long that waits for outstanding acknowledgements. Knows nothing of streams.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The parts of one connection that have something to do.
 //!
 //! A connection is one task. Its transport and its calls are parts of it, each with a waker of its own, so that a turn polls only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What comes before HTTP on a connection, and who the client is by it.
 //!
 //! Owns the order: the PROXY header of a balancer, or the credentials of a Unix socket; then TLS. Knows nothing of HTTP.

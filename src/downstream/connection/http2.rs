@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One HTTP/2 connection with all of its calls, in one task.
 //!
 //! Owns the order of work: the transport and each call are polled when they were woken, and all that they write in one turn goes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pings on a connection whose client is silent.
 //!
 //! Owns when pings are sent, and when a client that does not answer is given up. Does not close the connection.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The streams of one connection that have something to send and must wait for the transport.
 //!
 //! Owns their order: who began to wait first comes first. A stream makes its response only when it is served, from the newest

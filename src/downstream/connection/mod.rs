@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One client connection.
 //!
 //! Owns its version of HTTP, its writes, and its end. Knows nothing of the calls on it.

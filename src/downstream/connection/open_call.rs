@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One open call of a connection.
 //!
 //! Owns which part of it is polled with which waker. Knows nothing of other calls.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The open calls of a connection.
 //!
 //! Owns their places and their numbers in the agenda, and which of them have times to look at after the transport had its turn.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A set of positions, in eight bytes.
 //!
 //! Knows nothing of what is at a position.

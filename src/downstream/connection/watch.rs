@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a connection must do something although nothing has happened: ping a silent client, or leave because it is old.
 //!
 //! Owns the one timer for both. Does not close the connection.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The head of a poll.
 //!
 //! Owns the checks of the head, and how long the client allows the relay to wait. Does not read bodies.

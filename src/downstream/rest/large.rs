@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Large requests, and the first one: they are worked on one after the other, on a thread of their own.
 //!
 //! Owns their order. Connections share a few threads, and whoever had the thread of a large request would wait for it. Knows nothing of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that poll over HTTP with JSON.
 //!
 //! Owns the checks of a request before it is read, and the HTTP form of every answer. Knows nothing of streams: each poll stands

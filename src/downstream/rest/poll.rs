@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One poll, which waits for content that its client does not have.
 //!
 //! Owns that the poll is answered before its client gives up. The machine decides what is new. Subscriptions, limits and the

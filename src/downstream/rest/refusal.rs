@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a poll is refused.
 //!
 //! Owns the status codes and error texts. Decides nothing.

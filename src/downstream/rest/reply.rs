@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The JSON response to a poll.
 //!
 //! Owns that each text is made once for all clients that get it. Decides neither the content nor who gets it.

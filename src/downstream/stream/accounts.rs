@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The metrics and log lines of one client stream.
 //!
 //! Owns the look-up of each type's counters, once for each stream. Decides nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the streams of one connection may still do before others have their turn.
 //!
 //! Owns the bounds of a turn. Does not know what is read and sent.

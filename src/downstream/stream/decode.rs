@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is looked at of a client's message before it is decoded.
 //!
 //! Owns the limits on the cost of decoding. Knows nothing of what follows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A request that is being decoded.
 //!
 //! Decodes a large one part by part, so that others have their turn in between, and frees the message meanwhile: names and versions

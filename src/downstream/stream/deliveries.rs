@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The traced changes in the responses of one stream that the client has not answered.
 //!
 //! Owns which response has which changes. Does not know which changes are traced.

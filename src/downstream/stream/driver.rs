@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One client stream in its connection's task.
 //!
 //! Owns the reading of requests, the bell, all timers of the stream, and that no response is made before the transport can take

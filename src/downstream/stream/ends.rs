@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Turns the reason for the end of a client's stream or poll into a gRPC status, and that into trailers.
 //!
 //! Owns the counting of exceeded limits. Does not decide that a stream ends.

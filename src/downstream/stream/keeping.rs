@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The memory of one request until all of it was handled.
 //!
 //! Owns the rule for what does not fit: one request of the process is kept all the same, and all others end. Does not know what is in a

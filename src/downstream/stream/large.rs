@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A request that waits for its turn: a rejection, or a large one, before it is read and between two slices of it.
 //!
 //! Owns what is kept of a request that was not read yet, and when its next turn is. Does not know what a slice is.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One discovery stream of one client.
 //!
 //! Owns the reading of its requests, its seats at views, its machine, and when responses are sent. Knows nothing of the

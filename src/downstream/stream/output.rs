@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a stream puts out, and how a response of the machine becomes bytes.
 //!
 //! Owns which fields a response has. Does not decide what is in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A rate limit: for a client's requests, and for streams that begin.
 //!
 //! Owns a bucket that holds what may come in one second. Reads nothing itself: the reader asks first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One request of a client stream while it is decoded.
 //!
 //! Owns what must be kept for it until then. Knows nothing of its meaning.

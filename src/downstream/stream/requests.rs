@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests of one stream, as complete messages.
 //!
 //! Owns the request body and how fast it is read. Does not decode. Knows nothing of responses: reading never waits for writing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One request of a client stream. A request with many names is handled in slices, and one that brings more names than there may
 //! be waits for room.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Encodes the messages with a special form in JSON: `Any`, times, structures, wrappers, field masks. Owns what their JSON
 //! means.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Encodes trees as bytes. Owns what a JSON value means for a field (J-01, J-02), the order of the fields, so that equal trees
 //! become equal bytes (J-05), and the path of a fault. `known` has the messages with a special form, `scalar` the single
 //! values.

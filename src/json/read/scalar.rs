@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Single values: which JSON or YAML scalars a field accepts, and their wire format (J-02). Knows nothing of messages and
 //! paths.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files in which the API is described, for programs that ask how to read what the relay sends.
 //!
 //! Owns where a name is described. The descriptions have no services.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests and responses of REST as JSON. Owns their outer shape; the JSON of each resource is made once and shared.
 
 use bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The descriptors: those of the public API, unpacked when they are needed, and those that an operator adds. Owns them and the
 //! conversions that use them; `read` and `write` implement these.
 

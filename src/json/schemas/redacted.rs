@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages without what must stay secret, on the wire.
 //!
 //! Owns what takes the place of a secret in a message that is not written as JSON. The API says which fields are secret. A message is

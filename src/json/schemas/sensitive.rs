@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sensitive values of messages.
 //!
 //! Owns where they are found, and how much of a message is searched: parts of a type that can have none are passed over. What a type

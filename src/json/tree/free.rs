@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A tree as a `google.protobuf.Value`, for text that no field describes.
 
 use super::{Tree, Value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parses JSON text into a tree. Owns the strict grammar of JSON; `serde_json` unescapes strings.
 
 use super::{Bounds, Budget, Entry, Tree, Value, map, place, too_deep};

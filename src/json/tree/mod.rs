@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A parsed text: values with their places. Owns what JSON and YAML have in common. Knows no types: a YAML scalar stays as
 //! written until the field's type is known.
 

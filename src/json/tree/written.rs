@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes trees as indented JSON and YAML for people. Owns the layout, and when YAML needs quotes.
 
 use super::{Tree, Value};

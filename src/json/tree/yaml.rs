@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parses YAML text into a tree. Owns which YAML is accepted: one document, the core tags, scalar keys, and aliases as long as
 //! they do not make the text much larger.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong with a text that is not YAML, in words that need no knowledge of the parser. Owns nothing else.
 
 use granit_parser::ErrorKind as Kind;

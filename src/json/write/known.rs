@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes the messages with a special form in JSON.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes bytes as JSON. Owns the canonical form of output: field names as in the proto files (J-01), no defaults, sorted
 //! maps, and which values are secrets. `known` has the messages with a special form, `scalar` the single values.
 //!

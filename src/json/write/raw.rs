@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The wire format, field by field, without types. Owns how a field's bytes are split. Knows nothing of what they mean.
 
 use prost::bytes::Buf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes single values as JSON (J-02). Knows nothing of messages.
 
 use std::fmt;

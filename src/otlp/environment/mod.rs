@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the standard `OTEL_` variables say.
 //!
 //! Owns their names, their defaults and the texts for bad values. Connects to nothing.

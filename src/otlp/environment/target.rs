@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where one kind of data goes.
 //!
 //! Owns the variables of the exporter: those of one signal come before those of all. Does not know when anything is sent.

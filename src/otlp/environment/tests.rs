@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the variables of OpenTelemetry mean, and what is said of bad ones.
 
 use super::*;

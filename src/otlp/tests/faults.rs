@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Collectors that refuse, ask for time, hang, or check who speaks to them.
 
 use std::path::PathBuf;

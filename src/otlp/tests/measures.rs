@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The export of metrics.
 
 use std::future::pending;

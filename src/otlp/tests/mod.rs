@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Collectors of the suite's own, which take what the relay sends, refuse it, or say nothing.
 
 mod faults;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The export of traces.
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ACKs and NACKs of one type on the present stream.
 //!
 //! Owns their order, when each may be sent, and what the server was acknowledged last. Knows nothing of the content of responses.

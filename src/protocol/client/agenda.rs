@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which types have requests to send, and which have work to do at what time.
 //!
 //! Owns the order among types. Knows nothing of the requests and the work.

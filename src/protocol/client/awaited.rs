@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The wanted names of one type, and which of them still wait for an answer.
 //!
 //! Owns the time that a server has to answer for a name (E-08). Knows nothing of resources.

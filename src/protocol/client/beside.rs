@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What passes between the streams to one server: types, and names that may silence it (K-01, E-27).
 //!
 //! Owns that what is held moves along. Does not decide which stream a type or a name belongs to: [`Division`](crate::Division) does.

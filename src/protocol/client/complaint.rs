@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The words in which a server is told what clients reject (E-24).
 //!
 //! Owns their form and their length. Says nothing of a content but its name.

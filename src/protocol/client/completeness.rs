@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a wildcard or a collection is complete.
 //!
 //! Owns how long the server must be quiet before that, and which names were not confirmed since a reconnect. Knows nothing of

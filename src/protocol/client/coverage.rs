@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wanted of one type as a whole: the wildcard, which is the collection of everything, and collections (C-22).
 //!
 //! Owns who wants the wildcard, and what each still waits for. Knows nothing of the content of members.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a server leaves open, and a question on a stream of its own decides: whether it is deaf for a type on the stream that the types
 //! share (E-27), and whether it reads the versions that it is sent (E-04).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One entry of a response: its name, the fields around its body, and its faults.
 //!
 //! Owns the names and the faults of a single entry, and the resource that it makes. Knows nothing of the other entries of the response.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads a response of either dialect into one form, with its faults.
 //!
 //! Owns the faults. Knows nothing of the content that is held and wanted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content that is held of one type from one server.
 //!
 //! Owns the content, its aliases and its time to live. Does not know who wants it.

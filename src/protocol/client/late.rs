@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What clients reject of one type, until the server was told (E-24).
 //!
 //! Owns when the clients are asked, when the server is told, and what it was told already. Knows nothing of the request, and of who

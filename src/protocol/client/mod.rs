@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One upstream stream: turns interest into requests, and responses into changes.
 //!
 //! Owns the client's half of the protocol in both dialects. Knows nothing of connections, the other stream of its view and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The node that the relay sends to servers (E-01).
 //!
 //! Owns what every upstream node has in common, and its encoding. Knows nothing of classes, and not which requests have it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits how often a server is sent the same fault.
 //!
 //! Owns the faults that the server was sent of one type on the present stream, and when it may be sent each again. Knows nothing

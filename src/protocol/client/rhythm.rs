@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay has learned about how a server answers for a wildcard, and how long it waits for a server.
 //!
 //! Owns how long the server must be quiet from then on. Knows no single view or stream: what one stream learns holds for the

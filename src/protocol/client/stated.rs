@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A resource in a file, outside of any response.
 //!
 //! Owns nothing of its own: names and faults are those of responses. Does not know which file it is.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The present stream: its beginning and its end, who was greeted, what was asked for in which order, and what may be forgotten.
 //!
 //! Owns what ends with the stream. Knows nothing of connections and of content.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the machine has learned and others take from it, and what others have learned for it.
 //!
 //! Owns that each is taken once. Does not know who takes it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types that the server cannot be asked for: delta-only types, if it does not speak delta; types without a REST path, if it is
 //! polled.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The spellings by which a server is asked for names (F-07).
 //!
 //! Owns the choice among several spellings of a name. Knows nothing of the content of names.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads responses, whole and damaged ones.
 //!
 //! Owns how an arriving response is cut into its entries, and what can be saved of a damaged one: its type, its nonce and its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The clocks by which grounds end.
 //!
 //! Owns their lengths, and the judgements, each of which has a clock for all that it holds. Does not know what waits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes that lead into another source: a control plane orders what it says itself, and nobody orders what two of them say.
 //!
 //! Owns which changed listeners, routes and virtual hosts wait until the other source has what they lead to (D-12), and what makes room

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why something waits.
 //!
 //! Owns the grounds, with the answers of each: when its clock ends, whether it holds for itself, what operators are told, and what its end is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the control plane says passes here before it is published.
 //!
 //! Owns which updates are taken out. Does not decide how long they wait.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The judgements: until when the losses of a first whole state are held.
 //!
 //! Owns their numbers and clocks, and what a person said of them. Does not know what they hold, nor what is much.

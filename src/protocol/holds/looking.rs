@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which waiting removals go now.
 //!
 //! Owns the order in which they go: listeners, routes, clusters, endpoints. Does not know what was said of them.

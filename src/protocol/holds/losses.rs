@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The first whole states of streams, and whether they lack too much.
 //!
 //! Owns what was served when each began, what it has lost since, and when and how that is judged.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is there, what is judged, and how much is too much.
 //!
 //! Owns the comparison with the thresholds. Does not count.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a change waits for: a cluster, or the endpoints of one, that another source does not have yet.
 //!
 //! Owns which clusters count. Does not know how long anything waits.

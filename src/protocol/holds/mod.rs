@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What waits: names for which something else is served than the control plane has said, because clients could not do without it yet.
 //!
 //! Owns what waits, why, and how long. Knows nothing of clients: what is about to go or to change is still there for all.

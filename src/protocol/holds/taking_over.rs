@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A view to which sessions move from the view of another server.
 //!
 //! Owns what it takes over of what they were served there, where its own server's first whole state lacks it: so the loss is judged once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The holds as operators see them, and what has happened to them.
 //!
 //! Owns what was last told, so that a change costs what has changed. Does not log.

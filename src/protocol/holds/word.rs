@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the control plane says of a name that waits.
 //!
 //! Owns the values. Does not know why it waits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A name of which the client has rejected something.
 //!
 //! Owns what others may know of it. Changes nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the client has rejected: what is tried again, in which parts, what it holds meanwhile, and why it was rejected (B-22, K-37).
 //!
 //! Owns the groups of names that are still to be tried, and what is held back. Does not send anything, does not find older content, and

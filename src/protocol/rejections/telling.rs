@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the view is told of rejections, and the older content that it has (K-37).
 //!
 //! Owns that everything is told once. Does not know the view.

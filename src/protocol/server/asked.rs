@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long a client has waited for an answer, and what is news to it afterwards.
 //!
 //! Owns the bound of that wait. Does not know what the client asked for, and what follows if nobody answers.

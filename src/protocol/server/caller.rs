@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who a client is, and what it may have.
 //!
 //! Owns what the first request on a stream decides. Does not know what the client asks for.

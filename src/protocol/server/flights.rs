@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The responses of one type that are on their way.
 //!
 //! Owns which of them the client has not acknowledged or rejected, and how many there may be (B-24). Does not know what an

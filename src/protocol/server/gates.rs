@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The gates between types: make before break (D-01 to D-04).
 //!
 //! Owns how long a gate has been closed and when it opens by itself. Does not know what waits behind it.

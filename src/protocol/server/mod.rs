@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The server's half of the protocol: one stream of one client, as a machine.
 //!
 //! How a response comes about: [`Server`] passes a request to the `session` of its type, which notes in `want` and `ledger` what the

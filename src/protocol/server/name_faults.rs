@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names in a request with which something is wrong (B-32), or that the client may not have (S-04).
 //!
 //! Owns how many there are of each kind, and the first text of each kind. Does not decide how a name is answered.

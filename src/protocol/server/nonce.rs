@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The nonces of one stream.
 //!
 //! Owns their text: `<8 hex>-<counter>`, and a final `+` if more of the same answer follows. Does not know which response a nonce

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A decoded request, the same for both dialects.
 //!
 //! Owns which field of either message says what. Does not know what a name means.

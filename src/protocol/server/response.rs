@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What passes between a client stream and its transport.
 //!
 //! Owns plain values: a response, and what a request was. Does not build or judge them.

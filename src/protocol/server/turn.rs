@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One turn of a type on one stream: how much work is left of it, and what was found out in it.
 //!
 //! Owns the bound on the work of a turn, whatever the work is for: names are read of a request, looked at, or let go. Four things are done

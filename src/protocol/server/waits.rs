@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What of one type of a stream waits, and since or until when.
 //!
 //! Owns its storage, so that it takes no memory where nothing waits. Does not know what follows from it, and knows no names.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client asks for beside single names: the wildcard, collections, its own spellings of names, and names that cannot be kept.
 //!
 //! Owns what the requests of the stream have said so far. The single names themselves are rows of the ledger. Knows no content.

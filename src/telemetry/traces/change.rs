@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One change from a control plane that is traced, from its arrival until its last acknowledgement.
 //!
 //! Owns the times and the counts. Knows nothing of streams, and asks none: who delivers it tells it so.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The changes from control planes that are traced now.
 //!
 //! Owns which ones are, and until when. Nothing is kept for a change that is not traced, and nobody asks clients: whoever sends a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which changes are traced.
 //!
 //! Owns the rules that OpenTelemetry defines, and one of the relay's own: one change a second. Does not know what a change is.

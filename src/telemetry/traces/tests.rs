@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes that are traced: which ones, who has them, and when they are over.
 
 use std::time::Duration;

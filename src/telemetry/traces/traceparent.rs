@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A span as text, as W3C's trace context writes it in `traceparent`.
 //!
 //! Owns the text, and reads it strictly. Does not know what is traced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SPIFFE Workload APIs: certificates, keys and authorities that an agent on this machine hands out over a Unix socket.
 //!
 //! Owns one stream for each socket that somebody reads from, and what arrived on it last. Does not know who uses what. The stream

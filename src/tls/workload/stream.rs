@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The call of a SPIFFE Workload API: one request, and a message whenever something changes.
 //!
 //! Owns the connection. Does not know what is in a message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a SPIFFE Workload API sends: one or more identities of the relay, as the PEM files in which they could stand.
 //!
 //! Owns what makes a message unusable. A message is a whole state: one bad SVID makes all of it bad.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one view wants from files, and the changes that follow from their content.
 //!
 //! Owns the rule that a name without a resource does not exist, once the content is complete. Knows nothing of files and when

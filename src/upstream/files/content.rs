@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The merged content of all files of one source: one full state.
 //!
 //! Owns the rule that a name occurs once. Knows nothing of how files are read and of who wants what.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads files and directories, and never blocks on a pipe or a device.
 //!
 //! Owns how a file is opened, and how a changed file is recognized. Knows nothing of what is in a file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of one source, and the last good content of each.
 //!
 //! Owns what a bad, missing or empty file means: good resources never go because of it. Does not decide when to look again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The format of a file of resources, by its name. Reads no files.
 
 use std::path::Path;

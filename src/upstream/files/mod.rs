@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files as a source of resources.
 //!
 //! Owns the reading: once for all views, and again when the files change. Knows nothing of who reads the views.

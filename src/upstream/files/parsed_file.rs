@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parses one file into resources.
 //!
 //! Owns what a file may hold, and the place of each resource in it. Does not touch the file system.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The one writer of a view that is fed from files.
 //!
 //! Owns the order of work. Reads no files: all views of a source share its content.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a leg makes its next attempt.
 //!
 //! Owns the pauses, and its place among the opening streams. Neither dials nor decides in which dialect.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a stream of a leg begins, until it is answered.
 //!
 //! Owns what follows from the dialect of an attempt. Does not choose it, and knows nothing of how a stream ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which types may have made the server end a leg's stream.
 //!
 //! Owns what was found out until somebody takes it. Neither moves types nor logs them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The dialect of a leg's attempts (E-23).
 //!
 //! Owns the present choice and its reason. What holds for all streams to the server is the target's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a stream of a leg ends, and what follows.
 //!
 //! Owns what an end means for the server, its types and its dialects. Knows nothing of how a stream begins.

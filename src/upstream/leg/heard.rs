@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A response of the server, until the machine has taken it.
 //!
 //! Owns what is counted and traced of a response. Knows nothing of how streams begin and end.

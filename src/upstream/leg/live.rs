@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The open stream of a leg.
 //!
 //! Owns what ends with the stream: its dialect, whether it was answered, how it is counted, and since when it is idle. Does not know what

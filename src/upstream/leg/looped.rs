@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stream that the server refuses as a loop (K-25).
 //!
 //! Owns whether the server is asked again at once: only if the mark that it named was said on that stream and is not said any more.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One stream of a view: its machine, and its life from attempt to attempt.
 //!
 //! Owns when to connect, and what to report when that fails. Knows nothing of the view's other streams and of the view.

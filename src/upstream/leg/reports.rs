@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one stream tells its server of the rejections of clients (E-24).
 //!
 //! Owns what the server was told, and whether a stream ended because of it. Does not know the form.

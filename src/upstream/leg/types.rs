@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The types of a leg: which the server ends streams for, passes over, or is not asked for.
 //!
 //! Owns what operators see of that. Does not decide which leg a type is on.

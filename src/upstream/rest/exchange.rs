@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One poll: a request over HTTP/1.1, and its answer.
 //!
 //! Owns connections, which are kept from one poll to the next, and how long a poll may take. Knows nothing of the contents.

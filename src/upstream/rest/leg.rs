@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One of a view's two sets of polls to its server.
 //!
 //! Owns the polls under way and the JSON of answers. Knows nothing of the other leg and the view. The machine decides what to ask

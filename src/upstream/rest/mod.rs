@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that are polled over HTTP with JSON (H-07).
 //!
 //! Owns the state of one such server, and the settings for all of them. Knows nothing of clients. As on a stream, the machine

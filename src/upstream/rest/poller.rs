@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a view asks a polled server for, and what its answers change.
 //!
 //! Owns the machine of one leg, and when each type is polled. To the machine, the polls are one stream: it begins with the first

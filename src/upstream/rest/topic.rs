@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One type that is polled.
 //!
 //! Owns the names to ask for, their version, and when the next poll is due. H-07: there is at most one poll of a type under way.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS records that are sent together.
 //!
 //! Owns how bytes are divided among records. Does not send.

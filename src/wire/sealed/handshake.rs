@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The TLS handshake of a client's connection.
 //!
 //! Owns all messages until the handshake is complete. Does not limit the number of handshakes, nor their time.

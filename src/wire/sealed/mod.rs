@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS on a client's connection: plain bytes on one side, records on the other.
 //!
 //! Owns incomplete and unsent records, and no other memory while it is idle: records are opened and sealed in buffers of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a client may or may not have something.
 //!
 //! Owns the words. They follow from the same rules in the same order as the answer that a client gets.

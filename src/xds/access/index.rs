@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Finds the patterns that a text may match, among very many.
 //!
 //! Owns the order by what is fixed at the beginning of a pattern. Does not match the rest of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What clients may have: rules by who a client is and what it asks for.
 //!
 //! Owns which rule decides. A rule is about an identity, a node, a dialect, a type and a name; the first one that matches decides,

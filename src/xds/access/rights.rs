@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one client may have.
 //!
 //! Owns the answer for each type and name. Does not know the client: clients for whom the rules come to the same have equal rights.

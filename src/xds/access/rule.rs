@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One rule.
 //!
 //! Owns when it is about a client. Does not know the other rules.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random rules, judged one by one.
 //!
 //! Owns no rule of its own. Does not know the index by which the relay finds rules.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Heartbeats: equal resources whose time to live was confirmed, or that have none any more (K-17).
 //!
 //! Owns the comparison. Does not know who reads them.

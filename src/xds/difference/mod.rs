@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The difference between what a client was sent and what is current.
 //!
 //! Owns the one operation behind first fetch, update, catching up and reconnecting. Does not know which of them it is.

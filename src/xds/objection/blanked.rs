@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Words of clients without what is sensitive in what they quote (S-12).
 //!
 //! Owns what is blanked: the sensitive values of the rejected content, and by their form what stands in `inline_string` and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a client rejects something, in its own words.
 //!
 //! Owns how much of them is kept, and which of them may be names. Understands nothing else of them; whoever writes them into a line

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sensitive values of a content that a client may have rejected (S-12).
 //!
 //! Owns where they, or parts of them, stand in words, whole or cut, escaped or not. Does not know which values are sensitive.

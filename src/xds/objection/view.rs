@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A text as it may have been before it was escaped or wrapped, byte by byte, and where each byte stands in the text.
 //!
 //! Owns the escapes of C, JSON and protobuf's text format. Does not know what is looked for.

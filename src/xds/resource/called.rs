@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The name that the body of a resource contains.
 //!
 //! Owns whether that is the resource's name. Does not decode a body.

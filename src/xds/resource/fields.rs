@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fields of messages, as they are written by hand.
 //!
 //! Owns their form. Does not know what is in them.

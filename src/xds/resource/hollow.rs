@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Copies of resources: without their bytes, for what a client holds, and with them, for what has been replaced.
 //!
 //! Owns what a copy has. Does not know who keeps it.

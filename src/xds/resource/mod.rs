@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One resource, encoded once for every client.
 //!
 //! Owns the bytes that go to sockets by reference, and the content hash over all of them. Does not decode a body.

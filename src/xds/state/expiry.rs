@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a resource expires.
 //!
 //! Owns the instant, and which heartbeat set it. Knows nothing of clocks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is known of one name.
 //!
 //! Owns the values. Does not know how they were learned.

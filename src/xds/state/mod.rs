@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is known of one type in one half of a view, at one instant.
 //!
 //! Owns the three-valued map and its structural sharing. Does not know who wants what.

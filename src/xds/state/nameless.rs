@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A resource that has no name.
 //!
 //! Owns which one that is. Does not know who asks for it.

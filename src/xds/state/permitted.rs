@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A state as clients with the same rights see it: without the names that they may not have.
 //!
 //! Owns its computation: the result is a state like any other, and the next costs only what changed. Does not know the clients.

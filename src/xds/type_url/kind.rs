@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The families of types.
 //!
 //! Owns their order, and the table of what all types of a family have in common. Knows nothing of single types.

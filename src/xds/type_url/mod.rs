@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resource types: their identity and what the protocol must know of each.
 //!
 //! Owns the identity of types and the operator's changes to the table of known ones. Knows nothing of resources.

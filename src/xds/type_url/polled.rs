@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The types that are polled over REST, and where.
 //!
 //! Owns the table of paths (A-T1). Knows nothing of HTTP.

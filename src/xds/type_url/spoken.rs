@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types as people name them: `cds`, `clusters`, or the full name.
 //!
 //! Owns the other words for types, and that their case does not matter. Knows nothing of the wire.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The types that the relay knows.
 //!
 //! Owns the table. Does not know what the operator changes in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removals in one source of what another source still refers to (D-11). In SotW, nobody says that a route or an assignment is gone.
 
 use std::time::Duration;

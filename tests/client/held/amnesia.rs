@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that forget, by seed: what is served is what they say, or a hold names it, and every hold ends.
 
 use std::collections::{BTreeMap, BTreeSet};

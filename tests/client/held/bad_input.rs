@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes and people that do what nobody expects: what is held stays bounded, cheap, and in somebody's hands.
 
 use std::time::Duration;

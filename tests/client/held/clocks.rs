@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long a judgement holds: only time counts in which the control plane was there and had said what it has. And which state is judged
 //! where it says something late.
 

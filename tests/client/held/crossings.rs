@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changed routes and listeners that lead to what another source does not have yet (D-12).
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions that are served by the view of another server: what they were served there last counts.
 
 use std::sync::Arc;

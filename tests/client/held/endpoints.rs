@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that say of the endpoints of a removed cluster that there are none, before they send the routes that leave it: istiod.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Very many held removals: what one change costs then.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
 mod abroad;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hold by reference is no trouble by itself, unless the control plane goes on sending what refers to a resource that it has removed
 //! a quarter of an hour ago.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two sources of one client's types: one with most of them, and one beside it.
 
 use std::collections::{BTreeMap, BTreeSet};

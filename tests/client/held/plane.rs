@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane that has a state, speaks either dialect, and forgets; and the resources of its states.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What refers to what, in resources of Envoy's API as people write them.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane that says nothing where nothing is new, as go-control-plane: what it says long after a reconnect is meant.
 
 use std::time::Duration;

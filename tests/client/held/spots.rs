@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which addresses of listeners cannot be there at the same time.
 
 use std::time::Duration;

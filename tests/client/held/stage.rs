@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A relay's writer without its sockets: the machine of one stream, the table of what waits behind it, and the view that they fill.
 
 use std::collections::BTreeSet;

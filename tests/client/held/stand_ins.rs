@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! K-37: older content that clients use because they reject the current one refers to what it names.
 
 use std::sync::Arc;

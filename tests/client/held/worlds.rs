@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two sources in which anything happens, by seed, one of which may have a second server for some of the clients (a canary): what clients
 //! are served of one leads to nothing that they are not served of the other (D-11, D-12).
 

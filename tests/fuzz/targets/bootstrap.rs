@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bootstraps that were written for gRPC clients: whatever the text, the check ends and each problem names the variable that the
 //! bootstrap is from; one without problems is the same each time.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configurations: whatever the text, the check ends; each problem says where it is; a configuration without problems can be used,
 //! and is the same each time.
 

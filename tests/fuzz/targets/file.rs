@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of resources, in every format: whatever the content, parsing ends; a good file gives the same resources again, and they
 //! become a state.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bytes as messages: the JSON of any message can be read again, and is then written the same. The first byte selects the type.
 
 use distributary::json::{Bounds, Schemas, Secrets, Tree, Unknown};

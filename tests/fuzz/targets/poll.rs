@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! REST bodies of both directions: a request that can be read is written and read again as the same; a response that can be
 //! read is written as one with the same content.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! PROXY headers: whatever the bytes, reading ends, takes no byte behind the header, and finds the same again in the header alone.
 
 use std::net::SocketAddr;

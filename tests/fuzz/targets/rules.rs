@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rules about what clients may have: whatever the patterns, a naive matcher agrees on them; whatever the rules, what the relay
 //! lets a client have is what going through them one by one says.
 //!

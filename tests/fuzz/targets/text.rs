@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text as JSON, YAML and the text format: any text that can be read is written and read again as the same.
 
 use distributary::json::{Bounds, Fault, Schemas, Secrets, Tree, Unknown};

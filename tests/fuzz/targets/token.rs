@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tokens: whatever the text, the check ends; a token that the issuer did not sign is never good.
 
 use std::sync::LazyLock;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command control-plane is everything in the interop suite that is written in Go:
 //
 //	control-plane serve --listen ADDRESS [--cache KIND]                a control plane on go-control-plane

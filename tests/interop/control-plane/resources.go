@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package main
 
 // The messages that a resource may contain in an Any: the JSON parser must know them.

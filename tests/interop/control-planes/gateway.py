@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoy Gateway without a cluster: it reads files, would run its proxies as processes of the host, and accepts only TLS."""
 
 import json

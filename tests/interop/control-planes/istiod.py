@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """istiod without a cluster: its configuration comes from files. Envoys connect in plaintext, and istiod believes their identity; the
 relay connects over TLS, where each view must have a certificate of its namespace."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The relay in front of java-control-plane: two groups of Envoys, each with a direct one and one behind the relay, under traffic.
 
 python3 java_server.py RELAY ENVOY SERVER_CLASSPATH LOGS [DIALECT...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program of its own: runs a command in a network namespace with nothing but a loopback interface.
 
     namespace.py [--door SOCKET=PORT]... [--occupied PORT]... -- COMMAND...

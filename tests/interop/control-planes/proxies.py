@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoys in network namespaces of their own, and a comparison of the resources that two of them hold."""
 
 import copy

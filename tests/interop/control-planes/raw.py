@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An xDS client that does not know what resources mean: it subscribes, acknowledges, and keeps bytes by name."""
 
 import queue

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program of its own: an Envoy with backends and a steady flow of requests, all in one network namespace.
 
     side.py ENVOY ARGUMENTS...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One story for every control plane: changes, removals, rejections and restarts, and always two Envoys must hold the same."""
 
 import json

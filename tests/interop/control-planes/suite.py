@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays the story in front of each control plane, prints a line for each step, and fails if one failed. `run` prepares what this needs."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic while configuration moves: the same Envoys, direct and relayed at the same moment, and what their requests get."""
 
 import copy

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import com.google.gson.JsonObject;
 import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 "use strict";
 
 // Calls its targets with grpc-js without end, and prints which backend answered, as JSON lines. It ends with its standard input.

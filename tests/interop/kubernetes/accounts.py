@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of the manual about control planes that do not authenticate, with tokens that a real API server signed and keys that it serves."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chart with each of its files of values, each story of the manual in it, and each manifest: taken by a real API server, whole."""
 
 import json

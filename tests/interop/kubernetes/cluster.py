@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kubernetes without nodes: etcd, an API server, and names. Everything is in a network of its own, which leads nowhere."""
 
 import base64

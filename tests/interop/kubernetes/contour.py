@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contour from its own manifests: its Envoys go to the relay and back, while the relay is upgraded, Contour starts anew and its certificates are
 replaced."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests to the proxies that serve, without a pause, as a balancer would send them; and a backend."""
 
 import http.client

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoy Gateway with its Kubernetes provider: its proxies go to the relay and back, while the relay and Envoy Gateway are upgraded, its
 certificates are replaced and all relays die."""
 

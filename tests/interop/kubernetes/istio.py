@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """istiod from its charts, with tokens of service accounts: gateways go to the relay and back, while the relay is upgraded, istiod starts with a
 new root, and the API server refuses the relay's token; and a program of proxyless gRPC with twenty targets."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node would do: starts a container of a Deployment that is in the API server, with its volumes, variables and tokens, in a
 network namespace and on a tree of its own."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the stories of control planes share: their Envoys go to the relay and back, whatever happens meanwhile. Requests never stop, and none may
 fail. Knows nothing of any control plane."""
 

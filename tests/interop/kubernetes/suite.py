@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays one part against an API server of its own. `run` prepares what this needs."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What operators are told through one trouble after the other, at one instant each: the page in a browser, `/metrics`, `/clients`, `/changes`,
 `/holds`, `distributary status` and the log. All of them must be true at the same time, and agree with what the clients themselves say.
 `run` prepares what this needs."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What istiod has for ztunnel, and clients that ask for it as ztunnel does, in the Go program."""
 
 from .process import Talker, free_port

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Chromium without a window, led by the DevTools protocol over a pair of pipes."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A collector of OpenTelemetry, which keeps what it is sent as it is."""
 
 import http.server

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Go program: a real control plane (go-control-plane) and the servers that answer with their name."""
 
 import json

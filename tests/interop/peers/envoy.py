@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Envoy, with any of its ways to use xDS."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gRPC clients with an xds:/// target: grpc-go in the Go program, grpcio in a Python process of its own, grpc-java and grpc-js."""
 
 import json

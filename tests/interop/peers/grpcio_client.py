@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program of its own: calls its targets with grpcio without end, and prints which backend answered, as JSON lines.
 
 It needs no generated code: the request of grpc.health.v1.Health/Check is the empty message. It ends with its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way between two peers, which breaks when a scenario says so while both of them live on."""
 
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations of the manual, as they are written, with the addresses and paths of this place."""
 
 from pathlib import Path

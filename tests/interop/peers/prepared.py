@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arguments that a script called `run` passes to its suite."""
 
 import argparse

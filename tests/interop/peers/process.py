@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Child processes, ports and waiting: everything here has a deadline, and every child is ended by its id."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources as JSON, with only the fields that scenarios need."""
 
 PREFIX = "type.googleapis.com/"

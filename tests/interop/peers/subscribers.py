@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many plain clients in the Go program, which say what each response brings."""
 
 from .process import Talker

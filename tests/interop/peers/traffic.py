@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic that never pauses, and the result of every single request."""
 
 import http.client

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What does not exist: an Envoy is sent the errors of names, and loses nothing by them."""
 
 from peers import resources as make

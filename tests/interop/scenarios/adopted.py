@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients with the bootstrap that they had, in which the relay stands in place of whom they asked (`bootstrap --from`)."""
 
 import json

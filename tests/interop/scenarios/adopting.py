@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of the manual about adopting the relay: its commands, with a fleet that is restarted on the way in and out."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A control plane comes back and has forgotten a part of what it had: what a real Envoy serves goes on."""
 
 import subprocess

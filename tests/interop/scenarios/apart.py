@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes of one control plane lead to clusters whose endpoints another one has, late or early, or not while it is away: no request fails."""
 
 import json

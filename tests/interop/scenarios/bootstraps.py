@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients start with the output of `distributary bootstrap`, in plaintext and over TLS."""
 
 from peers import resources as make

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the load tool dumps of a client starts an Envoy without a control plane, and a relay with files."""
 
 import json

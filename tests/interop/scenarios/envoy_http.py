@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP through Envoy while resources change, and not one request fails."""
 
 from peers import resources as make

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoy rejects bad resources; other clients and the control plane are not affected."""
 
 import json

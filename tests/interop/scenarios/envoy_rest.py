@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An Envoy that polls: REST-JSON instead of streams."""
 
 from peers import resources as make

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The other resource types, one after the other, each with real traffic that depends on it."""
 
 import ssl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoy rejects resources with private keys in them: its words are the whole message, and the relay keeps no byte of the key."""
 
 import json

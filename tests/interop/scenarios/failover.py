@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Control planes and the relay die one after another and come back, and traffic is not affected."""
 
 import json

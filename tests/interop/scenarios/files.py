@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configuration from files: as the first source, as a last resort, and as Kubernetes mounts it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gRPC clients with several servers in their bootstrap, of which the first ones are relays without a control plane."""
 
 import json

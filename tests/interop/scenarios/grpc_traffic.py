@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gRPC clients with an xds:/// target, calling all the time."""
 
 from peers import resources as make

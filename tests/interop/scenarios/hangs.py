@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Peers that hang: they are there, and say nothing. Operators see each of them."""
 
 import json

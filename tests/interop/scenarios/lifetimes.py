@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times to live: a fault that is injected for three seconds ends after three seconds, whatever happens meanwhile."""
 
 import signal

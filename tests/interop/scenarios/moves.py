@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What moves: a client to another server and back, and an address to another listener."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control plane goes away, the relay is restarted, everything starts in the wrong order."""
 
 from peers import resources as make

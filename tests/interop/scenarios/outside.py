@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoys outside the cluster, with `config/outside.yaml` as it is written: each site gets its own resources, and nobody those of another."""
 
 from peers import resources as make

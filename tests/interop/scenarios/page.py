@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of the admin address in a real browser: what its readers look for, they find."""
 
 import json

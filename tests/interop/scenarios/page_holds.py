@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is held, in the words of each reason: on the page in a real browser, at `/holds`, and in the answers to orders."""
 
 import subprocess

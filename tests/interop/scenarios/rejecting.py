@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one client rejects is nobody else's content: Envoys that show their errors, gRPC clients, and relays in a row."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A control plane says that a cluster is gone before it says the route that leads elsewhere, and not one request fails."""
 
 import time

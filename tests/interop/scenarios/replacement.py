@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Relays are drained and replaced, one after the other, and nobody notices."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The last Envoy leaves and another one comes, while a gRPC client keeps the relay's stream to the control plane open."""
 
 import time

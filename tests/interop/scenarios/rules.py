@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two tenants and a gRPC client behind one relay with rules, in front of a control plane that sends the same to everybody."""
 
 import urllib.request

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A relay beside a workload, as `config/sidecar.yaml` has it, and programs with many targets: each target has a stream of its own to
 the xDS server, but only one or two of them are left at the control plane."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A control plane that says nothing where nothing is new: what it says long after a reconnect is meant, and passes at once.
 
 go-control-plane does not answer named types over delta, nor an equal version over state of the world. `control-planes/silence`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fault of one name costs a client that name and nothing else."""
 
 from peers import resources as make

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configuration moves under traffic while the control plane takes its time for each response, and not one request fails.
 
 Without a relay the figures are printed, and nothing is expected of them.

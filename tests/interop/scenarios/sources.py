@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoys read endpoints from another control plane than the rest, and secrets from a folder, each on its one stream."""
 
 import json

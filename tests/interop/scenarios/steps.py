@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random steps, decided by a seed: what is served changes, moves, goes and is bad, and everything restarts and is paused, under three Envoys and
 two gRPC clients behind the relay, with the same clients direct beside it."""
 

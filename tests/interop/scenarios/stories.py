@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outages that a guard can make or fail to see, each with a real Envoy under traffic. `thirteen` plays them with a guard and without
 one: without it requests must fail, or the story is void."""
 

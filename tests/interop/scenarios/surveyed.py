@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`distributary survey`: by what a go-control-plane answers, and that clients behind the printed classes are told the same."""
 
 import json

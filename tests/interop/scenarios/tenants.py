@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tenants behind one relay, in front of a control plane that keeps a snapshot for each node id: every node with an id gets
 the snapshot of the first node with that id."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three Envoys of two versions and grpc-go, each on its one stream: routes from one control plane, endpoints from another, a secret from a
 folder. All of it moves, and the second control plane dies: no request fails."""
 

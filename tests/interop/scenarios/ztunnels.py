@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A thousand ztunnels from one stream of a control plane."""
 
 from peers.ambient import ADDRESS, POLICY, Ambient, Ztunnels

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that speaks delta.
 //!
 //! Owns its requests, and what it forgets when it unsubscribes. Does not know why it wants a resource.

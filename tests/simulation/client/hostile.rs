@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that sends random requests.
 //!
 //! Owns its faults: stale and foreign nonces, rejections of everything, flapping subscriptions, silence. Does not react to

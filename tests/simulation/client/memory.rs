@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client remembers of its requests and of their answers, beside what it holds.
 //!
 //! Owns which requests were not answered yet. Knows nothing of the relay.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client: what it wants, what it holds, and what it sends on its streams.
 //!
 //! Owns the behaviour of real clients and of hostile ones. Knows nothing of the relay.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that speaks SotW.
 //!
 //! Owns its requests. Does not know why it wants a resource.

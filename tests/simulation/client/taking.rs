@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a client handles a response: it applies or rejects it, and then acts on it.
 //!
 //! Owns the held content, warming, and withheld acknowledgements. Knows nothing of requests.

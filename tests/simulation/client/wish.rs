@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client wants: what it holds makes it want more.
 //!
 //! Owns the chain from listeners and clusters to routes and endpoints, and random wants. Knows nothing of requests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What several sources have, as the sessions see it that read them.
 //!
 //! Owns the way from a session and a name to the zone that it reads. Does not know what has changed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whoever asks is answered: at rest no question is open to which the views have an answer (B-14, B-20, C-11, C-15), and no cluster
 //! warms for endpoints that exist (M-01).
 //!

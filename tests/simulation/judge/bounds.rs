@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is on its way to a client is bounded, and in the end all of it is settled (B-24).
 //!
 //! Owns the responses of each stream that the relay has sent and that were not answered. Knows nothing of their content.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nothing is sent again for nothing: what a client holds already, or has rejected as it is, may come again for each change, question,
 //! reconnect, move and rejection so often as the formula of the protocol says, and at rest for none of them (B-21, B-22).
 //!

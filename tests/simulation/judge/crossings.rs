@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What comes from several sources fits together (D-11, D-12): no changed route leads to what another source does not have, no cluster goes
 //! while a route of another source leads to it, and each change that waits has a ground and a bound.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nothing disappears by accident (D-09, D-10): no cluster goes by itself while a route in use leads to it, what is held has a reason
 //! that lasts, and what has none goes within its bound.
 //!

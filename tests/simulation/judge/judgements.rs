@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a judgement holds waits for one of its ends: the server says the name again, its clock, a person, an addition that takes its
 //! place. What nobody wants any more, what all who want it have lost at another server, what expires and what the settings do not hold is
 //! over as well.

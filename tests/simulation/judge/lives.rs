@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Times to live: who can read one is told what remains of it, and nobody else is told (K-17, K-18, B-30).
 //!
 //! Owns the judgement of single entries when they are sent. Knows nothing of other rules.

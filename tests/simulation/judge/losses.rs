@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nothing that a client wants is removed, or left out where all is listed, unless it is known to be gone (G-20, K-16, B-16, B-18).
 //!
 //! Owns the judgement of removals and omissions. What the client holds it asks the client.

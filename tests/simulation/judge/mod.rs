@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The judge of a world: a few observers, each of which reads one log of events by itself.
 //!
 //! Owns the log. What a client holds, an observer asks the client; what exists, the views.

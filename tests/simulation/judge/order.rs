@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Make before break: no route before its cluster, and no cluster goes while a route that was sent leads to it (D-01, D-03).
 //!
 //! Owns the order of a client's types on one stream. What the client holds it asks the client.

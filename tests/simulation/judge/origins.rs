@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nothing is sent that the server that is read never said, or that the client may not have, and nothing older than what was sent
 //! (K-02, G-17, S-01).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The oracle at rest: what each client holds is compared with the views that it reads, and these with their control planes.
 //!
 //! Owns the comparison of clients. Never waits.

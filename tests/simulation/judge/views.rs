@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Each view has what its control plane has of the names that are wanted, and nothing else is asked for (K-23).
 //!
 //! Owns the comparison of views with the naive model of the control planes. Knows nothing of clients.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A naive model of which content of files counts (I-05, E-11): the last good content of each file, and how long it lives.
 //!
 //! Owns the files of an imaginary disk, and their content taken together. Does not know who writes and who reads them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lists of servers in front of several classes of clients. Each class has its own content for names of old style; names
 //! under an authority with servers of its own have the same content for all classes (F-13).
 //!

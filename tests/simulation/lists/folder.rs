@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server of a list that is a file, or a directory of files.
 //!
 //! Owns the files of an imaginary disk, and a naive model of which of their content counts (I-05). Does not know who reads

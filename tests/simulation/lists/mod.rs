@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Worlds in which each authority has a list of servers: which server is asked, and how the servers fail and return.
 //!
 //! Owns the lists, the states of the servers, and the writers of views as they come and go. Does not know how a session uses

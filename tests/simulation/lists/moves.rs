@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which servers a session reads in a world with lists of them, and why it moved.
 //!
 //! Owns the judgement of moves. Never moves a session.

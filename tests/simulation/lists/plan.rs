@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration of a world with lists: which types have a source, which servers are in each list, and which clients are a canary.
 //!
 //! Owns how it changes: by reload, at any step. Does not know what a session makes of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server of a list that is polled over REST (H-07).
 //!
 //! Owns the polls on their way, and a server that compares versions only. Knows nothing of HTTP and JSON.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server of a list that is a relay itself, with a control plane of its own.
 //!
 //! Owns the upper relay: its views, and its half of the streams from the relay below. Knows nothing of the clients of the

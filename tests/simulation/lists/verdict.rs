@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Judges, at rest, which servers the sessions of a world with lists of servers read: during an outage, and when everything has healed.
 //!
 //! Owns that judgement alone. Never waits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Routes of one control plane that lead to clusters whose endpoints come from another one: no client is sent there before they are
 //! there (D-12), and what they lead to stays as long as they do (D-11).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two servers: what is served last counts, whoever said it.
 
 use super::{LDS, Server, Watcher, configuration, held, listener, one, put_listeners};

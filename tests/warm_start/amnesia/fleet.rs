@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Many clients of several control planes: how many streams there are, and what a client is sent when it moves.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a judgement names stays until the server says it again, its clock ends, a person lets it go, or an addition takes its place.
 
 use super::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is lost in several messages is lost as one.
 
 use super::{EDS, Server, Watcher, endpoints, held, holding, nothing_held, put_assignments, relay};

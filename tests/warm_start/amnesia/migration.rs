@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From one control plane to another, in the steps of the manual, while the new one knows only some of what clients were served: whoever
 //! moves keeps what it had, and is told of nothing but the end of a hold.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that forget, die and return, as real ones do: what clients keep, what they lose, and who is told why. Each story
 //! is an outage that the guard made, or did not see.
 

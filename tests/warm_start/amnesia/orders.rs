@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Orders of people: they act on what they name, say what they did, and end with what they were given for.
 
 use super::{

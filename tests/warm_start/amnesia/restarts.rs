@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The relay restarts from a snapshot while something is held.
 
 use std::path::Path;

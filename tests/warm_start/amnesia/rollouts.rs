@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane that names what it has by version, as the sample of go-control-plane does: an ordinary rollout is no incident.
 
 use super::{LDS, RDS, Server, Watcher, cluster, configuration, endpoints, holding, listener, put_path, route};

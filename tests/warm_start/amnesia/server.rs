@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A control plane with a state, on a real socket: it answers as go-control-plane does, forgets, dies and returns.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What goes is told: each way in which removals of a judgement end is a line and a count.
 
 use super::{LDS, Server, Watcher, held, holding, metric, order, put_listeners, relay};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The same losses with `guard: off`: what is forgotten goes at once, so that what the other stories keep is at stake.
 
 use super::failover::gone_for_good;

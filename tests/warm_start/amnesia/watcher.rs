@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that remembers what it has, and everything that it ever lost.
 
 use std::collections::{BTreeMap, BTreeSet};

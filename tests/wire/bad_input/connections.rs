@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connections with too many streams, and connections that stay silent.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that send too much: names, rejections, changes of what they ask for, views, unfinished requests.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bad input from clients: it meets a clear error or a limit, and no other client is affected.
 
 mod connections;

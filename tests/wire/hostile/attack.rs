@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One kind of attack, and how its connections run.
 
 use std::net::SocketAddr;

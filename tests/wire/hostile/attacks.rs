@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The attacks of the fleet: what each connection sends first, then again and again.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Attackers that follow HTTP/2 and the protocol, as a client library does, and come from many addresses.
 //!
 //! Owns what they ask. Knows nothing of who is hurt.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the control plane of the honest clients says.
 //!
 //! Owns its versions. Does not know who reads them.

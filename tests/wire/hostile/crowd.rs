@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The threads of all attackers.
 //!
 //! Owns that attackers take no time from the clients that are measured: these have other threads, and the system prefers those. Attackers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile fleet against the program as a process, while honest clients use it. Run with `tests/hostile/run`.
 
 mod attack;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control planes that do what no control plane should, each for an authority of its own.
 
 use std::net::SocketAddr;

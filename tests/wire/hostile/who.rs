@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who attacks, one after the other.
 //!
 //! Owns the list of all attackers, and how each of them begins. Does not know what is asked of the others meanwhile.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What attackers say, as bytes.
 
 use std::sync::LazyLock;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that answer by themselves: each rejects what is bad for its software.
 //!
 //! Owns what such a client got, accepted and rejected. A content is written as `NAME NUMBER`, and `!VERSION` for each software that

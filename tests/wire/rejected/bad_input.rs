@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who rejects in a strange way: without a word, with too many, very much at once, or without reading on.
 
 use std::time::Duration;

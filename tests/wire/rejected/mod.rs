@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What clients reject is nobody else's content: who has something keeps it, and who has nothing is sent what others accepted (K-37).
 
 mod agent;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that move to another server of their list take along what they use.
 
 use std::sync::Arc;

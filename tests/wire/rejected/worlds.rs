@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Worlds of clients of three versions, of which two reject what others take: contents cross their rejections, answers come late, clients
 //! and the relay restart, and people release older content. A seed decides what happens, a naive model judges it:
 //!

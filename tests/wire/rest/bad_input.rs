@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Polls that no well-behaved client sends: each is refused with an error text, and the relay goes on serving.
 
 use std::sync::Arc;

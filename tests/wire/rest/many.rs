@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Many clients that wait at the same time.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that poll, on real sockets: HTTP and JSON. The transcripts test what each poll is answered and when.
 
 mod bad_input;

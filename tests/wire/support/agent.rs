@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An agent with a SPIFFE Workload API on a Unix socket, in a thread of its own: whoever reads from it may block the thread of the
 //! test.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Certificate authorities, the certificates that they sign, and both ends of TLS with them.
 
 use std::path::PathBuf;

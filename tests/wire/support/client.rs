@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that can also do what no well-behaved client does.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests and responses of both dialects in one shape.
 
 use std::collections::BTreeMap;

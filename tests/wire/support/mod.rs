@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A relay on real sockets, without control planes: tests publish straight into its view.
 
 pub(crate) mod agent;

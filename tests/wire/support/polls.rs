@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that polls: HTTP/1.1 by hand, so that it can also send what no library sends.
 
 use std::net::SocketAddr;

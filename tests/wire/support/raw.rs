@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A connection with hand-written frames, for what no library would send.
 
 use std::net::SocketAddr;

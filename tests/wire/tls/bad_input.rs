@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connections that send no TLS handshake, or never finish it.
 
 use std::sync::Arc;

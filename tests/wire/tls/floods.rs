@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! More handshakes than are worked on at the same time.
 
 use std::sync::Arc;

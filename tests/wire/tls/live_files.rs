@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of a listener that change while it runs: new handshakes use them, established connections do not notice.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients with TLS: the same streams and polls, which clients are admitted, and the limits of handshakes.
 
 mod bad_input;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several certificates of one listener, and the oldest version of TLS.
 
 use std::sync::Arc;

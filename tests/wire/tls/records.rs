@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The size of the TLS records that the relay sends.
 
 use std::pin::Pin;

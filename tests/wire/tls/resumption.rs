@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Session tickets of clients that show certificates: they end with the certificate, and with the trust that it came from.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The certificates of the relay and of its clients, and the authorities of both, change many times under clients that come and
 //! go: nobody is refused who should be let in, nobody is let in who should not, and no open stream ends.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Certificates, keys and authorities from a SPIFFE Workload API.
 
 use std::path::Path;

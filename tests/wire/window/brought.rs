@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that come back with what is current.
 
 use distributary::proto::envoy::config::core::v3::Node;

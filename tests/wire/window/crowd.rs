@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Many readers of a list of many clients.
 
 use std::time::Duration;

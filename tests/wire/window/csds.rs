@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CSDS, with the messages that its users send: grpcdebug, which asks nothing, and programs that ask about some nodes.
 
 use std::time::Duration;

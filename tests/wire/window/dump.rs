@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/config_dump`: messages of Envoy's API, whatever is asked for, and readers that do not read.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/events`: what readers are told, and what becomes of readers that do not read.
 
 use serde_json::Value;

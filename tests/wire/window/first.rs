@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a reader of the page asks for: the first of many, and a rejection beside what was there before.
 
 use distributary::xds::Dialect;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Characters that cannot be seen: whatever clients and control planes say, the JSON of the admin address has them as numbers.
 
 use distributary::xds::Dialect;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What operators see of clients on the admin address: who has what, what it waits for, and what it has rejected.
 
 mod brought;

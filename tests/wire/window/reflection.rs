@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! gRPC reflection, with the messages that `grpcurl` sends.
 
 use std::collections::BTreeMap;

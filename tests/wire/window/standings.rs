@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How all client streams stand: in `/clusters`, and in the gauges by type.
 
 use std::time::Duration;

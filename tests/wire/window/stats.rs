@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `/stats`, and what becomes of regular expressions that cannot be used.
 
 use serde_json::json;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Istio's question, with the messages that `istioctl proxy-status --xds-address` sends.
 
 use distributary::proto::envoy::config::core::v3::Node;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Visitors of the admin address who keep the relay waiting: they keep nobody else waiting.
 
 use std::net::SocketAddr;

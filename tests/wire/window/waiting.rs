@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `distributary wait` against relays whose clients answer late, reject, or are not there.
 
 use distributary::config::{Config, Flags};

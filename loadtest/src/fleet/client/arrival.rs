@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One resource that was read, and the context in which it is checked.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! References between resources: the names that a client asks for because it got others, and the order in which resources may
 //! come.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One stream of a client: the part of the arriving response that was read so far, and what must not come twice on a stream.
 //! Knows nothing of sockets and other streams.
 

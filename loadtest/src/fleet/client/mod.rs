@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One simulated client as a machine: bytes of its streams in, streams to open and requests out. It asks, follows references,
 //! acknowledges as its profile says, and checks everything. Knows nothing of sockets and clocks.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The polls of a client that uses REST and has no streams: one poll of each type at a time, and reading of the answers. Knows
 //! JSON, and what an answer must not contain. Knows nothing of HTTP.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The profile of a client: what it asks for, in which form of the protocol, and how it behaves. All clients of a group share
 //! one. It is data; nothing here acts.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client's requests as gRPC frames. They are encoded field by field: a SotW request repeats all names, and building a message
 //! of a thousand names first would be expensive.
 

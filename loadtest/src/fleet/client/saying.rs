@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client sends on its streams: which names it asks for, and how it answers responses.
 
 use std::sync::Arc;

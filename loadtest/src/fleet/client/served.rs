@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a client of another control plane is served as the others are.
 
 use super::Client;

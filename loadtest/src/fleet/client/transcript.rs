@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The latest requests and responses of one client, as a few short lines for the report of a violation.
 
 use std::collections::VecDeque;

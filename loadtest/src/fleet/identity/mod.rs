@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who the clients say they are: a node for each, and the headers of their requests. Owns how that is written, as flags and as keys of
 //! a group, and what is wrong with it. Sends nothing.
 

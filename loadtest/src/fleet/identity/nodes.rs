@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A file with nodes: a list of them, a bootstrap, or what Envoy's `/config_dump` says. Owns its shapes and bounds. Knows nothing of
 //! clients.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of what clients say they are, and of files with nodes in all shapes.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The tokens that clients send: one from a file, or one for each that is signed here. Owns the bounds of a token and the form of the
 //! claims. Sends nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A histogram of durations or of other amounts, with three digits of precision; of durations, up to ten minutes. It is written
 //! in HdrHistogram's interchange format (V2, compressed, base64), which other tools read too.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The record of a run: what was run, on which machine, the figures of each phase, and which assertions held. It is data, written
 //! as JSON. Knows neither how figures are measured nor how they are shown.
 

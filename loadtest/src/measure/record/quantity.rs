@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A number with its unit, and its readable form.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The recorder: it is told when phases begin and end, and fetches the clients' counters and the processes' figures once a
 //! second. It writes the record. It drives nothing, and only compares numbers with bounds.
 

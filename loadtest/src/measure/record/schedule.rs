@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The due times of actions at a fixed rate, whether or not earlier ones are complete.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state of a recorder: the record so far, the current phase, and how far each source was read. Time is an argument.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The surroundings of a run: the machine, the sources, the time. Read once; what is not available is left out.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control plane's responses, encoded without the nonce. A response for all clients that ask for everything is encoded once,
 //! so that the control plane is as cheap as possible when it runs without a relay.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The built-in control plane: delta and SotW, aggregated and per type, in a thread of its own. It serves the ledgers, and only
 //! counts its requests and responses.
 

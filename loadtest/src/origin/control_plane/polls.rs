@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control plane for clients that poll: an answer waits until there is something that the client does not have. Keeps no
 //! state between two polls.
 

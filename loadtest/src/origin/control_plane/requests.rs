@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests of one stream to the control plane, from its bytes. Knows nothing of answers.
 
 use anyhow::Context as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One stream to the control plane: what the peer asked for, and what it was sent. Changes are never queued: each message holds
 //! everything that changed since the last one.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the ledgers of a world share: who is told of new announcements and of deliveries, and how many of these are to come.
 
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A ledger of resources that this program did not make: it learns names and contents from the first client that gets them, and
 //! measures how far each client is behind the first.
 

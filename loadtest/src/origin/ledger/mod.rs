@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ledger: every content that a resource ever had, since when, and how many clients still lack it. The control plane writes
 //! it and serves from it; the clients check against it what they get.
 

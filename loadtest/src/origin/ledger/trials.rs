@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is known of the changes of another control plane besides their contents: which ones this program caused and still waits for,
 //! and where a resource says when it changed. Knows nothing of commands and clients.
 

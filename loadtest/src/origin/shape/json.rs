@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A canonical form of JSON, so that two texts with the same meaning are equal.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bodies of the built-in resources: valid messages of a given size, such as a control plane sends. Knows field numbers of
 //! the public API. Does not know which client gets which resource.
 

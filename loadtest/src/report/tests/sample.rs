@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The smallest records that still have every kind of content.
 
 use std::time::Duration;

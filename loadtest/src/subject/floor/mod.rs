@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The floor: a server in a process of its own that writes prepared bytes, and reads and drops what clients send. It costs no
 //! more than the sockets do, so a relay's figures are shown as multiples of it. This side prepares the bytes.
 

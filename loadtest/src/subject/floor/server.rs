@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The process of the floor: one task for each connection, which writes the bytes it is given. It counts requests only to know
 //! when to write.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The head of a frame, and reading of payloads. Knows nothing of connections.
 
 use super::Broken;

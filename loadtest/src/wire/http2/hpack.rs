@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Header blocks for a client that announces an empty dynamic table: encodes requests as literals, and reads the status of a
 //! response. Knows nothing of connections.
 

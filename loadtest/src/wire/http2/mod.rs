@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The client side of HTTP/2, with only what a simulated client needs: bytes in, events and bytes out. Owns frames, windows and
 //! streams. Knows nothing of sockets, gRPC and time.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the wants of a session begin and end.
 //!
 //! Owns the way of a want into the set of its session, and of a set that no session has any more to its end. Wakes the writer, and does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the sessions of a view want.
 //!
 //! Owns the sessions, the sets of leases that they have, and that a set which nobody has ends. Knows nothing of content: what is known

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who must look again because of a change.
 //!
 //! Owns the way from a change to the bells of the sessions that it concerns. Does not know what has changed in it.

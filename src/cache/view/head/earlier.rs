@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was there before the current content, as far as there is room: what clients accepted of it can be sent to others (K-37).
 //!
 //! Owns what is kept of that, and for how long. Does not know who rejects what.

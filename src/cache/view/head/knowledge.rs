@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a later run may begin with.
 //!
 //! Owns how what the server has said is put over what an earlier run knew. Knows nothing of files.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is known in a view now, what was known before it, and what an earlier run of the relay knew.
 //!
 //! Owns that there is one current cut with a generation, and what is kept of older content. Does not know who reads it.

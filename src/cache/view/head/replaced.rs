@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Old content that is still in memory, because some session has not looked at its replacement.
 //!
 //! Owns weak references to replaced content. Does not know who holds it: it counts what is alive.

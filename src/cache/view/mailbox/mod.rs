@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What waits for the writer of a view: its next turn, and what it is told then.
 //!
 //! Owns that nothing is told twice, and that whatever waits brings a turn. Does not know what the writer does about it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The marks of the relays that clients of a view come through (K-25).
 //!
 //! Owns which of them are passed on and when, and who has brought each. Knows nothing of nodes, and ends no session.

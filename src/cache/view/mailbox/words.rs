@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the control plane says about the resources of a view.
 //!
 //! Owns the way of a question to the writer, who alone knows the answer. Keeps no words.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bindings of one session, by owner.
 //!
 //! Owns where they are kept. Does not know what a binding does.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The seats of one session: at the views of all servers that it watches. For each owner of names it reads one of these views.
 //!
 //! Owns the seats, and that nothing is read from two views. Knows nothing of responses: the machine of the session says what

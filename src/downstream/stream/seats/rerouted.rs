@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a session does when the configuration has changed its servers.
 //!
 //! Owns which of its seats it keeps. A server that is gone, or is not the first any more, is left as one that has failed (G-21): the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a session and the views that it reads tell each other besides wants and changes.
 //!
 //! Owns which views are told, and which are asked. Does not know what was rejected, and why something is foreseen.

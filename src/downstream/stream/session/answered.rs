@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a session says of itself when an operator asks.
 //!
 //! Owns what is looked at for each depth of a question. Changes nothing.

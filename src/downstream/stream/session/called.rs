@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What calls a session from outside its stream: changes in its views, servers that fail or come back, other rules.
 //!
 //! Owns what the session passes on to its machine then. Does not know requests and responses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client is about to want.
 //!
 //! Owns what can be told from the client's software and its first request. Does not know what is asked of control planes.

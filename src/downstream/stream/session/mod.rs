@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One client stream: its machine, its seats at views, and what passes between them.
 //!
 //! Owns the order of work: the bell is cleared and subscriptions are passed on before the cut is read, and nothing is encoded

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests of one client stream that are more than acknowledgements.
 //!
 //! Owns when they are read, and in which slices. Does not know what their names mean.

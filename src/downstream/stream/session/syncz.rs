@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Istio's question which clients are in sync: the type `istio.io/debug/syncz` over ADS in SotW.
 //!
 //! Owns the question on its way, and the form of the answer. Who may ask is in `questions`, what is answered in `census`.

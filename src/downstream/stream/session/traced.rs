@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Responses with traced changes.
 //!
 //! Owns which client is told to which trace a change belongs: relays, and nobody else. Does not know which changes are traced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the relay and the server say to each other about one type on the present stream, and when.
 //!
 //! Owns how long the relay waits, since when a question waits (E-27), and what the server's words are a part of (D-10). Knows nothing of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One type on one upstream stream: the wanted names, the held content, and how responses change it.
 //!
 //! Owns what is wanted, and what of the content is held for whom. Knows nothing of the dialect's messages and the other types.

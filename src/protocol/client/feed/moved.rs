@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names that leave the list of their type, or move to another stream of the same server (K-01, E-27).
 //!
 //! Owns that what is held of them stays. Does not decide which names these are.

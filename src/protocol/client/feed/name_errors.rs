@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The errors that a server has reported of names, or shown in faulty entries (E-09, G-15).
 //!
 //! Owns how many are remembered, and the features of the server that say what its errors mean (G-13, G-14). Does not know what is held

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is gone, and what is in error: the server says so, leaves it out, or is silent.
 //!
 //! Owns the effects on the names of a resource. Knows nothing of the content that may replace it, and not how errors are passed on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests of one type.
 //!
 //! Owns the order of answers and changes. Does not know when the transport takes them.

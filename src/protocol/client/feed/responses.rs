@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The effects of one response on all parts of a type.
 //!
 //! Owns the order in which a response is read. Does not know how it was encoded.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The effects of streams and of time on one type, and content from before all streams.
 //!
 //! Owns what survives a stream, and when work is due. Knows nothing of connections and of the content of responses.

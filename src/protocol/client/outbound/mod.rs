@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The subscription of one type on the present stream: what the server knows of it, and what it must be sent next.
 //!
 //! Owns the difference between the two and its form in both dialects. Knows nothing of resources.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests of a subscription, in both dialects.
 //!
 //! Owns what goes into one request, and the order of requests. Does not know when the transport takes them.

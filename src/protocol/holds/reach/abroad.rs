@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the clients of the view read of other servers (D-11).
 //!
 //! Owns what was read of that last. Does not know what it refers to.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a resource names from now on, and what no longer.
 //!
 //! Owns that each name knows its sources. Does not read states.

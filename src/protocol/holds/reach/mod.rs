@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which served resources refer to which names.
 //!
 //! Owns what counts as a source: listeners, scoped routes and virtual hosts that are served, routes that one of them names or a

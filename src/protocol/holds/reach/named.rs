@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a version of a resource names, and what another one does not.
 //!
 //! Owns which kinds of resources refer to others. Reads no bodies.

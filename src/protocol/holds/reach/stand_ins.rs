@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the older contents refer to that clients go on using because they reject the current ones (K-37), here and in what clients read of
 //! other servers.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the typed configurations in a listener or a route refer to.
 //!
 //! Owns which extensions are read: those of Envoy's own that name a cluster in plain text. Others refer to nothing, and so does a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the body of a resource refers to.
 //!
 //! Owns which fields count. What cannot be decoded refers to nothing; who asks, and when, is decided elsewhere.

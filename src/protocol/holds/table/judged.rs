@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What judgements hold in the table.
 //!
 //! Owns that a judgement begins and ends for all that it holds. Does not judge.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All that waits, and the clocks by which it does.
 //!
 //! Owns the rows, which of them must be looked at, and that operators are told of each change. Does not know why one waits or goes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a row answers: when it is looked at, until when it waits, and what operators are told of it.
 //!
 //! Owns how the answers of its grounds become one. Changes nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A row of the table: a name for which something else is served than the control plane has said.
 //!
 //! Owns what was said of it, and on which grounds that waits. Does not find these grounds.

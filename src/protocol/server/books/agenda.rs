@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which names must be looked at for the next response, and in which order.
 //!
 //! Owns the list and the place at which the last response ended. Only the books take names from the list: whoever else has it can only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Responses on their way, and what the client says of them.
 //!
 //! Owns what an answer changes in the rows. Does not know how a rejected response is divided.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The map that the client shares with others, and to which its rows are relative.
 //!
 //! Owns when it is another one, and where in the difference to the next one the client is. Does not know what is current.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What few names of few streams need beside their rows.
 //!
 //! Owns its storage, so that it takes no memory where it is not needed. Does not know what follows from it.

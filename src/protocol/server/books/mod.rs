@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one client was sent of one type, and all that changes with it.
 //!
 //! Owns the rows: nobody else writes them, so whoever changes a row also changes what must be looked at, and what of its rejections is

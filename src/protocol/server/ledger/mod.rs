@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client was sent of one type, by the name on the wire.
 //!
 //! Owns the map that the client shares with others, and the rows in which it differs. Does not know what is current, and what the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the client was sent under one name.
 //!
 //! Owns the kinds of rows. Does not know where they are kept, and what is current.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rows of one client: the names that it asks for, and those in which it differs from others.
 //!
 //! Owns how they are stored: content under its own name takes a pointer. Does not know the map that the client shares with others.

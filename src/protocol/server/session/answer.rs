@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The next response of a type. A partial answer has only what is new: delta of every type, and SotW of the types that are not full
 //! state (B-18). A full state has the same news, and lists the rest.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the client asks for and gives up.
 //!
 //! Owns what each of these does to the ledger. Does not read requests, and does not know what is current.

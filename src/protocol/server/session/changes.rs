@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What may have changed: content, the view that is read, and the client's rights.
 //!
 //! Owns which names are looked at for that reason. Does not know what has changed of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content of one response, composed for one client or for all at the same point.
 //!
 //! Owns the rules for what is in it: since when it is new, which endpoints wait for it (K-13), and which listeners hand on addresses. Does

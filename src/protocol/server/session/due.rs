@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All that is due: a walk over the names of which anything may be. Composing uses it, and so does the survey of a turn.
 //!
 //! Owns which names are looked at, and how many in one turn. Does not know what is due of a name, and when it is sent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What others may ask about one type on one client stream.
 //!
 //! Owns what of the client's names is unknown, where they stand, and how much is kept for it. Changes only what the client sees of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SotW responses that list all resources: the client deletes what is missing in one (B-16). Secrets are listed beside the news (B-18).
 //!
 //! Owns the rule that nothing is left out because the relay does not know it. Does not know what is due.

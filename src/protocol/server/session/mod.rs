@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One type on one client stream: the heart of the relay, the same for both dialects.
 //!
 //! `want` is what the client asks for, `books` what it was sent; the lens says what it should hold. What differs is due, and a

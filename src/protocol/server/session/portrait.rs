@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a stream looks like to an operator who asks.
 //!
 //! Owns where each resource stands at the client. Changes nothing, and keeps nothing while nobody asks.

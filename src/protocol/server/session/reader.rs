@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one client can read of a type, and what it may have.
 //!
 //! Owns the form in which a resource is written for it. Does not know what the client asks for, and what it holds.

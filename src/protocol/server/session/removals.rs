@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The removals that go with a response.
 //!
 //! Owns when a removal may share a response with additions, and how long it waits for them. Does not know what waits in other types.

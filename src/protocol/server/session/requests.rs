@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads a request for one type on one client stream, in slices, so that other streams are served in between.
 //!
 //! Owns the kind of a request, which names it begins and ends, and what the client says that it holds. Does not build answers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What follows when a client accepts or rejects a response (B-22, C-25).
 //!
 //! Owns what becomes of the rows of that response. Does not send anything.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Responses that are the same for all clients at the same point: those of a wildcard alone that have no rows of their own.
 //!
 //! What is due for them is the difference between two shared maps, so their responses are composed from that, once for all, and not from

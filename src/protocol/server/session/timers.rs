@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long one client has waited for something of one type, and when that is over.
 //!
 //! Owns the times that a stream must look at. Does not know what follows for the stream.

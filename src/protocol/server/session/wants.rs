@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What servers are asked for on behalf of one client.
 //!
 //! Owns which names of the client that are: none that it may not have, and each as the client wrote it (F-07). Does not know what is known

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes what is due into a response, and sends it.
 //!
 //! Owns that exactly what was written counts as sent. Does not choose the names, and does not know what there is room for.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The end of a stream if no server is left that could answer it (G-18).
 //!
 //! gRPC takes only a stream that ends before its first response for a failure of its server, and silence for an answer. Owns how

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One client stream: its types, the order between them, and its end.
 //!
 //! Owns the stream's nonces, subscriptions and gates. Knows nothing of transports, tasks and other clients.

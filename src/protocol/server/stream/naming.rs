@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What holds a client's removals back, beside the bound: the routes that its listeners name, and the clusters and endpoints that it asks for
 //! then (D-03).
 //!

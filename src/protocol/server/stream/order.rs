@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The next response on a client stream, and the order between its types (D-01 to D-04).
 //!
 //! Owns make-before-break and the two gates. Does not know what a response of one type contains.

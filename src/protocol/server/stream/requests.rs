@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests on a client stream, taken at once or in slices.
 //!
 //! Owns the limits of what one stream may ask for. Does not know what a name means.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a stream must be looked at although nothing has come for it.
 //!
 //! Owns the times of its types, its gates and its loss. Does not know what waits for them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The target of this name, led by coverage.
 #![no_main]
 

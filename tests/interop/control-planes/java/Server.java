@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A control plane on java-control-plane, with a group of clients for each cluster of nodes.
 //
 // It reads one JSON object per line: {"group": ..., "version": ..., "resources": [...]} is a group's next snapshot. It writes one JSON object

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An OpenTelemetry collector with the components that config/observability/collector.yaml names, as its own builder would write it.
 package main
 

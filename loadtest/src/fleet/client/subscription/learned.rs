@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resources of another control plane: what a client gets is learned, and timed from what caused the change, from the mark in it, or
 //! behind the first client that saw it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one client asks for of one type, and what it holds of it. Checks every resource that arrives against the ledger. Knows
 //! the client side of the protocol. Knows nothing of streams; time is an argument.
 

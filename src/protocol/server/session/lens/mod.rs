@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client should hold under a name, and what of that is due.
 //!
 //! Owns how rights, canonical names, other names, collections and the two halves of a view decide that. Does not know when anything is

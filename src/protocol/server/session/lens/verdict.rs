@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is due of one name: the one comparison of what the client was sent with what it should hold.
 //!
 //! Owns what must be sent of a name, and what follows for its row if that is nothing. Changes nothing.
