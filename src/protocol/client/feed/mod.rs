@@ -117,9 +117,9 @@ impl Feed {
         self.exchange.has_heard_since(then)
     }
 
-    /// Whether the server has answered for this name on this stream.
+    /// Whether the server has sent this resource on this stream. That there is none is said of one that may silence a server, too.
     pub(crate) fn has_heard_of(&self, name: &Name) -> bool {
-        self.names.has_heard(name)
+        self.names.has_heard(name) && self.kept.canonical(name.as_str()).is_some()
     }
 
     /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
