@@ -44,18 +44,22 @@ impl Both {
     }
 
     pub(crate) fn want(&mut self, name: &str) {
+        self.want_of(EDS, name);
+    }
+
+    pub(crate) fn want_of(&mut self, type_url: &str, name: &str) {
         self.wanted.insert(name.to_owned());
-        self.tell(name, true);
+        self.tell(type_url, name, true);
     }
 
     fn unwant(&mut self, name: &str) {
         self.wanted.remove(name);
-        self.tell(name, false);
+        self.tell(EDS, name, false);
     }
 
-    fn tell(&mut self, name: &str, wanted: bool) {
+    fn tell(&mut self, type_url: &str, name: &str, wanted: bool) {
         let want = Want {
-            type_url: TypeUrl::new(EDS),
+            type_url: TypeUrl::new(type_url),
             target: Target::Name(Name::from(name)),
             wanted,
             written: None,
@@ -81,9 +85,14 @@ impl Both {
 
     /// The requests for endpoints that are sent now, on the first stream and on the other.
     pub(crate) fn sent(&mut self) -> [Vec<String>; 2] {
+        self.sent_of("eds")
+    }
+
+    /// The same for another type.
+    pub(crate) fn sent_of(&mut self, key: &str) -> [Vec<String>; 2] {
         self.turn();
         [self.main.sent(), self.aside.sent()].map(|mut lines| {
-            lines.retain(|line| line.starts_with("eds"));
+            lines.retain(|line| line.starts_with(key));
             lines
         })
     }

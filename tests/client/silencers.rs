@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::division::{Both, Java};
-use crate::{EDS, sotw};
+use crate::{EDS, LDS, sotw};
 
 /// E-27: the first list of a type has a name that the server lacks already, on the first stream and on a later one, of what is held.
 #[test]
@@ -107,4 +107,30 @@ fn news_of_other_types() {
         requests += both.at(&Java(&[]), 600).len();
     }
     assert!(requests < 200, "{requests} in a day");
+}
+
+/// E-07, E-27: a name silences the first stream, which is asked for it twice, and does not exist, as the other stream says at once. It
+/// stays there.
+#[test]
+fn a_name_that_does_not_exist() {
+    let mut both = Both::new(&[]);
+    both.want_of(LDS, "a");
+    both.sent_of("lds");
+    both.main.hears_sotw(sotw(LDS, "1", "n1", &["a=1"]));
+    both.want_of(LDS, "gone");
+    let (mut away, mut home) = (0, 0);
+    for _ in 0..900 {
+        let [main, aside] = both.sent_of("lds");
+        home += main.iter().filter(|line| line.contains("[a gone]")).count();
+        if aside
+            .iter()
+            .any(|line| line.starts_with("lds [gone]") && !line.contains(" ack "))
+        {
+            away += 1;
+            both.aside.hears_sotw(sotw(LDS, "1", &format!("j{away}"), &[]));
+        }
+        both.pass(1);
+    }
+    assert!(away > 0 && home == 2, "{away} and {home} times");
+    assert!(both.aside.named(LDS).contains("gone:"), "{}", both.aside.named(LDS));
 }
