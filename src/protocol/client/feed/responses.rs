@@ -70,7 +70,7 @@ impl Feed {
             // Without full states, a server may leave out resources or split its answer into several responses.
             let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;
             if full {
-                self.leave_out(mentioned, &asked, &message, &mut updates);
+                self.leave_out(mentioned, &asked, message, &mut updates);
             }
             self.coverage.heard(heard, dialect, full, self.exchange.patience(), now)
         };
