@@ -115,7 +115,7 @@ fn a_phase_of_less_than_a_second_has_a_point() {
         |_| {},
     );
     let short = record.phases.last().unwrap();
-    assert_eq!((&*short.name, short.series.len()), ("short", 1), "{:?}", record.phases);
+    assert_eq!((&*short.name, short.series.len()), ("short", 1));
 }
 
 /// With `churn`, clients may be without streams at the end of a phase, but not all of them for all of it.
