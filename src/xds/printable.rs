@@ -91,6 +91,12 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn a_text_of_json_means_the_same() {
+        let said = printable_json("{\"text\":\"a\u{202e}b\u{2066}\u{e0041}\u{7f}ä\"}");
+        assert_eq!(said, r#"{"text":"a\u202eb\u2066\udb40\udc41\u007fä"}"#);
+    }
+
     /// What turns the direction of text, joins, or takes no room.
     #[test]
     fn nothing_is_hidden_and_nothing_turned() {
