@@ -117,7 +117,8 @@ impl Feed {
         self.exchange.has_heard_since(then)
     }
 
-    /// Whether the server has sent this resource on this stream. That there is none is said of one that may silence a server, too.
+    /// Whether the server has sent this resource on this stream. An answer that there is none does not count: such a name may be what
+    /// silences the server elsewhere.
     pub(crate) fn has_heard_of(&self, name: &Name) -> bool {
         self.names.has_heard(name) && self.kept.canonical(name.as_str()).is_some()
     }
