@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two relays, each an upstream of the other; the second starts only when the first already serves clients.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 
 use crate::fresh;
-use crate::stage::{CDS, Client, Delta, EDS, Relay, directory, eventually};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, directory, eventually, place};
 
 /// A relay that has clusters from files, and asks the other for all names of an authority.
 fn relay(name: &str, files: &Path, listen: SocketAddr, other: SocketAddr) -> Relay {
@@ -50,7 +50,7 @@ async fn a_loop_that_is_closed_late() {
         let files = [1, 2].map(|of| directory(&format!("circle-{asker}-{of}")));
         files.iter().for_each(|files| write(files, 1));
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let place = TcpListener::bind(anywhere).unwrap().local_addr().unwrap();
+        let place = place();
         let first = relay(&format!("circle-{asker}-1"), &files[0], anywhere, place);
         let mut at_first = client(&first).await;
         if asker == 0 {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use distributary::snapshot::{Choice, Identity, give};
 
 use crate::plane::{Call, Plane};
-use crate::stage::{Client, Delta, Relay, clusters, eventually};
+use crate::stage::{Client, Delta, Relay, clusters, eventually, place};
 use crate::{fresh, returning};
 
 /// A relay that asks the relays at these admin addresses, and writes nothing to disk.
@@ -22,12 +22,6 @@ fn relay(name: &str, upstream: SocketAddr, from: &[SocketAddr]) -> Relay {
         from.join(", ")
     );
     Relay::run(&format!("neighbours-{name}"), &text)
-}
-
-/// An address at which nobody listens.
-fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
 }
 
 fn some() -> Vec<(String, String)> {
@@ -67,7 +61,7 @@ async fn a_rolling_update_without_the_control_plane() {
     let mut relays = Vec::new();
     let (mut held, mut calls) = (BTreeMap::new(), Vec::new());
     for at in 0..3 {
-        let relay = relay(&format!("old-{at}"), above, &[nobody()]);
+        let relay = relay(&format!("old-{at}"), above, &[place()]);
         let mut stream = client(&relay).await;
         let call = sends(&mut plane).await;
         held = stream.next().await.versions;
@@ -160,7 +154,7 @@ fn trickling(head: Vec<u8>) -> (SocketAddr, &'static str) {
 async fn one_good_neighbour_is_enough() {
     let mut plane = Plane::start().await;
     let above = plane.address;
-    let good = relay("good", above, &[nobody()]);
+    let good = relay("good", above, &[place()]);
     let mut stream = client(&good).await;
     let call = sends(&mut plane).await;
     let held = stream.next().await.versions;
@@ -197,7 +191,7 @@ async fn one_good_neighbour_is_enough() {
             "it announces a snapshot of 17592186044415 MiB, and there is memory for ",
         ),
         (body(vec![0xa5; 100_000]), "it sends something else than snapshots"),
-        (nobody(), "a neighbour gives no snapshots"),
+        (place(), "a neighbour gives no snapshots"),
         (
             neighbour(move |_| {
                 std::thread::sleep(forever);
@@ -225,7 +219,7 @@ async fn one_good_neighbour_is_enough() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neighbours_without_snapshots() {
     let mut plane = Plane::start().await;
-    let relay = relay("alone", plane.address, &[nobody()]);
+    let relay = relay("alone", plane.address, &[place()]);
     let mut stream = client(&relay).await;
     let call = sends(&mut plane).await;
     assert_eq!(stream.next().await.versions.len(), 10);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! K-25: relays that ask each other in a ring are told so, whichever relay closed it, and whoever asks in it, again and again.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use futures_util::future::join_all;
 
-use crate::stage::{Client, Delta, EDS, Relay, directory, eventually};
+use crate::stage::{Client, Delta, EDS, Relay, directory, eventually, place};
 
 /// A rule for relays, and one for all else.
 const RULES: &str = "rules: [{name: relays, identities: 'ip:127.0.0.1', relay: true}, {name: all}]\nsecrets: allow\n";
@@ -31,10 +31,7 @@ impl Ring {
     /// which knows no rules for relays.
     fn start(size: usize, transport: &'static str, rules: &'static str, closed: bool, earlier: Option<&str>) -> Self {
         let name = format!("ring-{size}-{transport}-{}-{closed}-{}", rules.len(), earlier.is_some());
-        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listeners: Vec<TcpListener> = (0..size).map(|_| TcpListener::bind(anywhere).unwrap()).collect();
-        let places: Vec<SocketAddr> = listeners.iter().map(|one| one.local_addr().unwrap()).collect();
-        drop(listeners);
+        let places: Vec<SocketAddr> = (0..size).map(|_| place()).collect();
         let files = directory(&name);
         std::fs::write(files.join("none.yaml"), "[]").unwrap();
         let mut ring = Self {

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,18 @@ pub(crate) fn directory(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();
     dir
+}
+
+/// A place where nobody listens, and which nobody else is given: below the ports that the kernel gives to connections.
+pub(crate) fn place() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    let places = std::iter::repeat_with(|| {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed) % 2_000;
+        SocketAddr::from(([127, 0, 0, 1], port))
+    });
+    let mut free = places.filter(|place| std::net::TcpListener::bind(place).is_ok());
+    free.next().unwrap()
 }
 
 /// Looks until something is there.
