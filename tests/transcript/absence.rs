@@ -62,6 +62,34 @@ fn the_upstream_is_away() {
     );
 }
 
+/// G-18: a client that has nothing is sent elsewhere, also where it shows only after its first wait that nobody can answer it. One that
+/// holds something keeps its stream.
+#[test]
+fn it_shows_late_that_nobody_can_answer() {
+    delta(
+        "
+        origin silent cds, silent rds
+        plain subscribe rds a
+        origin put sds z@1
+        holder subscribe sds z
+        holder <- sds [z@1], ack
+        holder subscribe cds b
+        nothing for 9s
+        origin fails rds a=14, speaks rds
+        nothing for 6s
+        wait 1s
+        plain ends Unavailable no upstream has answered
+        second subscribe cds b
+        nothing for 9s
+        origin lost
+        nothing for 6s
+        wait 1s
+        second ends Unavailable no upstream
+        nothing for 60s
+        ",
+    );
+}
+
 /// G-18: a SotW client would take silence for `does not exist`, so it is sent elsewhere even if the upstream is only silent.
 #[test]
 fn the_upstream_is_silent() {

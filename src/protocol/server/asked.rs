@@ -19,8 +19,8 @@ enum Wait {
     Over,
     /// A request may be unanswered since then.
     Since(Instant),
-    /// Nobody answered in time.
-    Waived,
+    /// Nobody answered in time. Since the moment in it, whether anybody can is waited for anew.
+    Waived(Option<Instant>),
 }
 
 impl Asked {
@@ -69,15 +69,15 @@ impl Asked {
     pub(super) const fn since(&self) -> Instant {
         match self.wait {
             Wait::Since(since) => since,
-            Wait::Over | Wait::Waived => self.last,
+            Wait::Over | Wait::Waived(_) => self.last,
         }
     }
 
     /// Returns when the wait ends.
     pub(super) fn ends(&self, bound: Duration) -> Option<Instant> {
         match self.wait {
-            Wait::Since(since) => Some(since + bound),
-            Wait::Over | Wait::Waived => None,
+            Wait::Since(since) | Wait::Waived(Some(since)) => Some(since + bound),
+            Wait::Over | Wait::Waived(None) => None,
         }
     }
 
@@ -86,14 +86,21 @@ impl Asked {
     pub(super) fn waive(&mut self, bound: Duration, now: Instant) -> bool {
         let ended = self.ends(bound).is_some_and(|ends| now >= ends);
         if ended {
-            self.wait = Wait::Waived;
+            self.wait = Wait::Waived(None);
         }
         ended
     }
 
+    /// The wait that has just ended begins anew; unknown names count as before.
+    pub(super) const fn look_again(&mut self, now: Instant) {
+        if matches!(self.wait, Wait::Waived(_)) {
+            self.wait = Wait::Waived(Some(now));
+        }
+    }
+
     /// Returns whether nobody answered in time.
-    pub(super) fn is_waived(&self) -> bool {
-        self.wait == Wait::Waived
+    pub(super) const fn is_waived(&self) -> bool {
+        matches!(self.wait, Wait::Waived(_))
     }
 }
 
@@ -115,6 +122,8 @@ mod tests {
         assert_eq!(asked.since(), now);
         assert!(!asked.waive(bound, now + bound - second));
         assert!(asked.waive(bound, now + bound) && asked.is_waived() && asked.ends(bound).is_none());
+        asked.look_again(now + bound);
+        assert!(asked.is_waived() && asked.ends(bound) == Some(now + 2 * bound));
         asked.more(now + bound);
         assert!(!asked.is_waived());
         asked.answered(now + bound + second);

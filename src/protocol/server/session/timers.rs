@@ -54,4 +54,9 @@ impl Subscription {
         self.waits.is_over(Wait::Endpoints, now);
         self.asked.waive(bound, now)
     }
+
+    /// The wait for an answer has ended, and goes on: that nobody can answer may show later.
+    pub(in crate::server) const fn look_again(&mut self, now: Instant) {
+        self.asked.look_again(now);
+    }
 }
