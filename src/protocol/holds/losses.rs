@@ -61,8 +61,8 @@ struct FirstState {
     heard: Instant,
     /// Whether it has said all with its last message.
     whole: bool,
-    /// The judgement that was made of it.
-    judgement: Option<u32>,
+    /// The judgements that were made of it: of what each judgement elsewhere holds (`None`: of the rest).
+    judgements: BTreeMap<Option<u32>, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -116,7 +116,12 @@ impl FirstStates {
             let first = self.types.entry(type_url.clone());
             let first = first.or_insert_with(|| FirstState::new(now));
             if !first.is_open() {
-                (first.judgement, first.began) = (None, now);
+                first.judgements.clear();
+                first.began = now;
+            }
+            if elsewhere.is_some() {
+                // What is held there may be held here, too.
+                first.undecided.get_or_insert(now);
             }
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
@@ -201,9 +206,7 @@ impl FirstStates {
 
     /// Returns all that clients were served there when the first state of this type began.
     pub(super) fn served_elsewhere(&self, of: &TypeUrl) -> Option<Arc<Cut>> {
-        let first = self.types.get(of)?;
-        let mut parts = [&first.covered, &first.named].into_iter();
-        parts.find_map(|part| Some(part.elsewhere.as_ref()?.served.clone()))
+        Some(self.types.get(of)?.elsewhere()?.served.clone())
     }
 
     /// Whether this is left from before, and the view of another server does not serve it any more: then its loss is none. `None`: no
@@ -281,7 +284,7 @@ impl FirstState {
             began: now,
             heard: now,
             whole: false,
-            judgement: None,
+            judgements: BTreeMap::new(),
         }
     }
 
@@ -326,6 +329,12 @@ impl FirstState {
         Some(stream.map_or(ends, |first| ends.max(first + SETTLING)))
     }
 
+    /// What clients were served by the view of another server when it began.
+    fn elsewhere(&self) -> Option<&Elsewhere> {
+        let mut parts = [&self.covered, &self.named].into_iter();
+        parts.find_map(|part| part.elsewhere.as_ref())
+    }
+
     /// Returns how many names were served; one that both halves had counts once.
     fn served(&self) -> usize {
         let covered = self.covered.before.as_deref();
@@ -356,9 +365,19 @@ impl FirstState {
         };
         let (much, passed): (Vec<Item>, Vec<Item>) = undecided.into_iter().partition(is_much);
         passed.iter().for_each(|item| table.acquit(item, HoldEnd::Free));
-        if !much.is_empty() {
-            self.judgement = Some(table.condemn(type_url, self.judgement, &much, now));
+        let elsewhere = self.elsewhere().cloned();
+        let held = |item: &Item| elsewhere.as_ref()?.held(item);
+        let mut judged: BTreeMap<Option<u32>, Vec<Item>> = BTreeMap::new();
+        for item in much {
+            let there = held(&item).map(|(number, ..)| number);
+            judged.entry(there).or_default().push(item);
         }
+        for (there, items) in judged {
+            let known = self.judgements.get(&there).copied();
+            let number = table.condemn(type_url, known, &items, now);
+            self.judgements.insert(there, number);
+        }
+        table.resume(type_url, |item| held(item).map(|(_, clock, how)| (clock, how)), now);
     }
 }
 
