@@ -27,7 +27,7 @@ const CEILINGS: &[(&str, usize)] = &[
     ("src/otlp/", 940),
     ("src/protocol/", 2150),
     ("src/protocol/client/", 4890),
-    ("src/protocol/holds/", 3090),
+    ("src/protocol/holds/", 2870),
     ("src/protocol/server/", 5550),
     ("src/snapshot/", 720),
     ("src/telemetry/", 2070),
@@ -36,7 +36,7 @@ const CEILINGS: &[(&str, usize)] = &[
     ("src/upstream/", 6440),
     ("src/watch/", 280),
     ("src/wire/", 2400),
-    ("src/xds/", 5300),
+    ("src/xds/", 5550),
 ];
 
 /// A room may be so much below its ceiling: a tenth.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use xds::{Dialect, HoldAction, HoldOrder, HoldReason, HoldTarget, ServerState};
+use xds::{Dialect, HoldAction, HoldOrder, HoldReason, HoldTarget, Name, ServerState, TypeUrl};
 
 use super::pair::Pair;
 use super::plane::{aggregate, cluster, proxy, route};
@@ -78,6 +78,39 @@ fn names_that_change_for_ever() {
                 stage.pass(Duration::from_secs(5));
             }
         }
+    }
+}
+
+/// A route waits in one view for a cluster of another, where a cluster is held because of the same route. An order reaches the rows of the
+/// view that it is given to, and no others; one that has no such row does nothing.
+#[test]
+fn orders_for_rows_of_two_views() {
+    for dialect in BOTH {
+        let mut pair = Pair::new(dialect, &[CDS, EDS], &[(CDS, "*")]);
+        pair.lead(&["a", "b"]);
+        pair.remove(CDS, "a");
+        pair.pass(ms(500));
+        let why = |pair: &Pair| (pair.main.why(RDS, "r"), pair.aside.why(CDS, "a"));
+        let both = ("unready".to_owned(), "referenced by rds r".to_owned());
+        assert_eq!(why(&pair), both, "{dialect:?}");
+        let (route, cluster) = (hold(RDS, HoldReason::Unready), hold(CDS, HoldReason::Referenced));
+        let one = |kind: &str, name: &str| HoldTarget::Resource(TypeUrl::new(kind), Name::from(name));
+        for target in [
+            cluster.clone(),
+            one(CDS, "a"),
+            hold(RDS, HoldReason::Mass),
+            one(RDS, "x"),
+        ] {
+            assert_eq!(pair.main.order(target, HoldAction::Release), 0, "{dialect:?}");
+        }
+        for target in [route.clone(), one(RDS, "r"), hold(CDS, HoldReason::Mass), one(CDS, "b")] {
+            assert_eq!(pair.aside.order(target, HoldAction::Release), 0, "{dialect:?}");
+        }
+        assert_eq!(why(&pair), both, "{dialect:?}");
+        assert_eq!(pair.aside.order(cluster, HoldAction::Release), 1);
+        assert_eq!(why(&pair), (both.0, String::new()), "{dialect:?}");
+        assert_eq!(pair.main.order(route, HoldAction::Release), 1);
+        assert!(pair.leads(&["a", "b"]), "{dialect:?}");
     }
 }
 
