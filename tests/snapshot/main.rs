@@ -287,7 +287,7 @@ fn holds() -> Vec<Hold> {
         type_url: TypeUrl::new(CDS),
         reason,
         judgement: (reason == HoldReason::Mass).then_some(3),
-        clock: (reason == HoldReason::Mass).then_some(HoldClock::standing(time(100))),
+        clock: (reason == HoldReason::Mass).then_some(HoldClock::standing(time(10))),
         removals: removals
             .into_iter()
             .map(|(name, removal)| (Name::from(name), removal))
@@ -342,6 +342,7 @@ fn a_clock_that_stands_comes_back() {
     let near = |one: Duration, other: Duration| one.abs_diff(other) < Duration::from_secs(2);
     let mut holds = holds();
     holds.truncate(1);
+    holds[0].clock = Some(HoldClock::standing(Duration::from_secs(100)));
     let (a, b) = (Name::from("a"), Name::from("b"));
     for name in [&a, &b] {
         let removal = holds[0].removals.get_mut(name).unwrap();

@@ -13,6 +13,7 @@ mod losses;
 mod measure;
 mod missing;
 mod reach;
+mod stream;
 mod table;
 mod taking_over;
 mod told;

@@ -37,12 +37,13 @@ impl References {
             Kind::Cds => fields::CLUSTER,
             Kind::Eds | Kind::Leds | Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Other => return Self::default(),
         };
-        let mut found = Found::default();
+        let mut found = FoundNames::default();
         found.attempt(|found| found.message(fields, body, DEPTH));
-        let spots = match kind {
-            Kind::Lds => Spot::of_listener(body),
-            Kind::Vhds => found.domains.into_iter().map(Spot::domain).collect(),
-            _ => Vec::new(),
+        // The hosts in a route configuration are no resources.
+        let domains = found.domains.into_iter().filter(|_| kind == Kind::Vhds);
+        let spots = match kind.listens() {
+            true => Spot::of_listener(body),
+            false => domains.map(Spot::domain).collect(),
         };
         Self {
             routes: names(found.routes, ROUTES),
@@ -62,7 +63,7 @@ impl References {
 /// decoded is not empty.
 #[must_use]
 pub fn is_empty_assignment(resource: &Resource) -> bool {
-    let (mut found, body) = (Found::default(), resource.body());
+    let (mut found, body) = (FoundNames::default(), resource.body());
     let read = found.message(fields::ASSIGNMENT, &body, DEPTH);
     read.is_some() && !found.endpoints
 }
@@ -80,7 +81,7 @@ fn names(mut texts: Vec<&str>, of: &str) -> Box<[Name]> {
 
 /// What was found so far.
 #[derive(Default)]
-struct Found<'a> {
+struct FoundNames<'a> {
     routes: Vec<&'a str>,
     clusters: Vec<&'a str>,
     domains: Vec<&'a str>,
@@ -88,7 +89,7 @@ struct Found<'a> {
     endpoints: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundNames<'a> {
     /// Reads something that names nothing if it cannot be read to its end.
     fn attempt(&mut self, read: impl FnOnce(&mut Self) -> Option<()>) {
         let before = (self.routes.len(), self.clusters.len(), self.domains.len());
