@@ -95,7 +95,7 @@ impl Callers {
         let Some(request) = self.request() else {
             return reject(client, nth).await;
         };
-        let mut call = client.call(&delta()).await;
+        let mut call = client.call(delta()).await;
         call.send_bytes(request);
         // It acknowledges nothing.
         while call.next_bytes().await.is_ok() {}
