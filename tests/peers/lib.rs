@@ -31,7 +31,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use xds::Dialect;
 
 /// How long a test waits for anything before it fails.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The path of the stream of all types.
 #[must_use]

@@ -21,7 +21,7 @@ pub struct Process {
 impl Process {
     #[must_use]
     pub fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = sync_channel(10_000);

@@ -86,6 +86,7 @@ impl Relay {
             .args(["serve", "--log-format", log, "--config"])
             .arg(&path)
             .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
             .stdout(Stdio::null());
         let process = Process::start(command);
         let address = |text: &str| address_in(&process.line(text)).parse().unwrap();
