@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a process: exit codes, what it prints, which setting wins, how it stops.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod admin_tls;
 mod adopted;

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The upstream part on real sockets: a view, its writer, and a control plane that misbehaves.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod answers;
 mod apart;

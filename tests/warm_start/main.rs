@@ -5,7 +5,6 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a test fails by panicking"
 )]
