@@ -58,7 +58,7 @@ async fn a_connection_with_wrong_tokens_waits() {
             says(&bad, &wrong_token(100 * round + number)).await;
         }
         heard = counted(&relay, "good");
-        let mut call = bad.call_with(&path, &headers).await;
+        let mut call = bad.call_with(path, &headers).await;
         if let Ok(ended) = timeout(Duration::from_secs(1), call.next_bytes()).await {
             refused = Some(ended.expect_err("a response instead of the end"));
             break;
@@ -67,7 +67,7 @@ async fn a_connection_with_wrong_tokens_waits() {
     let refused = refused.expect("it never waits");
     assert_eq!(refused.code, Code::Unauthenticated as i32, "{refused:?}");
     assert!(refused.message.contains("is not looked at"), "{refused:?}");
-    let mut other = good.call_with(&path, &headers).await;
+    let mut other = good.call_with(path, &headers).await;
     assert!(other.is_silent().await);
     until(
         || counted(&relay, "good") == heard + 1,
@@ -76,7 +76,7 @@ async fn a_connection_with_wrong_tokens_waits() {
     .await;
     let mut patience = 0;
     while counted(&relay, "good") < heard + 2 {
-        let mut again = bad.call_with(&path, &headers).await;
+        let mut again = bad.call_with(path, &headers).await;
         let came = again.is_silent().await;
         patience += 1;
         assert!(came || patience < 100, "it does not come in again");

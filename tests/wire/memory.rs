@@ -163,7 +163,7 @@ async fn names_that_nobody_else_has() {
     let plane = Process::of("nothing", path.to_str().unwrap(), "");
     let relay = Process::of("names", &plane.clients.to_string(), "");
     let client = Client::connect(relay.clients).await;
-    let mut follower = Subscriber::new(client.call(&self::path(Dialect::Delta)).await, Dialect::Delta, EDS);
+    let mut follower = client.subscriber(Dialect::Delta, EDS).await;
     let mut base = 0;
     for nth in 0..=NAMES / IN_A_REQUEST {
         let names = (0..IN_A_REQUEST).map(|name| format!("a-name-that-nobody-else-has-{nth:04}-{name:04}"));
@@ -209,7 +209,7 @@ async fn what_is_not_read_is_shared() {
         let names = names.iter().skip(n % 50).cloned().collect();
         let request = message(&request(names).encode_to_vec());
         let call = [
-            raw::call(1, &self::path(Dialect::Delta), &[]),
+            raw::call(1, self::path(Dialect::Delta), &[]),
             raw::frame(raw::DATA, 0, 1, &request),
         ];
         write.write_all(&call.concat()).await.unwrap();

@@ -121,7 +121,7 @@ async fn reject(client: &Client, nth: usize) {
         0 => (Dialect::Sotw, sotw()),
         _ => (Dialect::Delta, delta()),
     };
-    let mut subscriber = Subscriber::new(client.call(&method).await, dialect, CDS);
+    let mut subscriber = Subscriber::new(client.call(method).await, dialect, CDS);
     subscriber.subscribe(&["*"]);
     while subscriber.next().await.is_ok() {
         subscriber.nack("no");
