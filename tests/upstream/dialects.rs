@@ -15,8 +15,8 @@ use tonic::Code;
 use crate::plane::Plane;
 use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
 
-pub(crate) const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-pub(crate) const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+pub(crate) const DELTA: &str = peers::path(Dialect::Delta);
+pub(crate) const SOTW: &str = peers::path(Dialect::Sotw);
 
 /// A-01, E-01, E-02, K-25: each request has the node; a response reaches the view and is acknowledged.
 #[tokio::test]

@@ -6,7 +6,6 @@ use distributary::protocol::Why;
 use distributary::upstream::Phase;
 use futures_util::future::join_all;
 use h2::Reason;
-use tokio::net::TcpListener;
 use tonic::Code;
 
 use crate::dialects::{DELTA, SOTW};
@@ -210,8 +209,7 @@ async fn who_dies_of_delta_is_asked_otherwise() {
     drop(plane);
     call.go_away(Reason::INTERNAL_ERROR).await;
     relay.status("a failure", |status| status.phase == Phase::Waiting).await;
-    let listener = TcpListener::bind(address).await.unwrap();
-    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    let mut plane = Plane::again(address).await;
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);
     relay.takes(&mut call, "a=1").await;

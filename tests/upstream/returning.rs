@@ -30,8 +30,7 @@ async fn the_others_follow() {
         }
     })
     .await;
-    let listener = TcpListener::bind(address).await.unwrap();
-    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    let mut plane = Plane::again(address).await;
     relays.push(relays[0].beside(&[(EDS, "a")]));
     let mut calls = vec![plane.call().await];
     answer(&mut calls[0]).await;

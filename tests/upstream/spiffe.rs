@@ -56,7 +56,7 @@ fn relay(plane: &Plane, port: u16, api: &Workload) -> Relay {
 /// the bundle does not vouch for is refused.
 #[tokio::test]
 async fn an_svid_is_replaced() {
-    let folder = Folder::new("workload");
+    let folder = Folder::new();
     let [api, other] = ["agent.sock", "other.sock"].map(|name| Workload {
         socket: folder.put("any", "").with_file_name(name),
         hint: None,

@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use distributary::proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
-};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 
+use crate::messages::{wants, wants_sotw};
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, Relay, Sotw, cluster, node};
+use crate::stage::{CDS, Client, Delta, Relay, Sotw, cluster};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
@@ -87,32 +86,13 @@ struct Follower {
 impl Follower {
     async fn start(relay: &Relay, sotw: bool) -> Self {
         let client = Client::connect(relay.address).await;
-        let (node, type_url, names) = (Some(node()), RDS.to_owned(), names(RDS));
         let stream = if sotw {
-            let first = DiscoveryRequest {
-                node,
-                type_url: CDS.to_owned(),
-                ..Default::default()
-            };
-            let mut stream: Sotw = client.open(&first).await;
-            stream.says(&DiscoveryRequest {
-                type_url,
-                resource_names: names,
-                ..Default::default()
-            });
+            let mut stream: Sotw = client.open(&wants_sotw(CDS, &[])).await;
+            stream.says(&wants_sotw(RDS, &["r"]));
             Either::Sotw(stream)
         } else {
-            let first = DeltaDiscoveryRequest {
-                node,
-                type_url: CDS.to_owned(),
-                ..Default::default()
-            };
-            let mut stream: Delta = client.open(&first).await;
-            stream.says(&DeltaDiscoveryRequest {
-                type_url,
-                resource_names_subscribe: names,
-                ..Default::default()
-            });
+            let mut stream: Delta = client.open(&wants(CDS, &[])).await;
+            stream.says(&wants(RDS, &["r"]));
             Either::Delta(stream)
         };
         Self {

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
 
+use crate::messages;
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, cluster, clusters, node, now};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, cluster, clusters, now};
 use crate::state_of_the_world;
 
 /// Longer than a timer may be late, and than all timers of [`relay`].
@@ -38,12 +38,7 @@ fn endpoints(request: &DeltaDiscoveryRequest) -> DeltaDiscoveryResponse {
 }
 
 fn wants(name: &str) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(Node { ..node() }),
-        type_url: EDS.to_owned(),
-        resource_names_subscribe: vec![name.to_owned()],
-        ..Default::default()
-    }
+    messages::wants(EDS, &[name])
 }
 
 /// The next request that asks for something.
@@ -206,11 +201,7 @@ impl Traffic {
 }
 
 fn state_of_all() -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        type_url: CDS.to_owned(),
-        resource_names_subscribe: Vec::new(),
-        ..wants("")
-    }
+    messages::wants(CDS, &[])
 }
 
 /// A relay that has run for long and is stopped for a moment loses that moment, and no more: changes, removals and new names arrive as

@@ -9,6 +9,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tonic::Code;
 
+use crate::messages::wants;
 use crate::plane::Plane;
 use crate::stage::{CDS, Client, Delta, Got, Relay, clusters, directory, eventually, node, now};
 
@@ -86,12 +87,7 @@ fn servers(dir: &Path, files: &[&str]) -> String {
 
 /// A request for these names, or for everything.
 fn asks(names: &[&str]) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: CDS.to_owned(),
-        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..Default::default()
-    }
+    wants(CDS, names)
 }
 
 fn names(got: &Got) -> Vec<&str> {

@@ -26,10 +26,10 @@ use crate::identity::Log;
 use crate::support::certificates::Folder;
 use crate::support::client::{Call, Client, Half};
 use crate::support::messages::{Subscriber, node};
-use crate::support::{CDS, Relay, until};
+use crate::support::{CDS, Relay, path, until};
 
 pub(crate) const ISSUER: &str = "https://issuer.example.com";
-const ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+const ADS: &str = path(Dialect::Delta);
 pub(crate) const SKEW: u64 = 10;
 
 /// Somebody who issues tokens, with one key.

@@ -12,7 +12,6 @@ mod endpoints;
 mod many;
 mod overdue;
 mod pair;
-mod plane;
 mod reading;
 mod silence;
 mod spots;
@@ -29,6 +28,7 @@ use xds::{
 };
 
 use crate::{CDS, EDS, LDS, RDS, ms};
+use peers::state as plane;
 use plane::{aggregate, cluster, endpoints, listener, plain, proxy, route};
 use stage::{Stage, USUAL};
 

@@ -6,10 +6,13 @@ use super::*;
 /// Long enough for any answer that comes at all.
 const SOON: std::time::Duration = std::time::Duration::from_millis(300);
 
+/// More than the 200,000 of `limits.names_per_stream`.
+const TOO_MANY: u32 = 210_000;
+
 #[tokio::test]
-async fn a_million_names() {
+async fn too_many_names() {
     let mut world = World::new().await;
-    let names: Vec<String> = (0..1_000_000).map(|n| format!("n{n}")).collect();
+    let names: Vec<String> = (0..TOO_MANY).map(|n| format!("n{n}")).collect();
     for dialect in BOTH {
         refused(
             &world,
@@ -39,9 +42,9 @@ async fn a_million_names() {
 }
 
 #[tokio::test]
-async fn a_million_initial_versions() {
+async fn too_many_initial_versions() {
     let mut world = World::new().await;
-    let initial_resource_versions: BTreeMap<_, _> = (0..1_000_000).map(|n| (format!("n{n}"), String::new())).collect();
+    let initial_resource_versions: BTreeMap<_, _> = (0..TOO_MANY).map(|n| (format!("n{n}"), String::new())).collect();
     let request = DeltaDiscoveryRequest {
         initial_resource_versions,
         ..delta_request(CDS, vec!["*".to_owned()])
@@ -58,11 +61,11 @@ async fn a_million_initial_versions() {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_types() {
+async fn a_thousand_types() {
     let mut world = World::new().await;
     for dialect in BOTH {
         let mut call = world.call(dialect).await;
-        for n in 0..100_000 {
+        for n in 0..1000 {
             call.send_bytes(message(&encoded(
                 dialect,
                 &format!("type.googleapis.com/acme.T{n}"),

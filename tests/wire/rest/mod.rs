@@ -93,14 +93,11 @@ async fn nobody_has_answered() {
 /// K-09: the same content has the same version for every client that has it, polled or streamed.
 #[tokio::test]
 async fn versions_are_those_of_streams() {
-    use crate::support::messages::Subscriber;
     let relay = Relay::with(hold(LONG));
     put(&relay, CDS, &["a", "b"], 1);
     let mut poller = Poller::connect(relay.port()).await;
     let (polled, _) = poller.poll(CLUSTERS, &request("", &["a"])).await.says();
-    let path = format!("/{}/StreamAggregatedResources", crate::support::ADS);
-    let call = relay.connect().await.call(&path).await;
-    let mut stream = Subscriber::new(call, xds::Dialect::Sotw, CDS);
+    let mut stream = relay.connect().await.subscriber(xds::Dialect::Sotw, CDS).await;
     stream.subscribe(&["a"]);
     assert_eq!(stream.take().await.version, polled);
 }

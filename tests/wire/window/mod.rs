@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 use crate::rest::put;
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, EDS, Relay};
+use crate::support::{CDS, EDS, Relay};
 
 /// The admin address of a relay.
 struct Window(Admin);
@@ -118,11 +118,7 @@ async fn client(relay: &Relay, dialect: Dialect, type_url: &str, id: &str) -> Su
 
 /// One more stream of a connection.
 async fn client_of(connection: &Client, dialect: Dialect, type_url: &str, id: &str) -> Subscriber {
-    let path = match dialect {
-        Dialect::Sotw => format!("/{ADS}/StreamAggregatedResources"),
-        Dialect::Delta => format!("/{ADS}/DeltaAggregatedResources"),
-    };
-    let call = connection.call(&path).await;
+    let call = connection.ads(dialect).await;
     let node = Node {
         id: id.to_owned(),
         cluster: "edge".to_owned(),
