@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// How long a test waits for anything before it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Waits for a future, but fails after a time limit.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {

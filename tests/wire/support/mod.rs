@@ -34,7 +34,7 @@ use distributary::xds::{Changes, Name, Phase, Resource, ResourceParts, TypeUrl, 
 use client::Client;
 
 /// How long a test waits for anything before it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
