@@ -9,7 +9,7 @@ use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tonic::Code;
 
 use crate::plane::Plane;
-use crate::stage::{CDS, Client, Delta, Got, Relay, clusters, directory, eventually, node, now};
+use crate::stage::{CDS, Client, Delta, Got, Relay, clusters, directory, eventually, node};
 
 /// A relay whose control planes are files, and which reads its configuration again.
 struct Stage {
