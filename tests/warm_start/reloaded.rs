@@ -59,6 +59,18 @@ impl Stage {
         answer
     }
 
+    /// The same for the first time, with a change of this key that is told so.
+    fn changes(&self, lines: &str, key: &str, told: &str) {
+        let answer = self.reload(lines);
+        // It may have read the file before it was told to.
+        let by_itself = answer.contains("nothing has changed");
+        let read = self.relay.line("configuration read again");
+        assert!(
+            read.contains(key) && (by_itself || answer.contains(told)),
+            "{read} {answer}"
+        );
+    }
+
     /// The same with these servers, by priority.
     fn serve(&self, files: &[&str]) {
         self.reload(&format!("upstream: {{{}}}", servers(&self.dir, files)));
@@ -217,15 +229,8 @@ async fn classes_come_and_go() {
     assert_eq!(names(&first.next().await), ["a"]);
 
     let keyed = "- {key: [cluster]}\n";
-    let answer = stage.reload(&format!("{upstream}classes:\n{keyed}"));
-    // It may have read the file before it was told to.
-    let read = stage.relay.line("configuration read again");
-    let by_itself = answer.contains("nothing has changed");
-    assert!(
-        read.contains("classes")
-            && (by_itself || answer.contains("classes: changed (for new connections and streams)")),
-        "{read} {answer}"
-    );
+    let told = "classes: changed (for new connections and streams)";
+    stage.changes(&format!("{upstream}classes:\n{keyed}"), "classes", told);
     let mut second: Delta = client.open(&of_edge).await;
     let mut own = plane.call().await;
     assert_eq!(own.delta().await.node.unwrap().id, "relay/cluster=edge");
@@ -272,13 +277,9 @@ async fn timers_of_the_next_stream() {
     call.delta().await;
     call.send(&clusters("n1", &[("a", "1")], &[]));
     assert_eq!(names(&delta.next().await), ["a"]);
-    let answer = stage.reload(&format!(
-        "{upstream}timers: {{does_not_exist: 200ms, reconnect_max: 7s}}"
-    ));
-    assert!(
-        answer.contains("timers.does_not_exist: 1h -> 200ms (for new connections and streams)"),
-        "{answer}"
-    );
+    let lines = format!("{upstream}timers: {{does_not_exist: 200ms, reconnect_max: 7s}}");
+    let told = "timers.does_not_exist: 1h -> 200ms (for new connections and streams)";
+    stage.changes(&lines, "timers.does_not_exist", told);
     assert!(delta.is_silent().await);
     call.finish(Code::Unavailable, "restarting");
     let mut call = plane.call().await;
