@@ -120,7 +120,7 @@ impl Relay {
             files: None,
             does_not_exist: Duration::from_secs(15),
             upstream_message: 64 * 1024 * 1024,
-            keepalive: Duration::from_secs(30),
+            keepalive: Duration::from_secs(120),
             idle: Duration::from_millis(100),
             reconnect_max: Duration::from_secs(30),
         };

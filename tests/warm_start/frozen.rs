@@ -106,9 +106,9 @@ async fn a_full_state_has_what_was_said_meanwhile() {
 }
 
 /// For so long the relay runs before it is stopped: far longer than a change may take afterwards.
-const UP: Duration = Duration::from_secs(8);
-/// A change takes at most two seconds, however long the relay ran before, and a test waits for twice that.
-const CHANGE: Duration = Duration::from_secs(4);
+const UP: Duration = Duration::from_secs(12);
+/// A change takes at most two seconds, however long the relay ran before. A busy machine makes some more of them.
+const CHANGE: Duration = Duration::from_secs(8);
 
 /// A control plane, a relay, and a client that asks for all clusters and for one assignment after the other.
 struct Traffic {
@@ -180,13 +180,6 @@ impl Traffic {
         }
     }
 
-    /// A number in `/metrics`; 0 if it is not there.
-    fn number(&self, name: &str) -> f64 {
-        let metrics = self.relay.admin("/metrics");
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-        line.map_or(0.0, |number| number.trim().parse().unwrap())
-    }
-
     /// For how long the relay says that it runs, in whole seconds.
     fn uptime(&self) -> u64 {
         let info = self.relay.admin("/server_info");
@@ -219,8 +212,8 @@ async fn a_moment_costs_a_moment() {
         let ran = begun.elapsed();
         let uptime = traffic.uptime();
         assert!(uptime >= ran.as_secs() - 1, "up for {uptime} s after {ran:?}");
-        let times = traffic.number("distributary_process_stalls_total ");
-        let seconds = traffic.number("distributary_process_stalled_seconds_total ");
+        let times = traffic.relay.number("distributary_process_stalls_total ");
+        let seconds = traffic.relay.number("distributary_process_stalled_seconds_total ");
         if stop {
             assert!(times >= 1.0 && seconds >= FROZEN.as_secs_f64(), "{times}: {seconds} s");
             traffic.relay.line("the process did not run");

@@ -58,7 +58,8 @@ async fn grpc_turns_to_its_next_server() {
     assert_eq!(lost.ends_unanswered().await.0, Code::Unavailable);
     let waited = began.elapsed();
     assert!(
-        waited > Duration::from_millis(900) && waited < Duration::from_secs(5),
+        // With anything known it would be eight seconds.
+        waited > Duration::from_millis(900) && waited < Duration::from_secs(8),
         "{waited:?}"
     );
 

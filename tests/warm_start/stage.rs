@@ -120,6 +120,13 @@ impl Relay {
         ask(self.admin, &format!("GET {path}"), "", "")
     }
 
+    /// A number in `/metrics`; 0 if it is not there.
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        let metrics = self.admin("/metrics");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0.0, |number| number.trim().parse().unwrap())
+    }
+
     /// Runs a command of the program for it. Returns the exit code and what it prints.
     pub(crate) fn command(&self, words: &[&str]) -> (Option<i32>, String) {
         let out = Command::new(env!("CARGO_BIN_EXE_distributary"))

@@ -24,7 +24,7 @@ fn write(files: &Path, texts: &[&str]) {
 }
 
 /// Less than the stream itself has.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = crate::plane::PATIENCE.saturating_sub(Duration::from_secs(1));
 
 /// A client, and the versions that it holds by name.
 struct Held {

@@ -17,7 +17,7 @@ use crate::support::{CDS, EDS, Plan, Relay, now, resource, until};
 
 pub(crate) const CLUSTERS: &str = "/v3/discovery:clusters";
 /// A hold time that no test reaches: the polls end for another reason.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 
 pub(crate) fn hold(hold: Duration) -> impl FnOnce(&mut Plan) {
     move |plan| plan.settings.timers.rest_poll = hold

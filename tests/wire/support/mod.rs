@@ -261,9 +261,14 @@ fn routes(servers: usize) -> cache::Routes {
 /// Waits for a condition without a notification, by looking again and again.
 pub(crate) async fn until(mut done: impl FnMut() -> bool, why: impl Fn() -> String) {
     let start = now();
-    while !done() {
+    loop {
+        let looked = now();
+        if done() {
+            return;
+        }
         assert!(start.elapsed() < PATIENCE, "{}", why());
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        // What it waits for may need this thread, which a look at a process keeps for long on a busy machine.
+        tokio::time::sleep((2 * looked.elapsed()).max(Duration::from_millis(2))).await;
     }
 }
 

@@ -9,6 +9,7 @@ mod events;
 mod first;
 mod hidden;
 mod reflection;
+mod snapshots;
 mod standings;
 mod stats;
 mod syncz;
@@ -45,6 +46,11 @@ pub(crate) fn process() -> Process {
 
 impl Window {
     fn of(relay: &Relay) -> Self {
+        Self::giving(relay, Snapshots::default())
+    }
+
+    /// With these snapshots for other relays.
+    fn giving(relay: &Relay, snapshots: Snapshots) -> Self {
         let (order, _) = mpsc::channel(1);
         let (reload, _) = mpsc::channel(1);
         let shown = Shown {
@@ -58,7 +64,7 @@ impl Window {
             guard: Guard::default(),
             process: process(),
             history: History::default(),
-            snapshots: Snapshots::default(),
+            snapshots,
         };
         Self(Admin::start(&Address::parse("127.0.0.1:0").unwrap(), None, None, shown).unwrap())
     }
