@@ -21,6 +21,7 @@ mod endings;
 #[path = "../config/folder.rs"]
 mod folder;
 mod identity;
+mod overtime;
 mod plane;
 mod pollers;
 mod polling;
@@ -48,8 +49,10 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse,
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
-use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
+use distributary::upstream::{ClassFiles, FindBeside, Status, Target, UpstreamSettings, Writer};
+use distributary::xds::{
+    Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, Twins, TypeUrl, Types, Want,
+};
 use tokio::task::JoinHandle;
 
 use plane::{Call, Plane, soon};
@@ -82,6 +85,8 @@ pub(crate) struct Plan {
     pub(crate) keepalive: Duration,
     pub(crate) idle: Duration,
     pub(crate) reconnect_max: Duration,
+    /// What the writer looks at while it reads, and while it publishes.
+    pub(crate) looks: Option<(Twins, FindBeside)>,
 }
 
 impl Relay {
@@ -138,6 +143,7 @@ impl Relay {
             keepalive: Duration::from_secs(30),
             idle: Duration::from_millis(100),
             reconnect_max: Duration::from_secs(30),
+            looks: None,
         };
         change(&mut plan);
         let settings = Arc::new(UpstreamSettings {
@@ -159,7 +165,7 @@ impl Relay {
         });
         let all = Metrics::new([]);
         let target = Target::new("cp", plan.server, all.upstreams.of("cp"));
-        Self::begin(all, target, plan.files, settings, wanted)
+        Self::begin(all, target, plan.files, settings, plan.looks, wanted)
     }
 
     /// Another view of the same control plane.
@@ -169,6 +175,7 @@ impl Relay {
             self.target.clone(),
             None,
             self.settings.clone(),
+            None,
             wanted,
         )
     }
@@ -178,6 +185,7 @@ impl Relay {
         target: Arc<Target>,
         files: Option<ClassFiles>,
         settings: Arc<UpstreamSettings>,
+        looks: Option<(Twins, FindBeside)>,
         wanted: &[(&str, &str)],
     ) -> Self {
         let bounds = cache::ViewSettings {
@@ -193,7 +201,10 @@ impl Relay {
             id: "relay".to_owned(),
             ..Node::default()
         };
-        let writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
+        let mut writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
+        if let Some((twins, find)) = looks {
+            writer = writer.sharing(&twins).beside(find);
+        }
         let status = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
         let task = tokio::spawn(writer.run());
