@@ -44,6 +44,6 @@ pub use process::{BUILD, COMMIT, VERSION};
 pub use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 pub use snapshots::SnapshotMetrics;
 pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, Traces, traceparent};
-pub use turns::{TurnMetrics, TurnTimes};
+pub use turns::{TurnMetrics, TurnTimes, leave_out};
 pub use types::TypeMetrics;
 pub use upstream::{CountedStream, FileMetrics, UpstreamMetrics, Upstreams};

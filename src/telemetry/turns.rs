@@ -3,6 +3,7 @@
 //!
 //! Owns which turns are counted. Knows nothing of what is done in them.
 
+use std::cell::Cell;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,16 @@ pub struct TurnTimes(Histogram);
 const SHORT: Duration = Duration::from_millis(1);
 const SECONDS: [f64; 9] = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
 
+thread_local! {
+    /// For how long nobody has waited for the present turn of this thread.
+    static LEFT_OUT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Nobody has waited for this part of the turn: others had its thread.
+pub fn leave_out(part: Duration) {
+    LEFT_OUT.set(LEFT_OUT.get() + part);
+}
+
 impl TurnMetrics {
     pub(super) fn register(own: &mut Registry) -> Self {
         let family: Family<Labels<1>, Histogram> = Family::new_with_constructor(|| Histogram::new(SECONDS));
@@ -66,7 +77,7 @@ impl TurnTimes {
         std::future::poll_fn(|cx| {
             let begun = clock::now();
             let polled = task.as_mut().poll(cx);
-            self.end(begun);
+            self.end(begun + LEFT_OUT.take());
             polled
         })
         .await
@@ -100,7 +111,13 @@ mod tests {
         turns.view.end(now - 2 * SHORT);
         let long = async { std::thread::sleep(2 * SHORT) };
         turns.other.of(Box::pin(long)).await;
+        let beside_others = async {
+            std::thread::sleep(2 * SHORT);
+            leave_out(2 * SHORT);
+        };
+        turns.leaving.of(Box::pin(beside_others)).await;
         assert_eq!(counted(&registry, "client"), 0);
+        assert_eq!(counted(&registry, "leaving"), 0);
         assert_eq!(counted(&registry, "view"), 1);
         assert_eq!(counted(&registry, "other"), 1);
     }

@@ -62,6 +62,8 @@ enum Arrived {
 
 /// The field of a response's head with the span of the server.
 const TRACEPARENT: &str = "traceparent";
+/// How many bytes of a message are cut at most before others have the thread.
+const CUT_AT_ONCE: usize = 256 * 1024;
 /// The size of gRPC's prefix of a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
@@ -94,11 +96,12 @@ impl Inbox {
 
     /// Returns the next message, or `None` when the server has ended the stream without an error.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cutter, Failure>>> {
+        let mut cut = 0;
         loop {
             match self.come.message() {
                 Ok(Arrived::Message(message)) => return Poll::Ready(Some(Ok(message))),
-                Ok(Arrived::Part) => {}
-                Ok(Arrived::Busy) => {
+                Ok(Arrived::Part) if cut < CUT_AT_ONCE => {}
+                Ok(Arrived::Part | Arrived::Busy) => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -111,7 +114,10 @@ impl Inbox {
                 None => return ended(cut_off()),
             };
             match frame.into_data() {
-                Ok(data) => self.come.bytes = data,
+                Ok(data) => {
+                    cut += data.len();
+                    self.come.bytes = data;
+                }
                 Err(frame) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
                     let status = Status::from_header_map(&trailers).unwrap_or_else(cut_off);

@@ -25,6 +25,7 @@ mod left_out;
 mod leg;
 mod merged;
 mod outbox;
+mod overtime;
 mod probe;
 mod refused;
 mod reports;

@@ -18,6 +18,7 @@ use super::error_line::error_line;
 use super::holding::{FindBeside, Holding};
 use super::leg::Leg;
 use super::merged::add;
+use super::overtime::{self, MANY};
 use super::reports;
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
@@ -169,7 +170,8 @@ impl<L: Talk> Writer<L> {
         self.holding.begin();
         let mut changes = Vec::new();
         while !self.view.mailbox().is_closed() {
-            self.turn(&mut changes).await;
+            let is_long = updates(&changes) + self.holding.holds().len() > MANY;
+            overtime::turn(is_long, pin!(self.turn(&mut changes))).await;
             self.next(&mut changes).await;
             // A server that sends without a pause must not block the other tasks of this thread.
             tokio::task::yield_now().await;
@@ -374,6 +376,10 @@ impl<L: Talk> Writer<L> {
         let talks = self.talks.iter().map(L::poll_timeout);
         all.into_iter().chain(talks).flatten().min()
     }
+}
+
+fn updates(changes: &[Changes]) -> usize {
+    changes.iter().map(|change| change.updates.len()).sum()
 }
 
 /// Returns the machines of all streams, each with what its stream is for.

@@ -134,3 +134,19 @@ fn a_name_that_does_not_exist() {
     assert!(away > 0 && home == 2, "{away} and {home} times");
     assert!(both.aside.named(LDS).contains("gone:"), "{}", both.aside.named(LDS));
 }
+
+/// E-27: there is no other stream for longer than names that silence the first one have their turns there. Nothing is concluded from that.
+#[test]
+fn no_stream_to_be_answered_on() {
+    let server = Java(&["a", "b", "c"]);
+    let mut both = Both::new(&["a"]);
+    both.at(&server, 1);
+    both.aside.disconnect();
+    ["b", "c", "missing"].iter().for_each(|name| both.want(name));
+    let lists = both.at(&server, 60);
+    assert_eq!(lists.last().unwrap(), "main [a]", "{lists:?}");
+    both.aside.connect();
+    let lists = both.at(&server, 30);
+    assert_eq!(lists.last().unwrap(), "aside [missing]", "{lists:?}");
+    assert_eq!(both.main.named(EDS), "a=1 b=1 c=1 missing:TimedOut");
+}

@@ -11,6 +11,7 @@ mod deaf;
 mod dialects;
 mod endings;
 mod identity;
+mod overtime;
 mod pollers;
 mod polling;
 mod reaching;
@@ -33,8 +34,10 @@ use distributary::config::{Credentials, Endpoint, Grpc, Rejections, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
-use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
+use distributary::upstream::{ClassFiles, FindBeside, Status, Target, UpstreamSettings, Writer};
+use distributary::xds::{
+    Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, Twins, TypeUrl, Types, Want,
+};
 use tokio::task::JoinHandle;
 
 pub(crate) use peers::messages::{CDS, EDS, delta, sotw};
@@ -67,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) keepalive: Duration,
     pub(crate) idle: Duration,
     pub(crate) reconnect_max: Duration,
+    /// What the writer looks at while it reads, and while it publishes.
+    pub(crate) looks: Option<(Twins, FindBeside)>,
 }
 
 impl Relay {
@@ -123,6 +128,7 @@ impl Relay {
             keepalive: Duration::from_secs(120),
             idle: Duration::from_millis(100),
             reconnect_max: Duration::from_secs(30),
+            looks: None,
         };
         change(&mut plan);
         let settings = Arc::new(UpstreamSettings {
@@ -144,7 +150,7 @@ impl Relay {
         });
         let all = Metrics::new([]);
         let target = Target::new("cp", plan.server, all.upstreams.of("cp"));
-        Self::begin(all, target, plan.files, settings, wanted)
+        Self::begin(all, target, plan.files, settings, plan.looks, wanted)
     }
 
     /// Another view of the same control plane.
@@ -154,6 +160,7 @@ impl Relay {
             self.target.clone(),
             None,
             self.settings.clone(),
+            None,
             wanted,
         )
     }
@@ -163,6 +170,7 @@ impl Relay {
         target: Arc<Target>,
         files: Option<ClassFiles>,
         settings: Arc<UpstreamSettings>,
+        looks: Option<(Twins, FindBeside)>,
         wanted: &[(&str, &str)],
     ) -> Self {
         let bounds = cache::ViewSettings {
@@ -178,7 +186,10 @@ impl Relay {
             id: "relay".to_owned(),
             ..Node::default()
         };
-        let writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
+        let mut writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
+        if let Some((twins, find)) = looks {
+            writer = writer.sharing(&twins).beside(find);
+        }
         let status = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
         let task = tokio::spawn(writer.run());

@@ -77,6 +77,10 @@ impl Kept {
         self.resources.keys()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.resources.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.resources.is_empty()
     }

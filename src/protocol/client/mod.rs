@@ -232,6 +232,18 @@ impl Client {
         self.feeds.get_mut(type_url)?.restore(target, slot)
     }
 
+    /// Returns how many resources a SotW response of this type may remove because it leaves them out.
+    #[must_use]
+    pub fn left_out(&self, type_url: &str) -> usize {
+        if self.dialect == Dialect::Delta {
+            return 0;
+        }
+        let type_url = self.settings.types.resolve(type_url);
+        let feed = self.feeds.get(&type_url);
+        feed.filter(|_| type_url.traits().full_state)
+            .map_or(0, |feed| feed.count())
+    }
+
     /// Takes a SotW response whose last byte was read at `received`.
     pub fn handle_sotw(&mut self, response: impl Into<SotwResponse>, received: Instant) -> Vec<Changes> {
         let response = response.into();

@@ -49,6 +49,7 @@ pub struct Cutter {
     begun: BytesMut,
     /// How much of the limit is left.
     room: usize,
+    limit: usize,
     /// Whether a field was left out.
     full: bool,
 }
@@ -101,6 +102,7 @@ impl Cutter {
             head: BytesMut::with_capacity(room),
             least: BytesMut::with_capacity(room),
             room: limit,
+            limit,
             ..Self::default()
         }
     }
@@ -109,6 +111,18 @@ impl Cutter {
     #[must_use]
     pub const fn length(&self) -> usize {
         self.length
+    }
+
+    /// Returns how many bytes its fields count as that have come: each at least as [`FIELD_BYTES_MIN`].
+    #[must_use]
+    pub const fn weight(&self) -> usize {
+        self.limit - self.room
+    }
+
+    /// Returns the type, if that has come.
+    #[must_use]
+    pub fn type_url(&self) -> Option<&str> {
+        string_field(&self.least, TYPE_URL)
     }
 
     /// Returns how many of them are still to come.

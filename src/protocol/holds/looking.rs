@@ -14,10 +14,16 @@ use super::waiting::{Half, Item, Referrers, Row};
 use xds::{Beside, Changes, Cut, HoldEnd, Name, TypeUrl, Update};
 
 impl Holds {
+    /// How many names wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
     /// Whether nothing waits: then changes of other views concern nobody here.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
+        self.len() == 0
     }
 
     /// Returns what waits for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed. `beside`: what clients of

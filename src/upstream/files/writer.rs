@@ -3,6 +3,7 @@
 //!
 //! Owns the order of work. Reads no files: all views of a source share its content.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -14,6 +15,7 @@ use crate::clock::{self, now};
 use crate::protocol::Holds;
 use crate::telemetry::Arrival;
 use crate::upstream::holding::{FindBeside, Holding};
+use crate::upstream::overtime::{self, MANY};
 use crate::xds::{Changes, GuardSettings, Update};
 
 /// Keeps a view in step with the files of a source.
@@ -51,42 +53,47 @@ impl FileWriter {
     /// Works until the view is closed.
     pub async fn run(mut self) {
         while !self.view.mailbox().is_closed() {
-            // An operator who removes something from a file means it.
-            self.holding.holds().handle_settings(GuardSettings {
-                unready: self.view.guarded().settings().unready,
-                ..GuardSettings::OFF
-            });
-            let orders = self.holding.take_orders();
             let loaded = self.loaded.borrow_and_update().clone();
-            let wants = self.view.take_wants(now());
-            let ended = wants.iter().filter(|want| !want.wanted);
-            ended.for_each(|want| self.holding.holds().handle_unwanted(&want.type_url, &want.target));
-            let cut = self.view.cut();
-            let changes = self.asked.handle_wants(&wants, &loaded.content, &cut);
-            self.holding.publish(&changes, &[], &cut).await;
-            if !self.asked.is_at(&loaded.content) {
-                let cut = self.view.cut();
-                let mut changes = self.asked.handle_content(&loaded.content, &cut);
-                self.holding.holds().hear_again(&mut changes, &cut, now());
-                self.holding.cross(&mut changes, &cut);
-                self.holding.publish(&changes, &self.arrivals(&changes), &cut).await;
-            }
-            loop {
-                let cut = self.view.cut();
-                let free = self.holding.look(&cut);
-                if free.is_empty() {
-                    break;
-                }
-                self.holding.publish(&free, &[], &cut).await;
-            }
-            self.holding.tell();
-            drop(orders);
-            self.view.publish_server_state(loaded.server_state);
+            let is_long = loaded.content.len() + self.holding.holds().len() > MANY;
+            overtime::turn(is_long, pin!(self.turn(&loaded))).await;
             self.next().await;
             // Clients may want very much at once. The other tasks of this thread have their turns in between.
             tokio::task::yield_now().await;
         }
         self.holding.close();
+    }
+
+    async fn turn(&mut self, loaded: &Loaded) {
+        // An operator who removes something from a file means it.
+        self.holding.holds().handle_settings(GuardSettings {
+            unready: self.view.guarded().settings().unready,
+            ..GuardSettings::OFF
+        });
+        let orders = self.holding.take_orders();
+        let wants = self.view.take_wants(now());
+        let ended = wants.iter().filter(|want| !want.wanted);
+        ended.for_each(|want| self.holding.holds().handle_unwanted(&want.type_url, &want.target));
+        let cut = self.view.cut();
+        let changes = self.asked.handle_wants(&wants, &loaded.content, &cut);
+        self.holding.publish(&changes, &[], &cut).await;
+        if !self.asked.is_at(&loaded.content) {
+            let cut = self.view.cut();
+            let mut changes = self.asked.handle_content(&loaded.content, &cut);
+            self.holding.holds().hear_again(&mut changes, &cut, now());
+            self.holding.cross(&mut changes, &cut);
+            self.holding.publish(&changes, &self.arrivals(&changes), &cut).await;
+        }
+        loop {
+            let cut = self.view.cut();
+            let free = self.holding.look(&cut);
+            if free.is_empty() {
+                break;
+            }
+            self.holding.publish(&free, &[], &cut).await;
+        }
+        self.holding.tell();
+        drop(orders);
+        self.view.publish_server_state(loaded.server_state);
     }
 
     /// Returns the newest content of each type as what arrived together, if changes are traced.

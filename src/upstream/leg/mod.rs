@@ -24,6 +24,7 @@ use prost::Message;
 
 use super::clock::now;
 use super::dialer::{Dialer, Dialing};
+use super::overtime::{self, MANY, MANY_BYTES};
 use super::status::{Answers, Board};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::google::rpc;
@@ -33,7 +34,7 @@ use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target 
 use attempts::Attempts;
 use blame::Blame;
 use choice::Choice;
-use live::Live;
+use live::{Heard, Live};
 use looped::Looped;
 use reports::Reports;
 
@@ -62,7 +63,7 @@ enum Stage {
     Waiting(Pause, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-/// How many responses, and of how many bytes, are read at most before their changes are published and others have the thread.
+/// How many responses, and of how many bytes, are read at most before their changes are published.
 const BURST: usize = 64;
 const BURST_BYTES: usize = 4 * 1024 * 1024;
 
@@ -191,7 +192,7 @@ impl Leg {
     }
 
     fn poll_live(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
-        let (mut any, mut bytes) = (false, 0);
+        let (mut any, mut bytes, mut weight) = (false, 0, 0);
         for _ in 0..BURST {
             let Stage::Live(live) = &mut self.stage else {
                 break;
@@ -200,10 +201,17 @@ impl Leg {
                 break;
             };
             any = true;
-            bytes += response.as_ref().map_or(0, |heard| heard.message.length());
-            if let Err(failure) = response.and_then(|heard| self.received(heard, changes)) {
-                self.ended(failure, changes);
+            let mut left_out = 0;
+            if let Ok(Heard { message, .. }) = &response {
+                bytes += message.length();
+                weight += message.weight();
+                left_out = message.type_url().map_or(0, |of| self.client.left_out(of));
             }
+            overtime::work(weight > MANY_BYTES || left_out > MANY, || {
+                if let Err(failure) = response.and_then(|heard| self.received(heard, changes)) {
+                    self.ended(failure, changes);
+                }
+            });
             if bytes >= BURST_BYTES {
                 break;
             }

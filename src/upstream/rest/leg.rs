@@ -23,6 +23,7 @@ use crate::telemetry::{Arrival, CountedStream};
 use crate::upstream::access::Access;
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
+use crate::upstream::overtime::{self, MANY_BYTES};
 use crate::upstream::status::{Answers, Board, Phase};
 use crate::upstream::target::UpstreamSettings;
 use crate::upstream::writer::Talk;
@@ -291,7 +292,8 @@ impl Talk for PollLeg {
             return Poll::Pending;
         }
         for (type_url, outcome) in done {
-            self.handle(&type_url, outcome, changes);
+            let is_long = matches!(&outcome.0, Ok(Reply::News(body)) if body.len() > MANY_BYTES);
+            overtime::work(is_long, || self.handle(&type_url, outcome, changes));
         }
         Poll::Ready(())
     }

@@ -10,6 +10,7 @@ mod planes;
 mod who;
 mod words;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -299,6 +300,39 @@ fn p99(sorted: &[Duration]) -> Duration {
     sorted[(sorted.len() - 1) * 99 / 100]
 }
 
+/// How many turns each kind of task has had, in all and up to 5, 10, 25 and 100 ms.
+fn turns(metrics: &str) -> BTreeMap<String, [u64; 5]> {
+    let mut turns: BTreeMap<String, [u64; 5]> = BTreeMap::new();
+    let bounds = ["+Inf", "0.005", "0.01", "0.025", "0.1"].map(|bound| format!("le=\"{bound}\""));
+    for line in metrics
+        .lines()
+        .filter(|line| line.starts_with("distributary_turn_seconds_bucket"))
+    {
+        let (labels, count) = line.rsplit_once(' ').unwrap();
+        let task = labels.split_once("task=\"").unwrap().1.split('"').next().unwrap();
+        if let Some(at) = bounds.iter().position(|bound| labels.contains(&**bound)) {
+            turns.entry(task.to_owned()).or_default()[at] = count.parse().unwrap();
+        }
+    }
+    turns
+}
+
+/// How many turns were longer meanwhile, by task.
+fn longer(before: &BTreeMap<String, [u64; 5]>, after: &BTreeMap<String, [u64; 5]>) -> String {
+    let of = |[all, a, b, c, d]: [u64; 5]| [a, b, c, d].map(|shorter| all - shorter);
+    let counted = after.iter().filter_map(|(task, after)| {
+        let (before, after) = (of(before.get(task).copied().unwrap_or_default()), of(*after));
+        let longer: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+        (longer[0] > 0).then(|| format!("{task} {longer:?}"))
+    });
+    let counted: Vec<String> = counted.collect();
+    if counted.is_empty() {
+        "none".to_owned()
+    } else {
+        counted.join(", ")
+    }
+}
+
 /// Honest clients miss nothing, new ones get in, and what the attackers took is free when they have left. Prints the times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes a minute: tests/hostile/run"]
@@ -321,6 +355,7 @@ async fn a_hostile_fleet() {
         let attackers = world.attackers(&who, scale.of_each).await;
         let begun = now();
         let used = [world.relay.processor(), processor("self")];
+        let turned = turns(&world.relay.metrics());
         let (took, arrived) = world.endures(scale.of_each, who.visited()).await;
         attackers.iter().for_each(AbortHandle::abort);
         if let Who::Plane(nth) = who {
@@ -334,10 +369,11 @@ async fn a_hostile_fleet() {
         let of_a_core = |before: Duration, after: Duration| 100.0 * (after - before).div_duration_f64(begun.elapsed());
         println!(
             "{name}: p99 of a change {p99:.1?}, longest {longest:.1?}, an arrival up to {arrived:.1?}; {} MiB, {lines} lines; \
-             {:.0} % of a core in the relay, {:.0} % in all others",
+             {:.0} % of a core in the relay, {:.0} % in all others; turns over 5, 10, 25 and 100 ms: {}",
             world.relay.resident() >> 20,
             of_a_core(used[0], world.relay.processor()),
             of_a_core(used[1], processor("self")),
+            longer(&turned, &turns(&world.relay.metrics())),
         );
         let most = LINES * (begun.elapsed().as_secs() as usize + 1);
         assert!(lines <= most, "{name}: {lines} lines in the log");

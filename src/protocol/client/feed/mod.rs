@@ -59,6 +59,11 @@ impl Feed {
         }
     }
 
+    /// How many resources are held.
+    pub(super) fn count(&self) -> usize {
+        self.kept.len()
+    }
+
     pub(super) const fn type_url(&self) -> &TypeUrl {
         &self.type_url
     }

@@ -27,7 +27,7 @@ pub(super) struct Outbound {
     answered: bool,
     acks: Acks,
     told: Sorted<Name>,
-    /// SotW: the names in the first request on this stream, until a response comes.
+    /// SotW: the names in the first request on this stream, until a response comes; only of a type with full states.
     first: Vec<Name>,
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
@@ -77,7 +77,7 @@ impl Outbound {
         !std::mem::replace(&mut self.answered, true)
     }
 
-    /// SotW: a response came. If it is the first one on this stream, returns the names that it answers for: those of the first request.
+    /// SotW: a response came. If it is the first one on this stream, returns the names that it answers for, if it is a full state.
     pub(super) fn take_first(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.first)
     }

@@ -114,7 +114,7 @@ impl Outbound {
             Vec::new()
         } else {
             let changed = self.changed();
-            let joined = self.turn(opening);
+            let joined = self.turn(type_url, opening);
             // Some servers ignore the names in a NACK.
             self.repeat = changed && refusal.is_some();
             joined
@@ -144,7 +144,7 @@ impl Outbound {
     }
 
     /// Moves `told` towards what is wanted; returns the names that are new in it.
-    fn turn(&mut self, opening: Opening) -> Vec<Name> {
+    fn turn(&mut self, type_url: &TypeUrl, opening: Opening) -> Vec<Name> {
         let leave = if self.leaves() {
             std::mem::take(&mut self.leave)
         } else {
@@ -163,7 +163,9 @@ impl Outbound {
         self.told.extend(joined.iter().cloned());
         if first {
             self.legacy = opening.legacy && self.told.iter().map(Name::as_str).eq([Name::WILDCARD]);
-            self.first = joined.iter().cloned().collect();
+            if type_url.traits().full_state {
+                self.first = joined.iter().cloned().collect();
+            }
         }
         joined.into_iter().chain(more).collect()
     }

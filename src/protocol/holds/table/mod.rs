@@ -57,8 +57,8 @@ impl Stage {
 }
 
 impl Table {
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    pub(super) fn len(&self) -> usize {
+        self.rows.values().map(BTreeMap::len).sum()
     }
 
     /// Whether no removal waits.
@@ -85,7 +85,7 @@ impl Table {
     }
 
     pub(super) fn has_half(&self, half: &Half) -> bool {
-        !self.is_empty() && self.rows.contains_key(half)
+        !self.rows.is_empty() && self.rows.contains_key(half)
     }
 
     /// Returns the halves in which a removal waits.
