@@ -19,8 +19,8 @@ enum Wait {
     Over,
     /// A request may be unanswered since then.
     Since(Instant),
-    /// Nobody answered in time. Since the moment in it, whether anybody can is waited for anew.
-    Waived(Option<Instant>),
+    /// Nobody answered in time.
+    Waived,
 }
 
 impl Asked {
@@ -69,38 +69,28 @@ impl Asked {
     pub(super) const fn since(&self) -> Instant {
         match self.wait {
             Wait::Since(since) => since,
-            Wait::Over | Wait::Waived(_) => self.last,
+            Wait::Over | Wait::Waived => self.last,
         }
     }
 
     /// Returns when the wait ends.
     pub(super) fn ends(&self, bound: Duration) -> Option<Instant> {
         match self.wait {
-            Wait::Since(since) | Wait::Waived(Some(since)) => Some(since + bound),
-            Wait::Over | Wait::Waived(None) => None,
+            Wait::Since(since) => Some(since + bound),
+            Wait::Over | Wait::Waived => None,
         }
     }
 
-    /// Returns whether the wait has just ended. From then on, unknown names count as absent once a healthy server has answered
-    /// without them.
-    pub(super) fn waive(&mut self, bound: Duration, now: Instant) -> bool {
-        let ended = self.ends(bound).is_some_and(|ends| now >= ends);
-        if ended {
-            self.wait = Wait::Waived(None);
-        }
-        ended
-    }
-
-    /// The wait that has just ended begins anew; unknown names count as before.
-    pub(super) const fn look_again(&mut self, now: Instant) {
-        if matches!(self.wait, Wait::Waived(_)) {
-            self.wait = Wait::Waived(Some(now));
+    /// The wait ends if its time is over. From then on, unknown names count as absent once a healthy server has answered without them.
+    pub(super) fn waive(&mut self, bound: Duration, now: Instant) {
+        if self.ends(bound).is_some_and(|ends| now >= ends) {
+            self.wait = Wait::Waived;
         }
     }
 
     /// Returns whether nobody answered in time.
-    pub(super) const fn is_waived(&self) -> bool {
-        matches!(self.wait, Wait::Waived(_))
+    pub(super) fn is_waived(&self) -> bool {
+        self.wait == Wait::Waived
     }
 }
 
@@ -115,15 +105,16 @@ mod tests {
         let now = Instant::now();
         let (bound, second) = (Duration::from_secs(15), Duration::from_secs(1));
         let mut asked = Asked::new(now);
-        assert!(!asked.waive(bound, now + 2 * bound));
+        asked.waive(bound, now + 2 * bound);
+        assert!(!asked.is_waived());
         asked.more(now);
         asked.more(now + second);
         assert_eq!((asked.ends(bound), asked.last()), (Some(now + bound), now + second));
         assert_eq!(asked.since(), now);
-        assert!(!asked.waive(bound, now + bound - second));
-        assert!(asked.waive(bound, now + bound) && asked.is_waived() && asked.ends(bound).is_none());
-        asked.look_again(now + bound);
-        assert!(asked.is_waived() && asked.ends(bound) == Some(now + 2 * bound));
+        asked.waive(bound, now + bound - second);
+        assert!(!asked.is_waived());
+        asked.waive(bound, now + bound);
+        assert!(asked.is_waived() && asked.ends(bound).is_none());
         asked.more(now + bound);
         assert!(!asked.is_waived());
         asked.answered(now + bound + second);

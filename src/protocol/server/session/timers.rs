@@ -46,17 +46,17 @@ impl Subscription {
             .min()
     }
 
-    /// Takes note of the time. Returns whether the wait for an answer has just ended.
-    pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
+    /// Takes note of the time.
+    pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) {
         if self.waits.is_over(Wait::Again, now) {
             self.books.try_again(false);
         }
         self.waits.is_over(Wait::Endpoints, now);
-        self.asked.waive(bound, now)
+        self.asked.waive(bound, now);
     }
 
-    /// The wait for an answer has ended, and goes on: that nobody can answer may show later.
-    pub(in crate::server) const fn look_again(&mut self, now: Instant) {
-        self.asked.look_again(now);
+    /// Whether nobody has answered the client in time.
+    pub(in crate::server) fn is_waived(&self) -> bool {
+        self.asked.is_waived()
     }
 }

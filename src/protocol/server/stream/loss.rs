@@ -63,6 +63,30 @@ impl Server {
             .is_some_and(|node| node.is_grpc() || node.features.once && !knows_any())
     }
 
+    /// A client that was sent nothing, that nobody has answered in time, and that nobody can answer, may find another server. One that
+    /// was sent something stays, and so does one that may hold what is known; clients of gRPC leave all the same if a server is lost.
+    pub(super) fn note_hopeless(&mut self, sight: &Sight) {
+        let waived = |one: &&Subscription| one.is_waived();
+        if self.nonces.given() > 0 || !self.types.iter().any(|one| one.is_waived()) {
+            return;
+        }
+        if self.types.iter().any(|one| one.knows_any(sight)) {
+            return;
+        }
+        let others = self.caller.is_relay();
+        let mut types = self.types.iter().filter(waived);
+        let hopeless = types.find_map(|one| Some((one, one.hopeless(sight, others)?)));
+        let end = hopeless.map(|(one, name)| {
+            let slot = one.type_sight(sight);
+            let error = name.map_or_else(|| slot.refusal(), |name| slot.error(name));
+            let end = End::unanswered(one.type_url(), self.settings.timers.unanswered, slot.reason(name));
+            end.explained(error.map(|error| &*error.message))
+        });
+        if let Some(end) = end {
+            self.end(end);
+        }
+    }
+
     /// Returns the end of the stream, if its time has come.
     pub(super) fn handle_loss(&mut self, sight: &Sight, now: Instant) -> Option<End> {
         self.loss().filter(|loss| loss.until <= now)?;

@@ -25,6 +25,9 @@ impl Server {
             return None;
         }
         let response = self.next_response(&StreamTurn { sight, answers, now });
+        if response.is_none() {
+            self.note_hopeless(sight);
+        }
         self.rest = if self.types.iter().any(Subscription::is_short) {
             Rest::More
         } else if self.is_sated() {

@@ -29,24 +29,8 @@ impl Server {
         for gate in [&mut self.additions, &mut self.removals] {
             gate.handle_timeout(self.settings.timers.order_gate, now);
         }
-        // G-18: a client that was sent nothing may find another server; one that was sent something stays. Clients of gRPC
-        // leave all the same if that server is lost (`handle_loss`).
-        let served = self.nonces.given() > 0;
-        let holds = served || self.types.iter().any(|one| one.knows_any(sight));
         for one in &mut self.types {
-            if !one.handle_timeout(bound, now) {
-                continue;
-            }
-            if !holds {
-                one.look_again(now);
-            }
-            let hopeless = one.hopeless(sight, self.caller.is_relay());
-            if let Some(name) = hopeless.filter(|_| !served) {
-                let slot = one.type_sight(sight);
-                let error = name.map_or_else(|| slot.refusal(), |name| slot.error(name));
-                let end = End::unanswered(one.type_url(), bound, slot.reason(name));
-                return Some(end.explained(error.map(|error| &*error.message)));
-            }
+            one.handle_timeout(bound, now);
         }
         self.handle_loss(sight, now)
     }
