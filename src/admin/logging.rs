@@ -12,16 +12,16 @@ use axum::response::IntoResponse;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
 use super::Shown;
-use super::forms::{self, Answered, Asked};
+use super::forms::{self, Answered, FormQuery};
 
 /// The log of the process.
 #[derive(Clone)]
 pub struct Logging {
     filter: Arc<dyn Fn() -> String + Send + Sync>,
-    set: Arc<Set>,
+    set: Arc<SetFilter>,
 }
 
-type Set = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+type SetFilter = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 /// The parts of the relay that log, and other programs' parts in it.
 const OWN: [&str; 14] = [
@@ -65,7 +65,7 @@ impl Logging {
 
 const USAGE: &str = "/logging, /logging?level=LEVEL, /logging?PART=LEVEL or /logging?paths=PART:LEVEL,PART:LEVEL";
 
-pub(super) async fn answer(State(shown): State<Shown>, asked: Asked<Vec<(String, String)>>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, asked: FormQuery<Vec<(String, String)>>) -> Answered {
     let asked = forms::asked(asked, USAGE)?;
     let logging = &shown.process.logging;
     let mut levels = Levels::read(&logging.filter());

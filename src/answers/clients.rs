@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The list of client streams.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Clients {
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<ClientRow>,
     #[serde(flatten)]
     pub(crate) end: ClientsEnd,
 }
@@ -28,7 +28,7 @@ pub(crate) struct ClientsEnd {
 
 /// One client stream.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Client {
+pub(crate) struct ClientRow {
     pub(crate) stream: String,
     pub(crate) node: ClientNode,
     pub(crate) identity: String,
@@ -45,7 +45,7 @@ pub(crate) struct Client {
     /// Only the list says it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) state: String,
-    pub(crate) types: BTreeMap<String, ClientType>,
+    pub(crate) types: BTreeMap<String, ClientTypeRow>,
 }
 
 /// The node of a client.
@@ -54,7 +54,7 @@ pub(crate) struct ClientNode {
     pub(crate) id: String,
     pub(crate) cluster: String,
     #[serde(default)]
-    pub(crate) locality: Locality,
+    pub(crate) locality: NodeLocality,
     pub(crate) user_agent_name: String,
     #[serde(default)]
     pub(crate) user_agent_version: String,
@@ -62,7 +62,7 @@ pub(crate) struct ClientNode {
 
 /// Where a node is.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Locality {
+pub(crate) struct NodeLocality {
     pub(crate) region: String,
     pub(crate) zone: String,
     pub(crate) sub_zone: String,
@@ -70,7 +70,7 @@ pub(crate) struct Locality {
 
 /// What a client has of a type.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct ClientType {
+pub(crate) struct ClientTypeRow {
     pub(crate) status: String,
     /// The control plane from which it is read.
     #[serde(default)]
@@ -87,18 +87,18 @@ pub(crate) struct ClientType {
     pub(crate) rejections: Vec<String>,
     /// What it was sent older content of, because it rejects the current one and had nothing: some of that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) older: Vec<Older>,
+    pub(crate) older: Vec<OlderRow>,
     /// What it keeps as it was, because it rejects the current content: some of that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) rejecting: Vec<Older>,
+    pub(crate) rejecting: Vec<OlderRow>,
     /// What is only said of one client that is shown in full.
     #[serde(flatten)]
-    pub(crate) full: Option<Full>,
+    pub(crate) full: Option<ClientResources>,
 }
 
 /// A name of which a client rejects the current content.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Older {
+pub(crate) struct OlderRow {
     pub(crate) name: String,
     /// The version that it rejects.
     #[serde(default)]
@@ -115,7 +115,7 @@ pub(crate) struct Older {
 
 /// All resources of a type that a client asks for.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Full {
+pub(crate) struct ClientResources {
     /// Whether the client has accepted all of them.
     pub(crate) ready: bool,
     /// How many by how they stand.

@@ -11,24 +11,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use clients::{Client, ClientNode, ClientType, Clients, ClientsEnd, Full, Locality, OfClient, Older};
-pub(crate) use nacks::{Before, Nacks, Rejected, Rejecter};
-pub(crate) use resources::{Content, Holder, Holders, Listed, Resources, Said, Whole};
+pub(crate) use clients::{
+    ClientNode, ClientResources, ClientRow, ClientTypeRow, Clients, ClientsEnd, NodeLocality, OfClient, OlderRow,
+};
+pub(crate) use nacks::{EarlierContent, Nacks, RejectedContent, RejecterRow};
+pub(crate) use resources::{ContentRow, HolderRow, Holders, ResourceRow, Resources, SaidContent, Whole};
 
 /// `/clusters`
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Clusters {
-    pub(crate) authorities: Vec<Authority>,
+pub(crate) struct ClusterList {
+    pub(crate) authorities: Vec<AuthorityRow>,
     /// What is wrong with the relay's own files.
     #[serde(default)]
     pub(crate) faults: Vec<String>,
     /// How its client streams stand.
-    pub(crate) clients: Option<Standings>,
+    pub(crate) clients: Option<StandingCounts>,
 }
 
 /// How the client streams of a relay stand.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Standings {
+pub(crate) struct StandingCounts {
     pub(crate) streams: usize,
     pub(crate) up_to_date: usize,
     pub(crate) rejecting: usize,
@@ -45,20 +47,20 @@ pub(crate) struct Standings {
     pub(crate) hung: usize,
     /// The last of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hung_clients: Vec<Hung>,
+    pub(crate) hung_clients: Vec<HungClient>,
     /// The counts in a sentence.
     pub(crate) why: String,
 }
 
 /// A client that hung and was cut off.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Hung {
+pub(crate) struct HungClient {
     pub(crate) name: String,
     pub(crate) at: String,
     pub(crate) why: String,
 }
 
-impl Standings {
+impl StandingCounts {
     /// Returns how many clients there are.
     pub(crate) const fn clients(&self) -> usize {
         self.streams.saturating_add(self.away)
@@ -67,14 +69,14 @@ impl Standings {
 
 /// The control planes of one authority, by priority.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Authority {
+pub(crate) struct AuthorityRow {
     pub(crate) name: String,
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<ServerRow>,
 }
 
 /// One control plane.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Server {
+pub(crate) struct ServerRow {
     pub(crate) server: String,
     pub(crate) state: String,
     pub(crate) since: Option<String>,
@@ -85,7 +87,7 @@ pub(crate) struct Server {
     #[serde(default)]
     pub(crate) refused: usize,
     #[serde(default)]
-    pub(crate) dialects: BTreeMap<String, Spoken>,
+    pub(crate) dialects: BTreeMap<String, SpokenDialect>,
     /// The types for which it ends streams, with its error texts.
     #[serde(default)]
     pub(crate) suspected: BTreeMap<String, String>,
@@ -95,14 +97,14 @@ pub(crate) struct Server {
     pub(crate) sessions: usize,
     pub(crate) watching: usize,
     pub(crate) types: BTreeMap<String, OfType>,
-    pub(crate) lacking: Lacking,
+    pub(crate) lacking: LackingNames,
     /// The state and its reasons, in a sentence.
     pub(crate) why: String,
 }
 
 /// A dialect in use.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Spoken {
+pub(crate) struct SpokenDialect {
     pub(crate) streams: usize,
     pub(crate) reason: String,
 }
@@ -120,7 +122,7 @@ pub(crate) struct OfType {
 
 /// What is wanted and was not sent.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Lacking {
+pub(crate) struct LackingNames {
     #[serde(default)]
     pub(crate) sessions: usize,
     pub(crate) count: usize,
@@ -130,13 +132,13 @@ pub(crate) struct Lacking {
 
 /// `/views`
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Views {
+pub(crate) struct ViewList {
     #[serde(default)]
     pub(crate) left_out: usize,
-    pub(crate) views: Vec<View>,
+    pub(crate) views: Vec<ViewRow>,
 }
 
-impl Views {
+impl ViewList {
     /// Returns how many removals are held at which somebody should look. An older relay does not tell them apart.
     pub(crate) fn in_trouble(&self) -> usize {
         let views = self.views.iter();
@@ -151,7 +153,7 @@ impl Views {
 
 /// One view.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct View {
+pub(crate) struct ViewRow {
     pub(crate) class: String,
     pub(crate) server: Option<String>,
     #[serde(default)]
@@ -169,7 +171,7 @@ pub(crate) struct View {
     pub(crate) types: BTreeMap<String, Halves>,
 }
 
-impl View {
+impl ViewRow {
     /// Whether any client reads it.
     pub(crate) const fn is_read(&self) -> bool {
         self.reading > 0
@@ -179,13 +181,13 @@ impl View {
 /// What the wildcard covers, and what was asked for by name.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Halves {
-    pub(crate) wildcard: Option<Half>,
-    pub(crate) named: Half,
+    pub(crate) wildcard: Option<HalfRow>,
+    pub(crate) named: HalfRow,
 }
 
 /// One of the two. The digests of equal contents are equal.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Half {
+pub(crate) struct HalfRow {
     pub(crate) resources: usize,
     #[serde(default)]
     pub(crate) bytes: usize,

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The claims of one connection.
 #[derive(Debug, Default)]
-pub struct Claims {
+pub struct ConnectionClaims {
     number: u64,
     names: AtomicUsize,
 }
 
-impl Claims {
+impl ConnectionClaims {
     pub(super) const fn new(number: u64) -> Self {
         Self {
             number,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tonic::Status;
 
 use super::Census;
-use super::configs::{Configs, Piece};
+use super::configs::{ConfigPiece, Configs};
 use super::csds::{Contents, client_types};
 use super::document::Document;
 use super::questions::Questions;
@@ -63,13 +63,13 @@ impl ClientStatus {
         let mut begun = false;
         while let Some(piece) = configs.next().await {
             match piece {
-                Piece::Begin(config) => {
+                ConfigPiece::Begin(config) => {
                     if std::mem::replace(&mut begun, true) {
                         answer.end(CONFIG).await?;
                     }
                     answer.extend(&*config).await?;
                 }
-                Piece::Resources(generic_xds_configs) => {
+                ConfigPiece::Resources(generic_xds_configs) => {
                     let resources = ClientConfig {
                         generic_xds_configs,
                         ..ClientConfig::default()

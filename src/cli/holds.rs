@@ -9,7 +9,7 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 
 use super::asking::{AdminAccess, Bounds, Heard, Relay, encoded, tell};
-use crate::answers::Views;
+use crate::answers::ViewList;
 
 /// Show which removed resources are still served, why, and until when, and which older contents clients use. Exits with 1 if much was
 /// lost at once, if something that a control plane still sends has referred to a removed resource for over 15 minutes, or if a client
@@ -73,7 +73,7 @@ impl Ordered {
 
 /// Returns what a relay holds, and what of that is wrong.
 fn held(relay: Relay<'_>) -> anyhow::Result<Heard> {
-    let (text, views) = (relay.text("/holds")?, relay.json::<Views>("/views")?);
+    let (text, views) = (relay.text("/holds")?, relay.json::<ViewList>("/views")?);
     let mut wrong = Vec::new();
     let (trouble, older) = (views.in_trouble(), views.older());
     if trouble > 0 {

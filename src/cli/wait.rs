@@ -12,7 +12,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::asking::{AdminAccess, Bounds, Relay, encoded, now, time};
-use crate::answers::{Content, Holders, Whole};
+use crate::answers::{ContentRow, Holders, Whole};
 use crate::xds::{TypeUrl, printable};
 
 /// Wait until the clients that ask for a resource have accepted it; exit code 1 says who has not
@@ -117,7 +117,7 @@ impl Wait {
     }
 
     fn progress(&self, said: &Whole) -> Progress {
-        let is_meant = |content: &&Content| match &self.target.version {
+        let is_meant = |content: &&ContentRow| match &self.target.version {
             None => true,
             Some(wanted) => {
                 let said = content.said.as_ref().and_then(|said| said.version_info.as_ref());

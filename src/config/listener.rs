@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 
-use super::{Identity, SocketFile, Supply, unix};
+use super::{CertificateFiles, SocketFile, Supply, unix};
 
 /// A port or socket for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub struct Listener {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
     /// The certificate that it presents to clients.
-    pub identity: Supply<Identity>,
+    pub identity: Supply<CertificateFiles>,
     /// Certificates that it presents instead, to clients that ask for a name that is in one of them.
-    pub others: Vec<Identity>,
+    pub others: Vec<CertificateFiles>,
     /// The oldest version that it speaks.
     pub oldest: TlsVersion,
     /// The authorities; one of them must have signed the client's certificate. Without any, clients need no certificate.

@@ -42,14 +42,14 @@ pub use log_filter::LogFilter;
 pub(crate) use quantity::duration;
 pub use reference::{NoKey, Reference};
 pub use rows::Effect;
-pub use server::{Credentials, Endpoint, Grpc, Identity, Reach, Rejections, Rest, Server, Tls, Transport};
+pub use server::{CertificateFiles, Credentials, Endpoint, Grpc, Reach, Rejections, RestPolls, Server, Tls, Transport};
 pub use supply::Supply;
 pub use supply::Workload;
 pub use timers::Timers;
 pub use unix::{SocketFile, is_abstract, system_path};
 pub use upstream::{Authority, Canary, ClassServers, TypeSource, Upstream};
 pub use validate::host_name;
-pub use written::{Written, hide_secrets};
+pub use written::{WrittenConfig, hide_secrets};
 
 use document::Document;
 
@@ -108,7 +108,7 @@ pub struct Config {
     /// Problems that do not keep the relay from running.
     pub warnings: Vec<String>,
     /// All of it as it was written, for people.
-    pub written: Written,
+    pub written: WrittenConfig,
 }
 
 impl Config {

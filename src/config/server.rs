@@ -31,7 +31,7 @@ pub enum Reach {
     /// A file, or a directory of files.
     Files(PathBuf),
     /// An xDS server that is polled over REST.
-    Rest(Rest),
+    Rest(RestPolls),
 }
 
 /// An xDS server with gRPC streams, and how to connect to it.
@@ -51,7 +51,7 @@ pub struct Grpc {
 
 /// An xDS server that is polled over REST, and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rest {
+pub struct RestPolls {
     /// Its address.
     pub endpoint: Endpoint,
     /// Whether the connection uses TLS.
@@ -95,12 +95,12 @@ pub struct Tls {
     /// The SPIFFE id that the server's certificate must be for, instead of a name; only with authorities of its own.
     pub spiffe_id: Option<String>,
     /// The certificate that the relay presents if the server asks for one.
-    pub identity: Option<Supply<Identity>>,
+    pub identity: Option<Supply<CertificateFiles>>,
 }
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct CertificateFiles {
     /// PEM file of the certificate and its chain.
     pub certificate_file: PathBuf,
     /// PEM file of its key.

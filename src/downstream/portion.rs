@@ -9,16 +9,16 @@ use super::admission::Guest;
 use super::entrance::Entrance;
 use super::lockout::Lockout;
 use super::shared::Shared;
-use crate::cache::Claims;
+use crate::cache::ConnectionClaims;
 use crate::identity::Identity;
 use crate::wire::Share;
 
 /// What one connection takes of what all connections share.
-pub(super) struct Portion {
+pub(super) struct Allotment {
     /// Of the memory for unfinished requests.
     pub(super) share: Arc<Share>,
     /// Of the names and views.
-    pub(super) claims: Arc<Claims>,
+    pub(super) claims: Arc<ConnectionClaims>,
     /// Of the connections and streams that there may be.
     pub(super) guest: Arc<Guest>,
     /// Who the client is, as far as the connection says.
@@ -29,7 +29,7 @@ pub(super) struct Portion {
     pub(super) lockout: Lockout,
 }
 
-impl Portion {
+impl Allotment {
     /// Returns the portion of a new connection.
     pub(super) fn of_a_connection(
         shared: &Shared,

@@ -17,7 +17,7 @@ use crate::config::{Grpc, Timers};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{ClientSettings, Why};
 use crate::telemetry::{Metrics, UpstreamMetrics};
-use crate::upstream::{CallHead, Phase, Status, Target as Server, UpstreamSettings, Writer};
+use crate::upstream::{CallHead, ServerTarget as Server, StreamPhase, StreamStatus, UpstreamSettings, Writer};
 use crate::xds::{Cut, GuardSettings, ServerFeatures, Target, TypeUrl, Types, Want};
 
 /// A server, and as whom it is asked.
@@ -41,7 +41,7 @@ pub(super) struct Line {
     server: Arc<Server>,
     metrics: Arc<UpstreamMetrics>,
     /// Returns the state of the streams to the server.
-    statuses: Box<dyn Fn() -> Vec<Status>>,
+    statuses: Box<dyn Fn() -> Vec<StreamStatus>>,
 }
 
 /// The largest message of a server.
@@ -139,17 +139,19 @@ impl Line {
 
     /// Whether the server has answered on a stream that is open.
     pub(super) fn is_answering(&self) -> bool {
-        (self.statuses)().iter().any(|status| status.phase == Phase::Answering)
+        (self.statuses)()
+            .iter()
+            .any(|status| status.phase == StreamPhase::Answering)
     }
 
     /// Returns why the server has not answered in time, as far as it is known.
     pub(super) fn unanswered(&self, within: Duration) -> Option<String> {
-        let why = |status: Status| match (status.phase, status.why) {
-            (Phase::Answering, _) => None,
+        let why = |status: StreamStatus| match (status.phase, status.why) {
+            (StreamPhase::Answering, _) => None,
             (_, Some(Why::Refused(words) | Why::Unanswered(words))) => Some(format!(
                 "{words}; in the other dialect it did not answer within {within:?}"
             )),
-            (Phase::Connecting, _) => Some(format!("there was no connection within {within:?}")),
+            (StreamPhase::Connecting, _) => Some(format!("there was no connection within {within:?}")),
             _ => None,
         };
         (self.statuses)().into_iter().find_map(why)

@@ -18,7 +18,7 @@ use crate::xds::{Cut, Known, Name, Resource, Target, TypeUrl, Version};
 
 /// A resource, by its type and its name.
 pub type Key = (TypeUrl, Name);
-type Wanted = (TypeUrl, Target);
+type WantedTarget = (TypeUrl, Target);
 /// What the server has said, and what it is not asked for.
 type Seen = (Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>);
 
@@ -27,15 +27,15 @@ type Seen = (Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>);
 pub struct Reached {
     /// What was asked for; `None`: it does not exist.
     known: BTreeMap<Key, Option<Arc<Resource>>>,
-    wanted: BTreeSet<Wanted>,
+    wanted: BTreeSet<WantedTarget>,
     /// What has no answer so far.
-    open: BTreeSet<Wanted>,
+    open: BTreeSet<WantedTarget>,
 }
 
 /// What resources name, so that each content is read once.
 pub struct Ways {
     schemas: Schemas,
-    named: BTreeMap<Version, Arc<[Wanted]>>,
+    named: BTreeMap<Version, Arc<[WantedTarget]>>,
     follows: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct Walk {
     server: String,
     line: Line,
     patience: Duration,
-    roots: Vec<Wanted>,
+    roots: Vec<WantedTarget>,
     seen: Option<Seen>,
     reached: Reached,
     moved: Instant,
@@ -73,7 +73,7 @@ impl Ways {
         }
     }
 
-    fn of(&mut self, type_url: &TypeUrl, resource: &Resource) -> Arc<[Wanted]> {
+    fn of(&mut self, type_url: &TypeUrl, resource: &Resource) -> Arc<[WantedTarget]> {
         if !self.follows {
             return Arc::default();
         }
@@ -99,14 +99,14 @@ impl Ways {
             let value = read.ok().and_then(|json| serde_json::from_slice(&json.text).ok());
             discovered(&value.unwrap_or(Value::Null), &mut named);
         }
-        let named: Arc<[Wanted]> = named.into();
+        let named: Arc<[WantedTarget]> = named.into();
         self.named.insert(resource.version(), named.clone());
         named
     }
 }
 
 /// Adds what the API writes as discovered: beside a source of configuration stands a name, or it is about all of a type.
-fn discovered(value: &Value, into: &mut Vec<Wanted>) {
+fn discovered(value: &Value, into: &mut Vec<WantedTarget>) {
     match value {
         Value::Object(members) => {
             let name = members.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -140,7 +140,7 @@ fn discovered(value: &Value, into: &mut Vec<Wanted>) {
 impl Reached {
     /// Follows what is known of a server from these roots on. `unserved`: what the server has no answer for.
     #[must_use]
-    pub fn of(cut: &Cut, roots: &[Wanted], unserved: &BTreeMap<TypeUrl, Arc<str>>, ways: &mut Ways) -> Self {
+    pub fn of(cut: &Cut, roots: &[WantedTarget], unserved: &BTreeMap<TypeUrl, Arc<str>>, ways: &mut Ways) -> Self {
         let mut reached = Self::default();
         let mut queue = roots.to_vec();
         while let Some(wanted) = queue.pop() {
@@ -295,7 +295,7 @@ impl Walk {
 
 /// Returns where a client begins: an Envoy with all listeners and clusters, gRPC with the listeners of its targets.
 #[must_use]
-pub fn roots(listeners: &[String]) -> Vec<Wanted> {
+pub fn roots(listeners: &[String]) -> Vec<WantedTarget> {
     let lds = TypeUrl::called("lds");
     let named = |name: &String| Some((lds.clone()?, Target::Name(Name::read(name, lds.as_ref()?))));
     let all = ["lds", "cds"].into_iter().filter_map(TypeUrl::called);

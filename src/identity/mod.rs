@@ -28,11 +28,11 @@ pub use named::{Named, claim};
 /// The word before the first colon says where a text comes from, so no source can state the texts of another. Invariant: each text is
 /// one for [`is_text`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity(Arc<Known>);
+pub struct Identity(Arc<KnownTexts>);
 
 /// What is known of a client. All streams of a connection share it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Known {
+struct KnownTexts {
     /// The texts, each with a [`END`].
     texts: Box<str>,
     /// What its certificate says and no text does.
@@ -107,7 +107,7 @@ impl Identity {
                 all.push(END);
             }
         }
-        Self(Arc::new(Known {
+        Self(Arc::new(KnownTexts {
             texts: all.into(),
             lost: self.0.lost,
             read: self.0.read.clone(),

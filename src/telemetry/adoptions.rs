@@ -13,11 +13,11 @@ use crate::classes::Class;
 
 /// The last changes of a type.
 #[derive(Debug, Default)]
-pub struct Adoptions(Mutex<Vec<Adoption>>);
+pub struct Adoptions(Mutex<Vec<OngoingAdoption>>);
 
 /// What arrived at one time for the clients of one class.
 #[derive(Debug)]
-struct Adoption {
+struct OngoingAdoption {
     received: Instant,
     class: Class,
     /// When a client last accepted it.
@@ -49,7 +49,7 @@ impl Adoptions {
         if found || !news {
             return;
         }
-        let one = Adoption {
+        let one = OngoingAdoption {
             received: first,
             class: class.clone(),
             last: now,

@@ -12,7 +12,7 @@ use webpki::EndEntityCert;
 
 use super::pem_file::{BadFile, IdentityFiles, PemFile, up_to_date};
 use super::validity::{self, Validity};
-use crate::config::{Identity, Supply, Tls};
+use crate::config::{CertificateFiles, Supply, Tls};
 
 /// The certificates of all listeners and control planes, by who uses them.
 #[derive(Debug, Default)]
@@ -101,7 +101,7 @@ impl CertificateSet {
             let file = PemFile::authorities(supply)?;
             Ok::<_, BadFile>(Certificate::all(file.path(), &file.chain()?))
         };
-        let chain = |supply: &Supply<Identity>| {
+        let chain = |supply: &Supply<CertificateFiles>| {
             let files = IdentityFiles::read(supply)?;
             let (chain, _) = files.certified()?;
             Ok::<_, BadFile>(Certificate::all(files.certificate.path(), &chain))

@@ -26,15 +26,15 @@ use crate::config::Issuer;
 use crate::identity::Named;
 pub use keys::BadKeys;
 use keys::Keys;
-pub use pace::Rhythm;
+pub use pace::FetchRhythm;
 pub use renewal::KeyRenewal;
 
 /// Checks the tokens of clients. Clones know the same issuers.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Arc<Trust>);
+pub struct Tokens(Arc<Issuers>);
 
 #[derive(Debug, Default)]
-struct Trust {
+struct Issuers {
     issuers: ArcSwap<Vec<Arc<Trusted>>>,
     /// What of tokens is read.
     named: ArcSwap<Named>,

@@ -10,10 +10,10 @@ use super::{Name, TypeUrl};
 
 /// The owners that the configuration names; copies share one table. Each target has one owner.
 #[derive(Clone, Debug, Default)]
-pub struct Owners(Arc<Table>);
+pub struct Owners(Arc<OwnerTable>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct OwnerTable {
     authorities: BTreeSet<Arc<str>>,
     /// The key of each type's source, by the type's full name.
     sources: BTreeMap<Box<str>, Arc<str>>,
@@ -23,7 +23,7 @@ impl Owners {
     /// Creates the owners: these authorities, and the sources by the full names of their types.
     #[must_use]
     pub fn new(authorities: impl IntoIterator<Item = Arc<str>>, sources: BTreeMap<Box<str>, Arc<str>>) -> Self {
-        Self(Arc::new(Table {
+        Self(Arc::new(OwnerTable {
             authorities: authorities.into_iter().collect(),
             sources,
         }))

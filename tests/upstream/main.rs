@@ -48,8 +48,10 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse,
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
-use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
+use distributary::upstream::{ClassFiles, ServerTarget, StreamStatus, UpstreamSettings, Writer};
+use distributary::xds::{
+    Cut, Known, Name, ServerFeatures, ServerState, Target as Wanted, State, TypeUrl, Types, Want,
+};
 use tokio::task::JoinHandle;
 
 use plane::{Call, Plane, soon};
@@ -63,9 +65,9 @@ pub(crate) struct Relay {
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) all: Arc<Metrics>,
     seat: Seat,
-    target: Arc<Target>,
+    target: Arc<ServerTarget>,
     settings: Arc<UpstreamSettings>,
-    status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
+    status: Box<dyn Fn() -> Vec<StreamStatus> + Send + Sync>,
     /// What clients answer when they are asked what they reject.
     /// Where clients sit that reject something.
     pub(crate) rejecting: Mutex<Vec<Seat>>,
@@ -158,7 +160,7 @@ impl Relay {
             order_gate: Duration::from_secs(2),
         });
         let all = Metrics::new([]);
-        let target = Target::new("cp", plan.server, all.upstreams.of("cp"));
+        let target = ServerTarget::new("cp", plan.server, all.upstreams.of("cp"));
         Self::begin(all, target, plan.files, settings, wanted)
     }
 
@@ -175,7 +177,7 @@ impl Relay {
 
     fn begin(
         all: Arc<Metrics>,
-        target: Arc<Target>,
+        target: Arc<ServerTarget>,
         files: Option<ClassFiles>,
         settings: Arc<UpstreamSettings>,
         wanted: &[(&str, &str)],
@@ -272,7 +274,7 @@ impl Relay {
     }
 
     /// Waits until the main stream's status satisfies the condition, and returns it.
-    pub(crate) async fn status(&self, what: &str, right: impl Fn(&Status) -> bool) -> Status {
+    pub(crate) async fn status(&self, what: &str, right: impl Fn(&StreamStatus) -> bool) -> StreamStatus {
         let wait = async {
             loop {
                 let status = (self.status)().swap_remove(0);

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::upstream::Phase;
+use distributary::upstream::StreamPhase;
 use tokio::net::TcpListener;
 use tonic::Code;
 
@@ -82,7 +82,7 @@ async fn no_room() {
     }
     let since = now();
     let status = refused
-        .status("a refusal", |status| status.phase == Phase::Waiting)
+        .status("a refusal", |status| status.phase == StreamPhase::Waiting)
         .await;
     assert!(status.refused);
     let third = served.beside(&[(EDS, "a")]);
@@ -97,7 +97,7 @@ async fn no_room() {
     }
     assert!(
         !refused
-            .status("an answer", |status| status.phase == Phase::Answering)
+            .status("an answer", |status| status.phase == StreamPhase::Answering)
             .await
             .refused
     );

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::snapshot::Identity;
+use distributary::snapshot::SnapshotIdentity;
 use distributary::xds::{Changes, Cut, Phase, Resource, ResourceParts, TypeUrl, Update};
 use socket2::{Domain, Socket, Type};
 
@@ -59,7 +59,7 @@ fn snapshot(server: SocketAddr, clusters: usize, bytes: usize) -> Vec<u8> {
         answered: None,
         phase: Phase::Steady,
     };
-    let of = Identity {
+    let of = SnapshotIdentity {
         server: server.to_string(),
         class: "-".to_owned(),
     };

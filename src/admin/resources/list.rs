@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::listed;
 use crate::admin::Shown;
-use crate::admin::forms::{self, Answered, Asked, Refused};
+use crate::admin::forms::{self, Answered, FormQuery, Refused};
 use crate::admin::written::{self, Page};
 use crate::census::{Cached, Census, Entry};
 use crate::classes::Pattern;
@@ -23,7 +23,7 @@ use crate::xds::{Name, TypeUrl};
 /// The query.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct ResourcesQuery {
     #[serde(rename = "type")]
     type_url: Option<String>,
     class: Option<String>,
@@ -69,7 +69,7 @@ struct List {
     cut: bool,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<ResourcesQuery>) -> Answered {
     let wanted = forms::asked(wanted, USAGE)?;
     let census = shown.status.census().clone();
     let (whom, list) = (
@@ -106,7 +106,7 @@ fn state(word: &str) -> Result<Cached, Refused> {
 }
 
 impl List {
-    fn new(wanted: &Wanted) -> Result<Self, Refused> {
+    fn new(wanted: &ResourcesQuery) -> Result<Self, Refused> {
         let pattern = |key: &str, text: &Option<String>| {
             let read = text.as_deref().map(Pattern::read).transpose();
             read.map_err(|fault| forms::wrong(format!("{key}: {fault}\n")))

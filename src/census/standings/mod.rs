@@ -246,17 +246,17 @@ impl Standings {
     }
 
     /// Returns the counts over all types.
-    pub(crate) fn answer(&self, clock: WallClock) -> answers::Standings {
+    pub(crate) fn answer(&self, clock: WallClock) -> answers::StandingCounts {
         let hung = self
             .hung
             .iter()
             .take(NAMED_MAX)
-            .map(|(name, CutOff { at, why })| answers::Hung {
+            .map(|(name, CutOff { at, why })| answers::HungClient {
                 name: name.clone(),
                 at: clock.time(*at),
                 why: (*why).to_owned(),
             });
-        answers::Standings {
+        answers::StandingCounts {
             streams: self.streams(),
             up_to_date: self.current,
             rejecting: self.rejecting,

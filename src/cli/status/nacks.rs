@@ -10,7 +10,7 @@ use serde_json::json;
 use super::fault::Fault;
 use super::table::short;
 use super::{Report, answers};
-use crate::answers::{Nacks, Rejected};
+use crate::answers::{Nacks, RejectedContent};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, one_or_several};
 
@@ -181,7 +181,7 @@ fn is_named(name: &str, words: &str) -> bool {
 }
 
 impl Who {
-    fn of(relay: &str, rejection: &Rejected) -> Self {
+    fn of(relay: &str, rejection: &RejectedContent) -> Self {
         Self {
             clients: rejection.clients,
             relays: BTreeSet::from([relay.to_owned()]),

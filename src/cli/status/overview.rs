@@ -12,15 +12,15 @@ use super::compare::{self, Difference};
 use super::fault::Fault;
 use super::table::{Tone, short};
 use super::{Report, servers};
-use crate::answers::{Clusters, Nacks, Resources, Server, Standings, Views};
+use crate::answers::{ClusterList, Nacks, Resources, ServerRow, StandingCounts, ViewList};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, Version, one_or_several};
 
 /// What a relay says.
 struct Seen {
     health: Health,
-    clusters: Clusters,
-    views: Views,
+    clusters: ClusterList,
+    views: ViewList,
     nacks: Nacks,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
             nacks: relay.json("/nacks")?,
         })
     }));
-    let views: Vec<Option<Views>> = seen
+    let views: Vec<Option<ViewList>> = seen
         .iter()
         .map(|(_, seen)| Some(seen.as_ref()?.views.clone()))
         .collect();
@@ -63,7 +63,7 @@ pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
 }
 
 /// Compares the relays name by name where their digests differ.
-fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<Views>]) -> Vec<Difference> {
+fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<ViewList>]) -> Vec<Difference> {
     let suspects = compare::suspects(views);
     if suspects.is_empty() {
         return Vec::new();
@@ -78,7 +78,7 @@ fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<Views>])
     compare::differences(&compare::rows(listed), views)
 }
 
-fn seen_by(views: &[Option<Views>]) -> usize {
+fn seen_by(views: &[Option<ViewList>]) -> usize {
     views.iter().flatten().count()
 }
 
@@ -91,7 +91,7 @@ fn content(answered: &usize, relay: usize, differences: &[Difference]) -> &'stat
     }
 }
 
-fn standings_json(standings: &Standings) -> Value {
+fn standings_json(standings: &StandingCounts) -> Value {
     let mut json = json!(standings);
     if let Some(fields) = json.as_object_mut() {
         fields.retain(|field, _| !["why", "hung_clients"].contains(&&**field));
@@ -100,9 +100,9 @@ fn standings_json(standings: &Standings) -> Value {
 }
 
 /// Returns that too many clients of a relay do not answer, or wait for what nobody answers.
-fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault> {
+fn lagging(relay: &str, clients: Option<&StandingCounts>, over: f64) -> Option<Fault> {
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
-    let over = |clients: &Standings| {
+    let over = |clients: &StandingCounts| {
         (clients.lagging + clients.waiting + clients.away + clients.hung) as f64 > over * clients.clients() as f64
     };
     let clients = clients.filter(|clients| over(clients))?;
@@ -158,7 +158,7 @@ impl Report {
         self.faults.extend(faults);
         // A server of several authorities is one server.
         let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
-        let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();
+        let servers: BTreeMap<&String, &ServerRow> = servers.map(|server| (&server.server, server)).collect();
         let used = || servers.values().filter(|server| server.state != "unused");
         let well = used().filter(|server| !servers::is_failing(server)).count();
         let resources: usize = compare::halves(views).map(|half| half.resources).sum();

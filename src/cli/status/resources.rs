@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Report;
 use super::compare::{self, Difference, Key};
 use super::table::short;
-use crate::answers::{Listed, Resources, Views};
+use crate::answers::{ResourceRow, Resources, ViewList};
 use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
@@ -19,7 +19,7 @@ const WIDE: &str = "CLASS BYTES RECEIVED WHOLE-VERSION ERROR";
 
 /// One content under a key, and the relays that have it.
 struct Line<'a> {
-    one: &'a Listed,
+    one: &'a ResourceRow,
     relays: Vec<&'a str>,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
     let seen = relays.each(|relay| Ok((relay.json("/views")?, relay.json("/resources")?)));
     let seen = report.answered(seen);
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
-    let (views, listed): (Vec<Option<Views>>, Vec<Option<Resources>>) =
+    let (views, listed): (Vec<Option<ViewList>>, Vec<Option<Resources>>) =
         seen.into_iter().map(|(_, seen)| seen.unzip()).unzip();
     let answered = listed.iter().flatten().count();
     let rows = compare::rows(listed);

@@ -21,21 +21,21 @@ use table::{PREFIX, TABLE, UNKNOWN, is_health_report, is_withheld};
 
 /// A resource type. Ordered make before break (D-02), then by name.
 #[derive(Clone)]
-pub struct TypeUrl(Row);
+pub struct TypeUrl(TypeRow);
 
 /// Only two machine words, because a session keeps one for each of its types.
 #[derive(Clone)]
-enum Row {
+enum TypeRow {
     /// A type of the table.
-    Known(&'static Known),
-    Other(Arc<Other>),
+    Known(&'static TableType),
+    Other(Arc<OwnType>),
 }
 
 /// URL, short name, traits.
-type Known = (&'static str, &'static str, Traits);
+type TableType = (&'static str, &'static str, Traits);
 
 /// A type that is not in the table, or to which the operator gave other traits.
-struct Other {
+struct OwnType {
     url: Box<str>,
     traits: Traits,
 }
@@ -80,7 +80,7 @@ impl TypeUrl {
             .iter()
             .find(|(url, _, _)| url.strip_prefix(PREFIX) == Some(full_name))
         {
-            Some(known) => Self(Row::Known(known)),
+            Some(known) => Self(TypeRow::Known(known)),
             None => Self::other(
                 full_name,
                 Traits {
@@ -94,7 +94,7 @@ impl TypeUrl {
     fn other(full_name: &str, traits: Traits) -> Self {
         let prefix = if full_name.contains('/') { "" } else { PREFIX };
         let url = format!("{prefix}{full_name}").into();
-        Self(Row::Other(Arc::new(Other { url, traits })))
+        Self(TypeRow::Other(Arc::new(OwnType { url, traits })))
     }
 
     /// Returns the type with this short name ([`Self::short`]).
@@ -112,15 +112,15 @@ impl TypeUrl {
     /// Whether it is a type of the table to which the operator gave no other traits.
     #[must_use]
     pub const fn is_of_table(&self) -> bool {
-        matches!(self.0, Row::Known(_))
+        matches!(self.0, TypeRow::Known(_))
     }
 
     /// The canonical URL, as it goes on the wire.
     #[must_use]
     pub fn url(&self) -> &str {
         match &self.0 {
-            Row::Known((url, _, _)) => url,
-            Row::Other(other) => &other.url,
+            TypeRow::Known((url, _, _)) => url,
+            TypeRow::Other(other) => &other.url,
         }
     }
 
@@ -164,8 +164,8 @@ impl TypeUrl {
     pub fn is_health_report(&self) -> bool {
         match &self.0 {
             // No type of the table is one; every acknowledgement passes here, so this must be cheap.
-            Row::Known(_) => false,
-            Row::Other(_) => is_health_report(self.full_name()),
+            TypeRow::Known(_) => false,
+            TypeRow::Other(_) => is_health_report(self.full_name()),
         }
     }
 
@@ -188,8 +188,8 @@ impl TypeUrl {
     #[must_use]
     pub fn traits(&self) -> &Traits {
         match &self.0 {
-            Row::Known((_, _, traits)) => traits,
-            Row::Other(other) => &other.traits,
+            TypeRow::Known((_, _, traits)) => traits,
+            TypeRow::Other(other) => &other.traits,
         }
     }
 
@@ -202,9 +202,9 @@ impl TypeUrl {
     /// Whether both refer to the same row. Equal types may refer to different rows.
     fn is(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Row::Known(one), Row::Known(other)) => std::ptr::eq(*one, *other),
-            (Row::Other(one), Row::Other(other)) => Arc::ptr_eq(one, other),
-            (Row::Known(_), Row::Other(_)) | (Row::Other(_), Row::Known(_)) => false,
+            (TypeRow::Known(one), TypeRow::Known(other)) => std::ptr::eq(*one, *other),
+            (TypeRow::Other(one), TypeRow::Other(other)) => Arc::ptr_eq(one, other),
+            (TypeRow::Known(_), TypeRow::Other(_)) | (TypeRow::Other(_), TypeRow::Known(_)) => false,
         }
     }
 }
