@@ -22,7 +22,7 @@ use super::received::Received;
 use super::spawn;
 use super::taking::{AnswerRoom, StopReading, Taking};
 use crate::clock;
-use crate::config::{Config, Credentials, Endpoint, MemoryLimit, Neighbour};
+use crate::config::{Config, Credentials, Endpoint, MemoryLimit, NeighbourSettings};
 use crate::telemetry::{Metrics, TurnTimes};
 use crate::tls::HTTP1;
 use crate::upstream::{Failure, connect, host, reason};
@@ -30,7 +30,7 @@ use crate::xds::Types;
 
 /// The relays that are asked.
 pub(super) struct Neighbours {
-    from: Vec<Neighbour>,
+    from: Vec<NeighbourSettings>,
     secrets: bool,
     types: Types,
     memory: MemoryLimit,
@@ -39,7 +39,7 @@ pub(super) struct Neighbours {
 
 /// One address of a neighbour.
 struct Door<'a> {
-    neighbour: &'a Neighbour,
+    neighbour: &'a NeighbourSettings,
     address: SocketAddr,
 }
 

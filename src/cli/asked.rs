@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::Misuse;
 use crate::config::{CertificateFiles, Credentials, Endpoint, Grpc, LogFilter, Rejections, Supply, Tls, Transport};
-use crate::get::{Peer, header};
+use crate::get::{AskedPeer, header};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::{LogFormat, ProcessLog};
 
@@ -133,7 +133,7 @@ pub(super) fn runtime() -> anyhow::Result<Runtime> {
 
 impl Alone {
     /// Returns the server at an address, which is asked as this node.
-    pub(super) fn peer(&self, server: &ServerAddress, node: Node) -> Result<Peer, Misuse> {
+    pub(super) fn peer(&self, server: &ServerAddress, node: Node) -> Result<AskedPeer, Misuse> {
         let transport = match self.dialect {
             Dialect::Delta => Transport::Delta,
             Dialect::Sotw => Transport::Sotw,
@@ -167,7 +167,7 @@ impl Manner {
         tls: bool,
         transport: Transport,
         node: Node,
-    ) -> Result<Peer, Misuse> {
+    ) -> Result<AskedPeer, Misuse> {
         let ServerAddress {
             text,
             endpoint,
@@ -188,7 +188,7 @@ impl Manner {
             true => Credentials::Tls(self.files.settings()),
             false => Credentials::Insecure,
         };
-        Ok(Peer {
+        Ok(AskedPeer {
             server: text.clone(),
             grpc: Grpc {
                 endpoint: endpoint.clone(),

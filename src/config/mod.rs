@@ -277,7 +277,7 @@ pub enum Bootstrap {
 
 /// Another relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct NeighbourSettings {
     /// Its admin address as configured.
     pub uri: String,
     /// A host name stands for all of its addresses.
@@ -292,7 +292,7 @@ pub struct Snapshot {
     /// The directory, if they are written to disk; created if missing.
     pub dir: Option<PathBuf>,
     /// The relays that are asked for theirs if none is on disk.
-    pub from: Vec<Neighbour>,
+    pub from: Vec<NeighbourSettings>,
     /// How often changes are written.
     pub interval: Duration,
     /// Whether keys and certificates (SDS) are written, and asked for, too.

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::Interval;
 
-pub use differing::{Contents, Field, Sides, differing};
-use peer::Line;
-pub use peer::Peer;
+pub use differing::{Contents, DifferingField, Sides, differing};
+pub use peer::AskedPeer;
+use peer::PeerLine;
 pub use printed::{Form, Shown};
-pub use walk::{Key, Reached, Walk, Ways, roots};
+pub use walk::{Reached, ReadKey, Walk, Ways, roots};
 pub use written::{header, locality, metadata};
 
 use found::Found;
@@ -36,9 +36,9 @@ use crate::xds::{Name, Resource, ServerWords, Target, TypeUrl, Types, printable}
 
 /// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct GetQuestion {
     /// The server, and as whom it is asked.
-    pub peer: Peer,
+    pub peer: AskedPeer,
     /// The type.
     pub type_url: TypeUrl,
     /// The names; if empty, all resources of the type.
@@ -74,8 +74,8 @@ pub enum Unanswered {
 
 /// A question that was sent.
 struct SentQuestion {
-    question: Question,
-    line: Line,
+    question: GetQuestion,
+    line: PeerLine,
 }
 
 /// What is known beside the resources that were found.
@@ -92,7 +92,7 @@ struct BesideFound {
 /// How often to check for errors of the server.
 const LOOK: Duration = Duration::from_millis(50);
 
-impl Question {
+impl GetQuestion {
     /// Prints the answer once it is complete or the time is over.
     ///
     /// # Errors

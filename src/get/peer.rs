@@ -22,7 +22,7 @@ use crate::xds::{Cut, GuardSettings, ServerFeatures, Target, TypeUrl, Types, Wan
 
 /// A server, and as whom it is asked.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct AskedPeer {
     /// The server's address as given.
     pub server: String,
     /// How to connect to it.
@@ -36,7 +36,7 @@ pub struct Peer {
 }
 
 /// The stream to a server, and what it has said. The server is asked while the writer beside it runs.
-pub(super) struct Line {
+pub(super) struct PeerLine {
     seat: Seat,
     server: Arc<Server>,
     metrics: Arc<UpstreamMetrics>,
@@ -47,9 +47,9 @@ pub(super) struct Line {
 /// The largest message of a server.
 const MESSAGE: usize = 1 << 30;
 
-impl Peer {
+impl AskedPeer {
     /// Begins to ask. A name of which the server says nothing for so long does not exist.
-    pub(super) fn call(&self, patience: Duration) -> (Line, Writer) {
+    pub(super) fn call(&self, patience: Duration) -> (PeerLine, Writer) {
         let view = View::new(
             Class::default(),
             ViewSettings {
@@ -86,7 +86,7 @@ impl Peer {
         };
         let seat = view.enter();
         let writer = Writer::new(view, &Arc::new(self.node.clone()), &server, None, &Arc::new(settings));
-        let line = Line {
+        let line = PeerLine {
             seat,
             server,
             metrics,
@@ -96,7 +96,7 @@ impl Peer {
     }
 }
 
-impl Line {
+impl PeerLine {
     /// Begins or ends to ask for something.
     pub(super) fn want(&self, type_url: &TypeUrl, target: Target, wanted: bool) -> Result<(), Full> {
         self.seat.want(&Want {

@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::peer::{Line, Peer};
+use super::peer::{AskedPeer, PeerLine};
 use crate::cache::Full;
 use crate::json::{Schemas, Secrets};
 use crate::protocol::references;
 use crate::xds::{Cut, Known, Name, Resource, Target, TypeUrl, Version};
 
 /// A resource, by its type and its name.
-pub type Key = (TypeUrl, Name);
+pub type ReadKey = (TypeUrl, Name);
 type WantedTarget = (TypeUrl, Target);
 /// What the server has said, and what it is not asked for.
-type Seen = (Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>);
+type SeenNames = (Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>);
 
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reached {
     /// What was asked for; `None`: it does not exist.
-    known: BTreeMap<Key, Option<Arc<Resource>>>,
+    known: BTreeMap<ReadKey, Option<Arc<Resource>>>,
     wanted: BTreeSet<WantedTarget>,
     /// What has no answer so far.
     open: BTreeSet<WantedTarget>,
@@ -42,10 +42,10 @@ pub struct Ways {
 /// A server that is walked.
 pub struct Walk {
     server: String,
-    line: Line,
+    line: PeerLine,
     patience: Duration,
     roots: Vec<WantedTarget>,
-    seen: Option<Seen>,
+    seen: Option<SeenNames>,
     reached: Reached,
     moved: Instant,
 }
@@ -180,13 +180,13 @@ impl Reached {
     }
 
     /// The keys that are known, and those of which it is known that they do not exist.
-    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub fn keys(&self) -> impl Iterator<Item = &ReadKey> {
         self.known.keys()
     }
 
     /// Returns what is known of a key: `None` if nothing is, because nothing that is there names it.
     #[must_use]
-    pub fn known(&self, key: &Key) -> Option<Option<&Arc<Resource>>> {
+    pub fn known(&self, key: &ReadKey) -> Option<Option<&Arc<Resource>>> {
         let whole = || self.wanted.contains(&(key.0.clone(), Target::Wildcard)).then_some(None);
         self.known.get(key).map(Option::as_ref).or_else(whole)
     }
@@ -208,7 +208,7 @@ impl Reached {
 impl Walk {
     /// Begins to walk from these roots. The server is asked while the future runs.
     pub fn begin(
-        peer: &Peer,
+        peer: &AskedPeer,
         roots: Vec<(TypeUrl, Target)>,
         patience: Duration,
         now: Instant,
@@ -232,7 +232,7 @@ impl Walk {
     /// There are too many names.
     pub fn look(&mut self, ways: &mut Ways, now: Instant) -> Result<bool, Full> {
         let (cut, unserved) = (self.line.cut(), self.line.unserved());
-        let is_seen = |seen: &Seen| Arc::ptr_eq(&seen.0, &cut) && seen.1 == unserved;
+        let is_seen = |seen: &SeenNames| Arc::ptr_eq(&seen.0, &cut) && seen.1 == unserved;
         if self.seen.as_ref().is_some_and(is_seen) {
             return Ok(false);
         }

@@ -49,9 +49,7 @@ use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
 use distributary::upstream::{ClassFiles, ServerTarget, StreamStatus, UpstreamSettings, Writer};
-use distributary::xds::{
-    Cut, Known, Name, ServerFeatures, ServerState, Target as Wanted, State, TypeUrl, Types, Want,
-};
+use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
 use plane::{Call, Plane, soon};

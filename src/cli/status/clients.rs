@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Report;
-use super::fault::Fault;
+use super::fault::StatusFault;
 use super::table::{Tone, short};
 use crate::answers::{ClientRow, Clients};
 use crate::cli::asking::{Relays, encoded};
@@ -78,14 +78,16 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
         if rejecting > 0 {
             let words =
                 format!("{relay}: {rejecting} {reject} something; `distributary status --nacks` shows what to mend");
-            report.faults.push(Fault::new(format!("nacks {relay}"), words));
+            report.faults.push(StatusFault::new(format!("nacks {relay}"), words));
         }
         if clients.end.unanswered > 0 {
             let words = format!(
                 "{relay}: clients that are not listed, because they were busy: {}; ask again",
                 clients.end.unanswered
             );
-            report.faults.push(Fault::new(format!("unanswered {relay}"), words));
+            report
+                .faults
+                .push(StatusFault::new(format!("unanswered {relay}"), words));
         }
         report.relays.push(json!({ "relay": relay, "clients": listed }));
     }

@@ -13,25 +13,25 @@ use crate::xds::{TypeUrl, Version};
 
 /// What a resource is known by: its type, its name, and the class of clients that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct ContentKey {
     pub(super) type_url: String,
     pub(super) name: String,
     pub(super) class: String,
 }
 
 /// What is known under one key at each relay, in their order.
-pub(super) type Row = Vec<Vec<ResourceRow>>;
+pub(super) type DifferingRow = Vec<Vec<ResourceRow>>;
 
 /// A key under which relays have different contents.
 #[derive(Debug)]
-pub(super) struct Difference {
-    pub(super) key: Key,
+pub(super) struct ViewDifference {
+    pub(super) key: ContentKey,
     /// The contents and which relays have them; no content at all is a content, too.
-    pub(super) contents: BTreeMap<Contents, Vec<usize>>,
+    pub(super) contents: BTreeMap<PlacesOfContents, Vec<usize>>,
 }
 
 /// The digests of what is held under a key: none if it does not exist.
-pub(super) type Contents = BTreeSet<String>;
+pub(super) type PlacesOfContents = BTreeSet<String>;
 
 /// Returns one digest over all that a relay has.
 pub(super) fn digest(views: &ViewList) -> Version {
@@ -77,13 +77,13 @@ fn types(views: &ViewList) -> impl Iterator<Item = (&ViewRow, &String, &Halves)>
 }
 
 /// Returns what each relay has, key by key.
-pub(super) fn rows(all: Vec<Option<Resources>>) -> BTreeMap<Key, Row> {
+pub(super) fn rows(all: Vec<Option<Resources>>) -> BTreeMap<ContentKey, DifferingRow> {
     let relays = all.len();
-    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let mut rows: BTreeMap<ContentKey, DifferingRow> = BTreeMap::new();
     for (at, resources) in all.into_iter().enumerate() {
         for (type_url, of_type) in resources.into_iter().flat_map(|all| all.resources) {
             for resource in of_type.into_iter().filter(|resource| !resource.unread) {
-                let key = Key {
+                let key = ContentKey {
                     type_url: type_url.clone(),
                     name: resource.name.clone(),
                     class: resource.class.clone(),
@@ -99,11 +99,14 @@ pub(super) fn rows(all: Vec<Option<Resources>>) -> BTreeMap<Key, Row> {
 }
 
 /// Returns what differs.
-pub(super) fn differences(rows: &BTreeMap<Key, Row>, views: &[Option<ViewList>]) -> Vec<Difference> {
+pub(super) fn differences(
+    rows: &BTreeMap<ContentKey, DifferingRow>,
+    views: &[Option<ViewList>],
+) -> Vec<ViewDifference> {
     let whole: Vec<BTreeSet<(&str, &str)>> = views.iter().map(|views| whole(views.as_ref())).collect();
     let compared = rows.iter().map(|(key, row)| {
         let covered = row.iter().flatten().any(|resource| resource.wildcard);
-        let mut contents: BTreeMap<Contents, Vec<usize>> = BTreeMap::new();
+        let mut contents: BTreeMap<PlacesOfContents, Vec<usize>> = BTreeMap::new();
         for ((at, cell), whole) in row.iter().enumerate().zip(&whole) {
             let is_whole = covered && whole.contains(&(&key.class, &key.type_url));
             if let Some(known) = known(cell, is_whole) {
@@ -111,7 +114,7 @@ pub(super) fn differences(rows: &BTreeMap<Key, Row>, views: &[Option<ViewList>])
             }
         }
         let key = key.clone();
-        Difference { key, contents }
+        ViewDifference { key, contents }
     });
     compared.filter(|difference| difference.contents.len() > 1).collect()
 }
@@ -126,8 +129,8 @@ fn whole(views: Option<&ViewList>) -> BTreeSet<(&str, &str)> {
 }
 
 /// Returns what a relay knows under a key; `whole`: a name that it does not list does not exist.
-pub(super) fn known(cell: &[ResourceRow], whole: bool) -> Option<Contents> {
-    let contents: Contents = cell.iter().filter_map(|resource| resource.digest.clone()).collect();
+pub(super) fn known(cell: &[ResourceRow], whole: bool) -> Option<PlacesOfContents> {
+    let contents: PlacesOfContents = cell.iter().filter_map(|resource| resource.digest.clone()).collect();
     let is_absent = match cell.is_empty() {
         true => whole,
         false => cell
@@ -138,7 +141,7 @@ pub(super) fn known(cell: &[ResourceRow], whole: bool) -> Option<Contents> {
 }
 
 /// Returns contents in a word.
-pub(super) fn word(contents: &Contents) -> String {
+pub(super) fn word(contents: &PlacesOfContents) -> String {
     if contents.is_empty() {
         return "nothing".to_owned();
     }
@@ -158,7 +161,7 @@ pub(in crate::cli) fn differs<'a>(
     format!("{} {name}{of} differs: {}", type_url.word(), at.join("; "))
 }
 
-impl Difference {
+impl ViewDifference {
     /// Whether a relay has something else than most of them.
     pub(super) fn is_of(&self, relay: usize) -> bool {
         let known: usize = self.contents.values().map(Vec::len).sum();
@@ -197,7 +200,7 @@ mod tests {
     fn differing(of: &[(Option<ViewList>, Option<Resources>)]) -> Vec<String> {
         let (views, listed): (Vec<_>, Vec<_>) = of.iter().cloned().unzip();
         let found = differences(&rows(listed), &views);
-        let shown = |one: &Difference| format!("{} {:?}", one.key.name, one.contents.values().collect::<Vec<_>>());
+        let shown = |one: &ViewDifference| format!("{} {:?}", one.key.name, one.contents.values().collect::<Vec<_>>());
         found.iter().map(shown).collect()
     }
 
@@ -275,15 +278,15 @@ mod tests {
             "it does not know yet what there is"
         );
         let contents = BTreeMap::from([
-            (Contents::new(), vec![1]),
-            (Contents::from(["1".to_owned()]), vec![0, 2]),
+            (PlacesOfContents::new(), vec![1]),
+            (PlacesOfContents::from(["1".to_owned()]), vec![0, 2]),
         ]);
-        let key = Key {
+        let key = ContentKey {
             type_url: CDS.to_owned(),
             name: "a".to_owned(),
             class: "-".to_owned(),
         };
-        let difference = Difference { key, contents };
+        let difference = ViewDifference { key, contents };
         assert_eq!(
             [0, 1, 2, 3].map(|relay| difference.is_of(relay)),
             [false, true, false, false]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::compare::{self, Difference, Key};
+use super::compare::{self, ContentKey, ViewDifference};
 use super::table::short;
 use crate::answers::{ResourceRow, Resources, ViewList};
 use crate::cli::asking::Relays;
@@ -33,7 +33,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
     let answered = listed.iter().flatten().count();
     let rows = compare::rows(listed);
     let differences = compare::differences(&rows, &views);
-    let differing: BTreeMap<&Key, &Difference> = differences.iter().map(|one| (&one.key, one)).collect();
+    let differing: BTreeMap<&ContentKey, &ViewDifference> = differences.iter().map(|one| (&one.key, one)).collect();
     let mut resources = Vec::new();
     for (key, row) in &rows {
         let mut contents: BTreeMap<(Option<&str>, &str), Line<'_>> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
 }
 
 impl Line<'_> {
-    fn cells(&self, key: &Key, content: &str, answered: usize) -> Vec<String> {
+    fn cells(&self, key: &ContentKey, content: &str, answered: usize) -> Vec<String> {
         let Line { one, relays } = self;
         let digest = one.digest.clone().unwrap_or_default();
         let all = relays.len() == answered;
@@ -83,7 +83,7 @@ impl Line<'_> {
         ]
     }
 
-    fn json(&self, key: &Key, content: &str) -> Value {
+    fn json(&self, key: &ContentKey, content: &str) -> Value {
         let Line { one, relays } = self;
         json!({
             "type": key.type_url,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::answers;
-use super::fault::Fault;
+use super::fault::StatusFault;
 use super::table::Tone;
 use crate::answers::{ClusterList, ServerRow};
 use crate::cli::asking::Relays;
@@ -89,11 +89,11 @@ pub(super) fn is_failing(server: &ServerRow) -> bool {
 }
 
 /// Returns a fault for each server that is failing; one that has several authorities is one server.
-pub(super) fn faults(relay: &str, clusters: &ClusterList) -> Vec<Fault> {
+pub(super) fn faults(relay: &str, clusters: &ClusterList) -> Vec<StatusFault> {
     let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
-    let mut faults: Vec<Fault> = Vec::new();
+    let mut faults: Vec<StatusFault> = Vec::new();
     for server in servers.filter(|server| is_failing(server)) {
-        let fault = Fault::new(
+        let fault = StatusFault::new(
             format!("server {relay} {}", server.server),
             format!("{relay}: {}", server.why),
         );

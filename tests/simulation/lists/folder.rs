@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use distributary::upstream::{FileContents as Stated, Dictionary, FileSet, FileWants, Stamp, StampedFile};
+use distributary::upstream::{Dictionary, FileContents as Stated, FileSet, FileWants, Stamp, StampedFile};
 use json::{Schemas, Unknown};
 use prost::Message as _;
 use proto::envoy::service::discovery::v3::DiscoveryResponse;
