@@ -54,7 +54,7 @@ fn is_test(path: &str) -> bool {
 }
 
 /// The most special room that a file is in.
-fn room(path: &str) -> Option<&'static str> {
+pub(crate) fn room(path: &str) -> Option<&'static str> {
     let rooms = CEILINGS.iter().map(|(room, _)| *room);
     rooms
         .filter(|room| path.starts_with(room))
