@@ -98,25 +98,21 @@ impl Census {
     }
 
     /// Returns the views.
-    #[must_use]
     pub fn views(&self) -> Vec<Arc<View>> {
         self.scopes.all()
     }
 
     /// Returns the clients that wait and have no stream, because their last one ended unanswered.
-    #[must_use]
     pub fn unserved(&self) -> &Unserved {
         &self.unserved
     }
 
     /// Returns the clients that hung and were cut off.
-    #[must_use]
     pub fn hung(&self) -> &Hung {
         &self.hung
     }
 
     /// Returns the contents of the types that are chosen, to be read some at a time.
-    #[must_use]
     pub fn pages(&self, chosen: impl Fn(&TypeUrl) -> bool + Send + 'static) -> Pages {
         Pages::new(
             &self.views(),
@@ -126,7 +122,6 @@ impl Census {
     }
 
     /// Returns the types of which the views have anything, or of which clients ask for something.
-    #[must_use]
     pub fn types(&self) -> BTreeSet<TypeUrl> {
         let mut types = BTreeSet::new();
         for view in self.views() {
@@ -137,19 +132,16 @@ impl Census {
     }
 
     /// Returns all entries of the chosen types, also those without content, to be read some at a time.
-    #[must_use]
     pub fn entries(&self, chosen: impl Fn(&TypeUrl) -> bool + Send + 'static) -> Pages {
         Pages::new(&self.views(), PageExtent::Entries, ChosenTypes::Those(Box::new(chosen)))
     }
 
     /// Returns the same of one type.
-    #[must_use]
     pub fn entries_of(&self, type_url: TypeUrl) -> Pages {
         Pages::new(&self.views(), PageExtent::Entries, ChosenTypes::One(type_url))
     }
 
     /// Asks all sessions that the question is for.
-    #[must_use]
     pub fn ask(&self, question: Question) -> Round {
         let mut views = self.views();
         views.reverse();
@@ -185,7 +177,6 @@ impl Round {
     }
 
     /// Returns how many sessions did not answer in time.
-    #[must_use]
     pub const fn late(&self) -> usize {
         self.late
     }

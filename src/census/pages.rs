@@ -87,13 +87,11 @@ impl Pages {
     }
 
     /// The class whose view the last page is of.
-    #[must_use]
     pub const fn class(&self) -> &Class {
         &self.class
     }
 
     /// Whether any client reads the view that the last page is of.
-    #[must_use]
     pub const fn is_read(&self) -> bool {
         self.is_read
     }

@@ -94,7 +94,6 @@ impl Unserved {
     }
 
     /// Returns for which type each of them waits that has waited for so long.
-    #[must_use]
     pub fn after(&self, patience: Duration, now: Instant) -> Vec<TypeUrl> {
         let known = &mut *self.0.lock();
         known.forget(now);

@@ -27,7 +27,6 @@ impl LogFilter {
     }
 
     /// Returns it as written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

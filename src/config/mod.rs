@@ -121,7 +121,6 @@ impl Config {
     }
 
     /// Whether others than this machine's users may do everything on the admin address without a certificate.
-    #[must_use]
     pub fn admin_is_open(&self) -> bool {
         let guarded =
             self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()) || !self.admin_rules.is_empty();
@@ -129,7 +128,6 @@ impl Config {
     }
 
     /// S-11: what of identities is named.
-    #[must_use]
     pub fn named(&self) -> Named {
         self.identities().collect()
     }

@@ -129,7 +129,6 @@ pub enum Rejections {
 
 impl Server {
     /// Returns the node that the server sees of the relay: what is written for this server, over the relay's own.
-    #[must_use]
     pub fn node(&self, relay: &Node) -> Node {
         let mut node = relay.clone();
         let Some(own) = &self.node else { return node };
@@ -161,7 +160,6 @@ impl Endpoint {
     }
 
     /// Returns the server's authority in requests: from `name`, or from its address.
-    #[must_use]
     pub fn authority(&self, name: Option<&str>) -> String {
         match self {
             Self::Tcp { host, port } => match name.unwrap_or(host) {
@@ -175,7 +173,6 @@ impl Endpoint {
 
 impl Credentials {
     /// Returns the server's name for TLS, if that is not its address.
-    #[must_use]
     pub fn server_name(&self) -> Option<&str> {
         match self {
             Self::Tls(tls) => tls.server_name.as_deref(),

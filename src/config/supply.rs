@@ -35,7 +35,6 @@ impl Supply<CertificateFiles> {
 
 impl Supply<PathBuf> {
     /// Returns the path of the file, or of the socket.
-    #[must_use]
     pub fn path(&self) -> &Path {
         match self {
             Self::Files(path) => path,

@@ -44,7 +44,6 @@ impl WrittenConfig {
     }
 
     /// Returns it as JSON, with the flags in place of what they override, and without secrets.
-    #[must_use]
     pub fn json(&self) -> Value {
         let mut written = match read(&self.text) {
             Value::Object(members) => members,

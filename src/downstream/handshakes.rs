@@ -55,7 +55,6 @@ impl Handshakes {
     }
 
     /// The TLS of the listener.
-    #[must_use]
     pub const fn tls(&self) -> &Arc<ServerTls> {
         &self.tls
     }

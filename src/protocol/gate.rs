@@ -103,13 +103,11 @@ impl OpenLimit {
     }
 
     /// Whether the stream may be opened.
-    #[must_use]
     pub fn is_open_for(&self, ticket: Ticket) -> bool {
         self.opening.contains(&ticket)
     }
 
     /// Returns until when nobody enters, if the gate is closed.
-    #[must_use]
     pub const fn closed_until(&self) -> Option<Instant> {
         self.closed_until
     }

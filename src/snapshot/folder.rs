@@ -42,7 +42,6 @@ impl Folder {
     }
 
     /// Returns the path of a view's file.
-    #[must_use]
     pub fn path(&self, of: &SnapshotIdentity) -> PathBuf {
         let mut hasher = Hasher::new(0);
         hasher.field(of.server.as_bytes());
@@ -127,7 +126,6 @@ impl Folder {
     }
 
     /// The directory.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -62,7 +62,6 @@ impl Adoptions {
     }
 
     /// Returns how long it took until the last of the clients that were there had accepted what arrived then, if that is known.
-    #[must_use]
     pub fn time(&self, received: Instant, class: &Class) -> Option<Duration> {
         let kept = self.0.lock();
         let found = kept.iter().rfind(|one| one.received == received && one.class == *class);

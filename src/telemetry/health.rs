@@ -89,14 +89,12 @@ impl Health {
     }
 
     /// Returns the lists of which nothing is there, if there is something of others.
-    #[must_use]
     pub fn missing(&self) -> Option<BTreeSet<String>> {
         let lists = self.lists.lock();
         (lists.missing.len() < lists.all).then(|| lists.missing.clone())
     }
 
     /// Says of which lists no control plane has been reached.
-    #[must_use]
     pub fn not_reached(&self) -> String {
         let Some(missing) = self.missing() else {
             return "no control plane has been reached yet".to_owned();
@@ -130,13 +128,11 @@ impl Health {
     }
 
     /// Returns the current status.
-    #[must_use]
     pub fn status(&self) -> RelayStatus {
         self.state.borrow().status()
     }
 
     /// Returns a receiver of the status and its changes.
-    #[must_use]
     pub fn watch(&self) -> watch::Receiver<HealthState> {
         self.state.subscribe()
     }

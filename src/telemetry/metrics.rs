@@ -157,7 +157,6 @@ impl Metrics {
     }
 
     /// Returns the counters of a type.
-    #[must_use]
     pub fn of(&self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
         self.types.of(self.labels.own(type_url))
     }
@@ -199,7 +198,6 @@ impl Metrics {
     }
 
     /// Returns all metrics as values.
-    #[must_use]
     pub fn families(&self) -> Vec<MetricFamily> {
         self.read_process();
         // Only a text can fail.

@@ -59,7 +59,6 @@ impl InUse {
     }
 
     /// Returns all of them.
-    #[must_use]
     pub fn all(&self) -> BTreeMap<String, CertificateSet> {
         self.0.lock().clone()
     }
@@ -80,7 +79,6 @@ impl InUse {
     }
 
     /// Returns when the first certificate of each file ends, in seconds since 1970.
-    #[must_use]
     pub fn ends(&self) -> BTreeMap<PathBuf, u64> {
         let mut ends = BTreeMap::new();
         for set in self.0.lock().values() {

@@ -114,7 +114,6 @@ impl ServerTls {
     }
 
     /// Returns the configuration for one connection.
-    #[must_use]
     pub fn config(&self) -> Arc<ServerConfig> {
         let offer = self.offer.load();
         if !self.trust.load().wants_certificates() {
@@ -129,7 +128,6 @@ impl ServerTls {
     }
 
     /// Returns why clients will refuse the listener's certificate, or it theirs, now or soon.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.offer.load().warnings.clone()
     }

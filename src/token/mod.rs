@@ -93,7 +93,6 @@ pub enum TokenFault {
 
 impl TokenFault {
     /// Returns the fault as one word, for the metric.
-    #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Several => "several",
@@ -158,13 +157,11 @@ impl Tokens {
     }
 
     /// Returns what of identities is named.
-    #[must_use]
     pub fn named(&self) -> Arc<Named> {
         self.0.named.load_full()
     }
 
     /// Returns which issuers have no key that can be used, so that all of their tokens are refused.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let issuers = self.0.issuers.load();
         issuers.iter().filter_map(|trusted| trusted.warning()).collect()

@@ -102,13 +102,11 @@ impl Budget {
     }
 
     /// Returns the bytes held now, over all connections.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.held.lock().bytes
     }
 
     /// Returns the most bytes that all connections together may hold.
-    #[must_use]
     pub fn bytes_max(&self) -> usize {
         self.bytes_max.load(Ordering::Relaxed)
     }
@@ -127,7 +125,6 @@ impl Budget {
     }
 
     /// Returns how many requests were refused or given up for lack of memory since the last call.
-    #[must_use]
     pub fn take_refused(&self) -> u64 {
         self.refused.swap(0, Ordering::Relaxed)
     }
@@ -159,7 +156,6 @@ impl Charge {
     }
 
     /// Returns the share that this is a part of.
-    #[must_use]
     pub const fn share(&self) -> &Arc<Share> {
         &self.share
     }

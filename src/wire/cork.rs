@@ -107,19 +107,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     }
 
     /// Whether bytes wait that the socket has not taken.
-    #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.0.lock().is_blocked()
     }
 
     /// Returns the bytes that the socket has ever taken, if it has not taken everything.
-    #[must_use]
     pub fn stuck_at(&self) -> Option<u64> {
         self.0.lock().stuck_at()
     }
 
     /// Returns the shared bytes on their way through this connection.
-    #[must_use]
     pub fn shared_slices(&self) -> Arc<SharedSlices> {
         self.0.lock().shared_slices.clone()
     }

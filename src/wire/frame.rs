@@ -58,7 +58,6 @@ impl Deframer {
     }
 
     /// Returns the share of the connection in the budget for unfinished requests.
-    #[must_use]
     pub const fn share(&self) -> &Arc<Share> {
         self.charge.share()
     }

@@ -165,14 +165,12 @@ impl RopeProgress {
     }
 
     /// Returns the number of bytes that wait in the transport.
-    #[must_use]
     pub fn waiting(&self) -> u64 {
         let taken = self.taken.load(Ordering::Acquire);
         self.given.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
     /// Returns how many bytes the transport has ever taken.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Acquire)
     }

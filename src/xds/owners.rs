@@ -32,14 +32,12 @@ impl Owners {
     /// Returns the owner of a name, or of the wildcard of a type: the authority of the name, or else the source of the type (F-18).
     /// `None`: what is asked of the servers at the top. F-13: this is also the case for a new-style name if the configuration does not
     /// name its authority.
-    #[must_use]
     pub fn of(&self, type_url: &TypeUrl, name: Option<&Name>) -> Option<&str> {
         let authority = name.and_then(|name| self.authority(name));
         authority.or_else(|| self.source(type_url))
     }
 
     /// Whether anything of a type may belong to this owner.
-    #[must_use]
     pub fn have(&self, owner: Option<&str>, type_url: &TypeUrl) -> bool {
         let authority = owner.is_some_and(|owner| self.0.authorities.contains(owner));
         authority || self.source(type_url) == owner
@@ -53,7 +51,6 @@ impl Owners {
     }
 
     /// Whether the two are one table.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

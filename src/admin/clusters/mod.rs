@@ -74,7 +74,6 @@ impl Overview {
     }
 
     /// Returns the current state.
-    #[must_use]
     pub fn look(&self) -> Clusters {
         (self.look)()
     }
@@ -108,7 +107,6 @@ impl Clusters {
     }
 
     /// Returns one line for each fact, in Envoy's form: `authority::server::key::value`.
-    #[must_use]
     pub fn text(&self, clients: &Standings) -> String {
         let mut text = String::new();
         for (authority, servers) in &self.authorities {
@@ -128,7 +126,6 @@ impl Clusters {
     }
 
     /// Returns the same as JSON.
-    #[must_use]
     pub fn json(&self, clock: WallClock, clients: &Standings) -> Value {
         let authorities = self.authorities.iter().map(|(name, servers)| AuthorityRow {
             name: name.clone(),

@@ -139,7 +139,6 @@ impl Admission {
     }
 
     /// Returns how many connections, streams and subscriptions there are.
-    #[must_use]
     pub fn used(&self) -> [Used; 3] {
         let open = self.open.lock();
         let limits = &open.limits;

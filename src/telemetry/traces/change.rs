@@ -125,13 +125,11 @@ impl TracedChange {
     }
 
     /// Returns the context for a receiver that traces the change too.
-    #[must_use]
     pub fn context(&self) -> SpanContext {
         sampled(self.own.trace_id(), self.delivery)
     }
 
     /// Returns what became of it so far.
-    #[must_use]
     pub fn course(&self) -> ChangeCourse {
         *self.course.lock()
     }
@@ -179,7 +177,6 @@ fn sampled(trace: TraceId, span: SpanId) -> SpanContext {
 
 impl ChangeCourse {
     /// Returns how many responses are neither acknowledged nor rejected, on streams that are open.
-    #[must_use]
     pub const fn unanswered(&self) -> u64 {
         self.responses
             .saturating_sub(self.accepted)
@@ -190,7 +187,6 @@ impl ChangeCourse {
 
 impl Delivery {
     /// Returns what is delivered.
-    #[must_use]
     pub fn change(&self) -> &TracedChange {
         &self.change
     }

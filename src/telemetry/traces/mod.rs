@@ -60,13 +60,11 @@ impl Traces {
     }
 
     /// Whether any changes are to be traced.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.sampler.get().is_some()
     }
 
     /// Whether any change is traced now.
-    #[must_use]
     pub fn is_any(&self) -> bool {
         self.number.load(Ordering::Relaxed) > 0
     }
@@ -106,7 +104,6 @@ impl Traces {
 
     /// Returns the traced changes in a response of this type, oldest first. `since` is when the oldest content that is new to the
     /// client had arrived; `brings` says whether the response has content that arrived at this time.
-    #[must_use]
     pub fn in_response(
         &self,
         type_url: &TypeUrl,
@@ -127,7 +124,6 @@ impl Traces {
     }
 
     /// Returns the changes that are over, once; all of them if `now` is none.
-    #[must_use]
     pub fn take_over(&self, now: Option<Instant>) -> Vec<Arc<TracedChange>> {
         if !self.is_any() {
             return Vec::new();

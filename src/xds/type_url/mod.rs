@@ -110,13 +110,11 @@ impl TypeUrl {
     }
 
     /// Whether it is a type of the table to which the operator gave no other traits.
-    #[must_use]
     pub const fn is_of_table(&self) -> bool {
         matches!(self.0, TypeRow::Known(_))
     }
 
     /// The canonical URL, as it goes on the wire.
-    #[must_use]
     pub fn url(&self) -> &str {
         match &self.0 {
             TypeRow::Known((url, _, _)) => url,
@@ -125,20 +123,17 @@ impl TypeUrl {
     }
 
     /// The message's full name; for a type with another prefix than the usual one, the whole URL.
-    #[must_use]
     pub fn full_name(&self) -> &str {
         full_name(self.url())
     }
 
     /// Whether it is a type of v2.
-    #[must_use]
     pub fn is_v2(&self) -> bool {
         let name = self.full_name();
         name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.")
     }
 
     /// Returns which of a client's features count for this type: an Envoy reads the time to live of types of v3 only.
-    #[must_use]
     pub fn counted(&self, features: Features) -> Features {
         Features {
             envoy: features.envoy && !self.is_v2(),
@@ -147,20 +142,17 @@ impl TypeUrl {
     }
 
     /// The message's full name, whatever the prefix.
-    #[must_use]
     pub fn message(&self) -> &str {
         let url = self.url();
         url.rsplit_once('/').map_or(url, |(_, message)| message)
     }
 
     /// Whether `text` names this type.
-    #[must_use]
     pub fn is_named(&self, text: &str) -> bool {
         self.url() == text || self.full_name() == full_name(text)
     }
 
     /// Whether requests of the type are reports of a client's health, which expect no response.
-    #[must_use]
     pub fn is_health_report(&self) -> bool {
         match &self.0 {
             // No type of the table is one; every acknowledgement passes here, so this must be cheap.
@@ -170,7 +162,6 @@ impl TypeUrl {
     }
 
     /// Returns the short name, if the type has one. There are few of them, so it can be a metric's label.
-    #[must_use]
     pub fn short(&self) -> Option<&'static str> {
         TABLE
             .iter()
@@ -179,13 +170,11 @@ impl TypeUrl {
     }
 
     /// Returns the word for it: the short name, or the full one if there is no other.
-    #[must_use]
     pub fn word(&self) -> &str {
         self.short().unwrap_or_else(|| self.full_name())
     }
 
     /// What the protocol must know of the type.
-    #[must_use]
     pub fn traits(&self) -> &Traits {
         match &self.0 {
             TypeRow::Known((_, _, traits)) => traits,
@@ -194,7 +183,6 @@ impl TypeUrl {
     }
 
     /// The type's family.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.traits().kind
     }
@@ -225,7 +213,6 @@ impl Types {
     }
 
     /// Returns the type that `text` names.
-    #[must_use]
     pub fn resolve(&self, text: &str) -> TypeUrl {
         let overridden = self.0.get(full_name(text));
         overridden.cloned().unwrap_or_else(|| TypeUrl::new(text))
