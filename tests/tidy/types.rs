@@ -327,7 +327,11 @@ fn few_names_of_types_stand_in_two_rooms() {
         }
     }
     let shared: Vec<_> = rooms.iter().filter(|(_, rooms)| rooms.len() > 1).collect();
-    assert_eq!(shared.len(), NAMES_IN_TWO_ROOMS, "give the new one a name of its own, or lower the number: {shared:?}");
+    assert_eq!(
+        shared.len(),
+        NAMES_IN_TWO_ROOMS,
+        "give the new one a name of its own, or lower the number: {shared:?}"
+    );
 }
 
 #[test]
