@@ -98,17 +98,12 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
 async fn last(census: &Census, limit: usize) -> BTreeMap<ChangeKey, ChangeRow> {
     let mut found = BTreeMap::new();
     let mut pages = census.pages(|_| true);
-    loop {
-        // Others who ask get their turn.
-        tokio::task::yield_now().await;
-        let entries = pages.next(PAGE);
-        if entries.is_empty() {
-            return found;
-        }
+    while let Some(entries) = pages.in_turn(PAGE).await {
         for entry in entries {
             note(&mut found, pages.class(), entry, limit);
         }
     }
+    found
 }
 
 /// Notes a content, unless so many others came after it.

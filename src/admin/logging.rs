@@ -13,6 +13,7 @@ use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
 use super::Shown;
 use super::forms::{self, Answered, FormQuery};
+use crate::config::LogFilter;
 
 /// The log of the process.
 #[derive(Clone)]
@@ -99,16 +100,7 @@ impl Levels {
             targets: BTreeMap::new(),
             others: Vec::new(),
         };
-        let mut depth = 0_usize;
-        let parts = filter.split(|character| {
-            match character {
-                '[' | '{' => depth += 1,
-                ']' | '}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            character == ',' && depth == 0
-        });
-        for part in parts.map(str::trim).filter(|part| !part.is_empty()) {
+        for part in LogFilter::parts(filter).filter(|part| !part.is_empty()) {
             let target = part.split_once('=').filter(|_| !part.contains(['[', '{']));
             match (part.parse(), target.map(|(target, level)| (target, level.parse()))) {
                 (Ok(level), _) => levels.usual = level,

@@ -29,24 +29,22 @@ pub(crate) struct ClusterList {
 }
 
 /// How the client streams of a relay stand.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct StandingCounts {
     pub(crate) streams: usize,
     pub(crate) up_to_date: usize,
     pub(crate) rejecting: usize,
     /// Clients that were sent older content in the place of what they reject.
-    #[serde(default)]
     pub(crate) older: usize,
     pub(crate) lagging: usize,
     pub(crate) waiting: usize,
     /// Clients that wait and have no stream at present.
-    #[serde(default)]
     pub(crate) away: usize,
     /// How many hung and were cut off in the last ten minutes.
-    #[serde(default)]
     pub(crate) hung: usize,
     /// The last of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) hung_clients: Vec<HungClient>,
     /// The counts in a sentence.
     pub(crate) why: String,
@@ -75,7 +73,8 @@ pub(crate) struct AuthorityRow {
 }
 
 /// One control plane.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct ServerRow {
     pub(crate) server: String,
     pub(crate) state: String,
@@ -84,15 +83,11 @@ pub(crate) struct ServerRow {
     pub(crate) next_attempt: Option<String>,
     pub(crate) last_success: Option<String>,
     pub(crate) streams: usize,
-    #[serde(default)]
     pub(crate) refused: usize,
-    #[serde(default)]
     pub(crate) dialects: BTreeMap<String, SpokenDialect>,
     /// The types for which it ends streams, with its error texts.
-    #[serde(default)]
     pub(crate) suspected: BTreeMap<String, String>,
     /// The types that are not requested from it, with the reasons.
-    #[serde(default)]
     pub(crate) unserved: BTreeMap<String, String>,
     pub(crate) sessions: usize,
     pub(crate) watching: usize,
@@ -122,11 +117,10 @@ pub(crate) struct OfType {
 
 /// What is wanted and was not sent.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct LackingNames {
-    #[serde(default)]
     pub(crate) sessions: usize,
     pub(crate) count: usize,
-    #[serde(default)]
     pub(crate) some: Vec<String>,
 }
 
@@ -152,21 +146,18 @@ impl ViewList {
 }
 
 /// One view.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct ViewRow {
     pub(crate) class: String,
     pub(crate) server: Option<String>,
-    #[serde(default)]
     pub(crate) reading: usize,
-    #[serde(default)]
     pub(crate) watching: usize,
     /// How many removed resources are still served.
-    #[serde(default)]
     pub(crate) held: usize,
     /// How many of them somebody should look at.
     pub(crate) held_in_trouble: Option<usize>,
     /// How many clients were sent older content in the place of what they reject.
-    #[serde(default)]
     pub(crate) older: usize,
     pub(crate) types: BTreeMap<String, Halves>,
 }
@@ -186,13 +177,12 @@ pub(crate) struct Halves {
 }
 
 /// One of the two. The digests of equal contents are equal.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct HalfRow {
     pub(crate) resources: usize,
-    #[serde(default)]
     pub(crate) bytes: usize,
     pub(crate) complete: bool,
-    #[serde(default)]
     pub(crate) stale: bool,
     pub(crate) digest: String,
 }

@@ -18,13 +18,12 @@ pub(crate) struct Nacks {
 }
 
 /// A content that clients reject for one reason.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct RejectedContent {
     /// The content, if it was asked for.
-    #[serde(default)]
     pub(crate) content: Value,
     /// What was there before.
-    #[serde(default)]
     pub(crate) before: Option<EarlierContent>,
     #[serde(rename = "type")]
     pub(crate) type_url: String,
@@ -37,15 +36,12 @@ pub(crate) struct RejectedContent {
     /// How many clients by their software and its version.
     pub(crate) software: BTreeMap<String, usize>,
     /// How many have accepted it, and how many have done neither: if a name was chosen.
-    #[serde(default)]
     pub(crate) accepted: Option<BTreeMap<String, usize>>,
-    #[serde(default)]
     pub(crate) waiting: Option<BTreeMap<String, usize>>,
     pub(crate) since: Option<String>,
     /// When the control plane was told.
     pub(crate) reported: Option<String>,
     /// How many of the clients were sent older content in its place, because they had nothing.
-    #[serde(default)]
     pub(crate) older: usize,
 }
 

@@ -86,6 +86,13 @@ impl Pages {
         Vec::new()
     }
 
+    /// Does the same after others who ask had their turn; `None` at the end.
+    pub async fn in_turn(&mut self, most: usize) -> Option<Vec<Entry>> {
+        tokio::task::yield_now().await;
+        let entries = self.next(most);
+        (!entries.is_empty()).then_some(entries)
+    }
+
     /// The class whose view the last page is of.
     pub const fn class(&self) -> &Class {
         &self.class

@@ -144,7 +144,7 @@ impl Board {
     }
 
     /// The type is on the shared stream again.
-    pub(super) fn acquit(&self, type_url: &TypeUrl) {
+    pub(super) fn rejoin(&self, type_url: &TypeUrl) {
         self.status.lock().suspected.remove(type_url);
     }
 

@@ -62,7 +62,7 @@ impl ViewStreams {
         std::iter::once(&mut self.shared).chain(apart)
     }
 
-    /// Moves newly suspected types to streams of their own and acquitted types back. If a separate stream failed, answers those
+    /// Moves newly suspected types to streams of their own and rejoined types back. If a separate stream failed, answers those
     /// who wait for its types.
     fn judge(&mut self, changes: &mut Vec<Changes>) {
         for type_url in self.shared.take_suspected() {
@@ -74,7 +74,7 @@ impl ViewStreams {
                 types.iter().for_each(|type_url| self.shared.troubled(type_url, &words));
             }
         }
-        for type_url in self.shared.take_acquitted() {
+        for type_url in self.shared.take_rejoined() {
             self.reunite(&type_url, changes);
         }
     }

@@ -20,7 +20,12 @@ const USUAL: Pairs = &[("0", "all is done"), ("2", "it cannot be done; standard 
 
 /// What is said of a command without files.
 const fn said(command: &'static str, exit: Pairs, examples: Pairs) -> Said {
-    Said { command, examples, exit, files: &[] }
+    Said {
+        command,
+        examples,
+        exit,
+        files: &[],
+    }
 }
 
 /// What is said of the commands of `distributary-load`.

@@ -137,7 +137,7 @@ impl Connection {
             if let Poll::Ready(Err(error)) = self.write(context) {
                 return Poll::Ready(Err((0, error.into())));
             }
-            if clients.iter().map(|client| client.borrow()).all(|client| client.complete && client.profile.behaviour.stalls) {
+            if clients.iter().all(|client| is_stalled(&client.borrow())) {
                 return Poll::Pending;
             }
             if room == 0 {
@@ -260,6 +260,11 @@ impl Connection {
 }
 
 const OUT_BYTES_KEPT: usize = 512;
+
+/// Whether the client does not read any more.
+fn is_stalled(client: &Client) -> bool {
+    client.complete && client.profile.behaviour.stalls
+}
 
 pub(crate) fn deadline(clients: &[Rc<RefCell<Client>>]) -> Option<Instant> {
     clients.iter().filter_map(|client| client.borrow().deadline()).min()

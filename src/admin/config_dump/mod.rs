@@ -93,13 +93,7 @@ impl Dump {
     async fn section(&mut self, section: &'static Section, page: &mut Page) {
         let mut pages = self.shown.status.census().pages(|type_url| section.has(type_url));
         let mut begun = false;
-        loop {
-            // Others who ask get their turn.
-            tokio::task::yield_now().await;
-            let entries = pages.next(PAGE);
-            if entries.is_empty() {
-                break;
-            }
+        while let Some(entries) = pages.in_turn(PAGE).await {
             for entry in entries {
                 if let Some(text) = self.element(section, &mut begun, &entry) {
                     page.write(&text).await;

@@ -138,13 +138,9 @@ impl List {
         for type_url in types {
             let mut pages = census.entries_of(type_url.clone());
             let mut before = format!("{comma}\n{}:[\n", Value::from(type_url.full_name()));
-            while !self.cut {
-                // Others who ask get their turn.
-                tokio::task::yield_now().await;
-                let entries = pages.next(PAGE);
-                if entries.is_empty() {
-                    break;
-                }
+            while !self.cut
+                && let Some(entries) = pages.in_turn(PAGE).await
+            {
                 let class = pages.class().to_string();
                 let lines = self.lines(&entries, (&class, pages.is_read()), &mut before);
                 page.write(&lines).await;
@@ -163,12 +159,7 @@ impl List {
     async fn first(mut self, sort: Sort, census: &Census, types: BTreeSet<TypeUrl>) -> String {
         let mut first: Vec<(Rank, (String, bool), Entry)> = Vec::new();
         let mut pages = census.entries(move |one| types.contains(one));
-        loop {
-            tokio::task::yield_now().await;
-            let entries = pages.next(PAGE);
-            if entries.is_empty() {
-                break;
-            }
+        while let Some(entries) = pages.in_turn(PAGE).await {
             let of = (pages.class().to_string(), pages.is_read());
             let chosen = entries.into_iter().filter(|entry| self.has(entry, &of.0));
             first.extend(chosen.map(|entry| (sort.rank(&entry), of.clone(), entry)));

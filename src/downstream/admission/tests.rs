@@ -18,7 +18,7 @@ fn come(admission: &Arc<Admission>, peer: Peer) -> Result<Guest, LimitReached> {
     admission.connection(peer).and_then(|guest| guest.at(peer))
 }
 
-/// What ends makes room; one address never takes the room of another.
+/// A closed connection frees its place; limits are per address.
 #[test]
 fn as_many_as_there_may_be() {
     let now = now();
