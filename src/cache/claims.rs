@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The claims of one connection.
 #[derive(Debug, Default)]
-pub struct ConnectionClaims {
+pub struct Claims {
     number: u64,
     names: AtomicUsize,
 }
 
-impl ConnectionClaims {
+impl Claims {
     pub(super) const fn new(number: u64) -> Self {
         Self {
             number,

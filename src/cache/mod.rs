@@ -21,7 +21,7 @@ mod vacancy;
 mod view;
 
 pub use beside::beside;
-pub use claims::ConnectionClaims;
+pub use claims::Claims;
 pub use interest::{Bell, Inquiries, Rang, Woken};
 pub use routes::{Canary, Lists, Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;

@@ -20,7 +20,7 @@ pub struct Pages {
     extent: PageExtent,
     class: Class,
     is_read: bool,
-    place: Option<Place>,
+    place: Option<PagePlace>,
     /// What clients lacked when the view was begun, as far as it was not read.
     lacking: Option<BTreeMap<TypeUrl, VecDeque<Target>>>,
 }
@@ -42,7 +42,7 @@ pub(super) enum PageExtent {
 }
 
 /// Up to where a view is read.
-struct Place {
+struct PagePlace {
     type_url: TypeUrl,
     part: TypePart,
     /// The last name of the part; `None` is the wildcard.
@@ -191,7 +191,7 @@ impl Pages {
         };
         if let Some(after) = found.last().map(|entry| entry.name.clone()) {
             let type_url = type_url.clone();
-            self.place = Some(Place { type_url, part, after });
+            self.place = Some(PagePlace { type_url, part, after });
         }
         found
     }

@@ -9,7 +9,7 @@ use super::admission::Guest;
 use super::entrance::Entrance;
 use super::lockout::Lockout;
 use super::shared::Shared;
-use crate::cache::ConnectionClaims;
+use crate::cache::Claims;
 use crate::identity::Identity;
 use crate::wire::Share;
 
@@ -18,7 +18,7 @@ pub(super) struct Allotment {
     /// Of the memory for unfinished requests.
     pub(super) share: Arc<Share>,
     /// Of the names and views.
-    pub(super) claims: Arc<ConnectionClaims>,
+    pub(super) claims: Arc<Claims>,
     /// Of the connections and streams that there may be.
     pub(super) guest: Arc<Guest>,
     /// Who the client is, as far as the connection says.

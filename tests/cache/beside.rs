@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::{ConnectionClaims, Route, Routes, Scopes, Seat, View, beside};
+use cache::{Claims, Route, Routes, Scopes, Seat, View, beside};
 use classes::Node;
 
 use super::*;
@@ -40,7 +40,7 @@ impl Stage {
         }
     }
 
-    fn seat(&self, owner: Option<&str>, server: usize, claims: &Arc<ConnectionClaims>) -> Seat {
+    fn seat(&self, owner: Option<&str>, server: usize, claims: &Arc<Claims>) -> Seat {
         let owner = owner.map(Arc::from);
         let node = Arc::<Node>::default();
         self.scopes

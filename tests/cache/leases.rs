@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cache::ConnectionClaims;
+use cache::Claims;
 
 use super::random::Random;
 use super::*;
@@ -20,7 +20,7 @@ struct World {
     now: Instant,
     seats: BTreeMap<u32, Seat>,
     /// The connections on which sessions come.
-    connections: [Arc<ConnectionClaims>; 3],
+    connections: [Arc<Claims>; 3],
     /// Which session waits for which name.
     wanted: BTreeMap<(TypeUrl, Target), BTreeSet<u32>>,
     /// What upstream has been told, and since when the writer knows that a name is not wanted.

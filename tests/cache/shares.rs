@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cache::{ConnectionClaims, Routes, Scopes};
+use cache::{Claims, Routes, Scopes};
 use classes::Node;
 
 use super::scopes::{by_cluster, node};
@@ -47,7 +47,7 @@ fn names() {
 #[test]
 fn streams_of_a_connection() {
     let view = view();
-    let (one, two) = (Arc::<ConnectionClaims>::default(), Arc::<ConnectionClaims>::default());
+    let (one, two) = (Arc::<Claims>::default(), Arc::<Claims>::default());
     let streams = [view.enter_by(&one), view.enter_by(&one)];
     let name = |n: usize| want(&eds(), &n.to_string(), true);
     let got = (0..1000).filter(|n| streams[n % 2].want(&name(*n)).is_ok()).count();

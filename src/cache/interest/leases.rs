@@ -19,7 +19,7 @@ use super::sets::Sets;
 use super::shard::{SHARDS, Shard};
 use super::waiters::Waiters;
 use crate::Full;
-use crate::claims::{ConnectionClaims, is_fair};
+use crate::claims::{Claims, is_fair};
 use crate::vacancy::{NAME_BYTES, Vacancy};
 use xds::{Cut, Name, Slot, Target, TypeUrl};
 
@@ -80,13 +80,7 @@ impl Leases {
     }
 
     /// A set, which only one session has, begins to want the target. Returns whether the writer must be told.
-    pub(crate) fn begin(
-        &self,
-        type_url: &TypeUrl,
-        target: &Target,
-        set: &Set,
-        claims: &ConnectionClaims,
-    ) -> Result<bool, Full> {
+    pub(crate) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set, claims: &Claims) -> Result<bool, Full> {
         let mut shard = self.shard(target).lock();
         let found = shard.find(type_url, target);
         if !found.is_some_and(|number| shard.is_wanted(number)) {
@@ -310,7 +304,7 @@ impl Leases {
 
     /// Returns the types of which upstream may be told now; `new` are further ones.
     fn tell_types(&self, now: Instant, sets: &Sets, new: Vec<(Arc<TypeUrl>, u32)>) -> Vec<TypeUrl> {
-        let connection = |set| sets.read().claims(set).map(ConnectionClaims::number);
+        let connection = |set| sets.read().claims(set).map(Claims::number);
         let mut new_types = self.new_types.lock();
         for (type_url, set) in new {
             new_types.meet(&type_url, connection(set).unwrap_or_default());
@@ -341,7 +335,7 @@ impl Leases {
 
     /// Counts one more wanted target, and one more lease if it is `new`. With lingering leases there may be twice as many as the
     /// bound, until the writer's next turn.
-    fn admit(&self, new: bool, claims: &ConnectionClaims) -> Result<(), Full> {
+    fn admit(&self, new: bool, claims: &Claims) -> Result<(), Full> {
         let wanted = self.wanted.fetch_add(1, Ordering::Relaxed);
         let kept = self.kept.fetch_add(usize::from(new), Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);

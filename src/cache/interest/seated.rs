@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::bell::Bell;
-use crate::claims::ConnectionClaims;
+use crate::claims::Claims;
 use classes::Node;
 
 /// One session.
@@ -19,7 +19,7 @@ pub(crate) struct Seated {
     /// The owner of what the session reads here; `None`: what has no owner.
     owner: Option<Arc<str>>,
     /// Those of its connection.
-    claims: Arc<ConnectionClaims>,
+    claims: Arc<Claims>,
     /// Who its client says it is, if that is known.
     node: Option<Arc<Node>>,
     /// Whether it reads another view, and waits here for a reason to read this one.
@@ -31,7 +31,7 @@ pub(crate) struct Seated {
 }
 
 impl Seated {
-    pub(crate) fn new(owner: Option<Arc<str>>, claims: Arc<ConnectionClaims>, node: Option<Arc<Node>>) -> Self {
+    pub(crate) fn new(owner: Option<Arc<str>>, claims: Arc<Claims>, node: Option<Arc<Node>>) -> Self {
         Self {
             owner,
             claims,
@@ -45,7 +45,7 @@ impl Seated {
     }
 
     /// What its connection takes of the limits.
-    pub(crate) const fn claims(&self) -> &Arc<ConnectionClaims> {
+    pub(crate) const fn claims(&self) -> &Arc<Claims> {
         &self.claims
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
-use crate::claims::ConnectionClaims;
+use crate::claims::Claims;
 
 /// What one or several sessions lease.
 ///
@@ -40,13 +40,13 @@ impl Set {
     }
 
     /// It is the first set now that waits for a lease; its session is one with these claims, if it has one yet.
-    pub(super) fn claim(&self, claims: Option<&ConnectionClaims>) {
+    pub(super) fn claim(&self, claims: Option<&Claims>) {
         self.claimed.fetch_add(1, Ordering::Relaxed);
         claims.into_iter().for_each(|claims| claims.add(1));
     }
 
     /// It is not the first set any more that waits for a lease.
-    pub(super) fn unclaim(&self, claims: Option<&ConnectionClaims>) {
+    pub(super) fn unclaim(&self, claims: Option<&Claims>) {
         self.claimed.fetch_sub(1, Ordering::Relaxed);
         claims.into_iter().for_each(|claims| claims.subtract(1));
     }

@@ -12,7 +12,7 @@ use super::members::Members;
 use super::seated::Seated;
 use super::set::Set;
 use super::slab::Slab;
-use crate::claims::ConnectionClaims;
+use crate::claims::Claims;
 use classes::Node;
 use xds::TypeUrl;
 
@@ -61,7 +61,7 @@ impl Sets {
     pub(crate) fn enter(
         &self,
         owner: Option<Arc<str>>,
-        claims: Arc<ConnectionClaims>,
+        claims: Arc<Claims>,
         node: Option<Arc<Node>>,
     ) -> (u32, Arc<Seated>) {
         let seated = Arc::new(Seated::new(owner, claims, node));
@@ -197,7 +197,7 @@ impl Tables {
     }
 
     /// Removes a member, with its claims. Returns the set if that was the last one; it keeps its number until it is dissolved.
-    fn part(&mut self, has: &Membership, claims: &ConnectionClaims) -> Option<Arc<Set>> {
+    fn part(&mut self, has: &Membership, claims: &Claims) -> Option<Arc<Set>> {
         let group = self.groups.get_mut(has.set)?;
         let moved = group.members.swap_remove(has.at);
         let left = (group.members.len() == 0).then(|| group.set.clone());
@@ -304,7 +304,7 @@ impl ReadTables<'_> {
     }
 
     /// The claims of the connection to which those of a set belong.
-    pub(super) fn claims(&self, set: u32) -> Option<&ConnectionClaims> {
+    pub(super) fn claims(&self, set: u32) -> Option<&Claims> {
         self.members(set).next().map(|seated| &**seated.claims())
     }
 

@@ -15,7 +15,7 @@ use super::leases::is_known;
 use super::set::Set;
 use super::sets::ReadTables;
 use super::waiters::Waiters;
-use crate::claims::ConnectionClaims;
+use crate::claims::Claims;
 use xds::{Cut, Name, Target, TypeUrl, Want};
 
 /// The leases whose targets fall into this part.
@@ -161,7 +161,7 @@ impl Shard {
 
     /// Adds a set whose sessions wait, with the claims of its only session, if it has one yet. Returns whether the writer must be
     /// told.
-    pub(super) fn wait(&mut self, number: u32, set: &Set, claims: Option<&ConnectionClaims>) -> bool {
+    pub(super) fn wait(&mut self, number: u32, set: &Set, claims: Option<&Claims>) -> bool {
         let everywhere = self.everywhere(number);
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;

@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::claims::{ConnectionClaims, is_fair};
+use super::claims::{Claims, is_fair};
 use super::loops::Loops;
 use super::node_ids::NodeIds;
 use super::notices::Notices;
@@ -162,8 +162,8 @@ impl Scopes {
 
     /// Returns what a new connection takes of the limits: nothing yet.
     #[must_use]
-    pub fn claims(&self) -> Arc<ConnectionClaims> {
-        Arc::new(ConnectionClaims::new(self.connections.fetch_add(1, Ordering::Relaxed)))
+    pub fn claims(&self) -> Arc<Claims> {
+        Arc::new(Claims::new(self.connections.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Returns a seat for a client at the view of a server, which is created if there is none. F-13: new-style names are the same
@@ -178,7 +178,7 @@ impl Scopes {
         node: &Arc<Node>,
         owner: Option<&Arc<str>>,
         server: usize,
-        claims: &Arc<ConnectionClaims>,
+        claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
         self.seat(node, owner, owner.is_some(), server, claims)
     }
@@ -194,7 +194,7 @@ impl Scopes {
         owner: Option<&Arc<str>>,
         shared: bool,
         server: usize,
-        claims: &Arc<ConnectionClaims>,
+        claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
         self.admit_marks(node)?;
         let key = (node.class_of(shared), server);
@@ -358,7 +358,7 @@ impl OpenViews {
     }
 
     /// Whether a connection may have one more view.
-    fn admit(&mut self, claims: &Arc<ConnectionClaims>) -> Result<(), Full> {
+    fn admit(&mut self, claims: &Arc<Claims>) -> Result<(), Full> {
         let limit = self.limit;
         // With so few views there are always enough.
         if limit == 0 || self.open.len() * 2 < limit {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::{Rejecter, View};
 use crate::interest::{Bell, Seated};
-use crate::{ConnectionClaims, Full};
+use crate::{Claims, Full};
 use classes::{Marks, Node};
 use xds::{Name, TypeUrl, Want};
 
@@ -31,18 +31,13 @@ impl View {
 
     /// Returns a seat for one more session on the connection with these claims.
     #[must_use]
-    pub fn enter_by(self: &Arc<Self>, claims: &Arc<ConnectionClaims>) -> Seat {
+    pub fn enter_by(self: &Arc<Self>, claims: &Arc<Claims>) -> Seat {
         Seat::new(self.clone(), None, claims.clone(), None)
     }
 }
 
 impl Seat {
-    pub(crate) fn new(
-        view: Arc<View>,
-        owner: Option<Arc<str>>,
-        claims: Arc<ConnectionClaims>,
-        node: Option<Arc<Node>>,
-    ) -> Self {
+    pub(crate) fn new(view: Arc<View>, owner: Option<Arc<str>>, claims: Arc<Claims>, node: Option<Arc<Node>>) -> Self {
         let (number, seated) = view.demand.enter(owner, claims, node);
         view.neighbours.wake_onlookers();
         Self {
@@ -104,7 +99,7 @@ impl Seat {
 
     /// The claims of the session's connection.
     #[must_use]
-    pub fn claims(&self) -> &Arc<ConnectionClaims> {
+    pub fn claims(&self) -> &Arc<Claims> {
         self.seated.claims()
     }
 

@@ -13,7 +13,7 @@ use bytes::Buf;
 
 use super::large;
 use super::refusal::PollRefusal;
-use crate::cache::{ConnectionClaims, NoPlace};
+use crate::cache::{Claims, NoPlace};
 use crate::clock;
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::Seats;
@@ -53,7 +53,7 @@ impl<'a> WaitingPoll<'a> {
     /// Begins a poll: subscribes to what it asks for.
     pub(in crate::downstream) async fn begin(
         shared: &'a Shared,
-        (claims, identity): (&Arc<ConnectionClaims>, &Identity),
+        (claims, identity): (&Arc<Claims>, &Identity),
         type_url: TypeUrl,
         asked: DiscoveryRequest,
         now: Instant,

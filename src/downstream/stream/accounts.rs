@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tonic::Status;
 
 use super::deliveries::Deliveries;
-use crate::cache::ConnectionClaims;
+use crate::cache::Claims;
 use crate::census::Caller;
 use crate::classes::Node;
 use crate::clock;
@@ -51,7 +51,7 @@ struct StreamPresence {
     stay: Stay,
     identity: Identity,
     /// Those of its connection.
-    claims: Arc<ConnectionClaims>,
+    claims: Arc<Claims>,
     /// Its number on the connection.
     stream: u32,
     dialect: Dialect,
@@ -78,7 +78,7 @@ impl Accounts {
         log: Arc<ClientLog>,
         (stay, identity): (Stay, Identity),
         settings: Arc<ConnectionSettings>,
-        (claims, stream): (Arc<ConnectionClaims>, u32),
+        (claims, stream): (Arc<Claims>, u32),
         dialect: Dialect,
         now: Instant,
     ) -> Self {
@@ -125,7 +125,7 @@ impl Accounts {
     }
 
     /// What the connection of the stream takes of the limits.
-    pub(super) const fn claims(&self) -> &Arc<ConnectionClaims> {
+    pub(super) const fn claims(&self) -> &Arc<Claims> {
         &self.presence.claims
     }
 

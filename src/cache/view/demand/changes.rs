@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::Demand;
 use crate::interest::{ENDS_IN_A_TURN, Own, Seated, Set};
 use crate::view::mailbox::Mailbox;
-use crate::{ConnectionClaims, Full};
+use crate::{Claims, Full};
 use xds::{Target, TypeUrl, Want};
 
 /// What the writer learns in one turn.
@@ -129,7 +129,7 @@ impl Demand {
         }
     }
 
-    fn begin(&self, number: u32, claims: &ConnectionClaims, want: &Want, mailbox: &Mailbox) -> Result<bool, Full> {
+    fn begin(&self, number: u32, claims: &Claims, want: &Want, mailbox: &Mailbox) -> Result<bool, Full> {
         let set = match self.sets.find(number, &want.type_url) {
             Some((set, true)) => set,
             Some((set, false)) if self.has(&set, want) => {

@@ -18,7 +18,7 @@ use roaring::RoaringBitmap;
 pub(super) use rings::Ring;
 
 use super::ViewSettings;
-use crate::ConnectionClaims;
+use crate::Claims;
 use crate::interest::{Leases, NameTexts, Seated, Set, Sets, Woken};
 use crate::vacancy::Vacancy;
 use classes::Node;
@@ -61,7 +61,7 @@ impl Demand {
     pub(super) fn enter(
         &self,
         owner: Option<Arc<str>>,
-        claims: Arc<ConnectionClaims>,
+        claims: Arc<Claims>,
         node: Option<Arc<Node>>,
     ) -> (u32, Arc<Seated>) {
         self.sets.enter(owner, claims, node)
@@ -84,7 +84,7 @@ impl Demand {
     }
 
     /// Returns the claims of the connection to which the view counts: that of its first session. None if there is no session.
-    pub(crate) fn claims(&self) -> Option<Arc<ConnectionClaims>> {
+    pub(crate) fn claims(&self) -> Option<Arc<Claims>> {
         let sets = self.sets.read();
         sets.iter().next().map(|(_, seated)| seated.claims().clone())
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bindings::Bindings;
 
-use crate::cache::{ConnectionClaims, NoPlace, Routes, Scopes, Seat};
+use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat};
 use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::Inquiry;
@@ -51,7 +51,7 @@ struct Places<'a> {
     routes: &'a Routes,
     node: &'a Arc<Node>,
     /// Those of the session's connection.
-    claims: &'a Arc<ConnectionClaims>,
+    claims: &'a Arc<Claims>,
 }
 
 /// What the bells reported, apart from the changes.
@@ -73,12 +73,7 @@ impl Seats {
     /// # Errors
     ///
     /// When there would be more views than allowed, or the client's class has no credentials.
-    pub fn enter(
-        scopes: &Scopes,
-        node: &Arc<Node>,
-        claims: &Arc<ConnectionClaims>,
-        patience: Duration,
-    ) -> Result<Self, NoPlace> {
+    pub fn enter(scopes: &Scopes, node: &Arc<Node>, claims: &Arc<Claims>, patience: Duration) -> Result<Self, NoPlace> {
         let routes = scopes.routes();
         let places = Places {
             scopes,
@@ -263,7 +258,7 @@ impl Seats {
         self.server(self.routes.owners().of(type_url, None))
     }
 
-    fn claims(&self) -> Arc<ConnectionClaims> {
+    fn claims(&self) -> Arc<Claims> {
         let seat = self.bindings.plain.seats.first();
         seat.map(|seat| seat.claims().clone()).unwrap_or_default()
     }
