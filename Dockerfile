@@ -32,9 +32,10 @@ COPY src/inquiry/Cargo.toml src/inquiry/Cargo.toml
 COPY src/json/Cargo.toml src/json/Cargo.toml
 COPY src/protocol/Cargo.toml src/protocol/Cargo.toml
 COPY src/xds/Cargo.toml src/xds/Cargo.toml
+COPY tests/peers/Cargo.toml tests/peers/Cargo.toml
 COPY tests/simulation/Cargo.toml tests/simulation/Cargo.toml
 RUN mkdir -p loadtest/src loadtest/benches \
-    && touch src/lib.rs proto/lib.rs \
+    && touch src/lib.rs proto/lib.rs tests/peers/lib.rs \
     && for room in src/*/; do touch "$room/mod.rs"; done \
     && echo 'fn main() {}' | tee build.rs proto/build.rs src/main.rs loadtest/src/main.rs loadtest/benches/machines.rs \
     && cargo build --workspace --profile dist --features jemalloc --locked --target "$(cat /triple)" \

@@ -46,7 +46,7 @@ pub use history::History;
 pub use logging::Logging;
 pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder, SentText};
-pub use snapshots::{Give, Snapshots};
+pub use snapshots::{Give, Pace, Snapshots};
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `/snapshots`: what is known of each view, for a relay that starts and has no snapshot of its own.
 //!
-//! Owns the form of the answer, and who gets keys and certificates. Does not know what is in a snapshot.
+//! Owns the form of the answer, who gets keys and certificates, and how long one may keep others waiting. Does not know what is in a
+//! snapshot.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -26,9 +27,24 @@ use crate::clock;
 use crate::config::AdminAction;
 use crate::telemetry::RelayStatus;
 
-/// The snapshots of all views.
+/// The snapshots of all views, and whose turn it is to take them.
 #[derive(Clone)]
-pub struct Snapshots(Arc<dyn Fn(bool) -> Vec<Give> + Send + Sync>);
+pub struct Snapshots {
+    list: Arc<dyn Fn(bool) -> Vec<Give> + Send + Sync>,
+    turns: Arc<Turns>,
+    pace: Pace,
+}
+
+/// How fast other relays take their turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How long others wait for their turn.
+    pub turn: Duration,
+    /// How many bytes another relay must take in each second that it keeps this one waiting...
+    pub bytes: u64,
+    /// ... once it has done so for this long.
+    pub grace: Duration,
+}
 
 /// Writes the snapshot of one view behind its length.
 pub type Give = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
@@ -40,15 +56,8 @@ struct SnapshotQuery {
     secrets: bool,
 }
 
-static TURNS: Turns = Turns::new();
-/// How long others wait for their turn. They are patient for twice as long.
-const TURN: Duration = Duration::from_secs(1);
 /// How much is written before the other relay has to take some of it.
 const PART_BYTES: usize = 64 << 10;
-/// How many bytes another relay must take in each second that it keeps this one waiting...
-const PACE: u64 = 256 << 10;
-/// ... once it has done so for this long.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// The part of an answer that is being written. `None` is its end: an answer without one was cut off.
 struct SnapshotWriter {
@@ -59,15 +68,30 @@ struct SnapshotWriter {
 impl Snapshots {
     /// Creates what `list` returns, with keys and certificates or without.
     #[must_use]
-    pub fn new(list: impl Fn(bool) -> Vec<Give> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(list))
+    pub fn new(pace: Pace, list: impl Fn(bool) -> Vec<Give> + Send + Sync + 'static) -> Self {
+        Self {
+            list: Arc::new(list),
+            turns: Arc::default(),
+            pace,
+        }
     }
 }
 
 impl Default for Snapshots {
     /// None.
     fn default() -> Self {
-        Self::new(|_| Vec::new())
+        Self::new(Pace::default(), |_| Vec::new())
+    }
+}
+
+impl Default for Pace {
+    /// Others are patient for twice as long as they wait for their turn.
+    fn default() -> Self {
+        Self {
+            turn: Duration::from_secs(1),
+            bytes: 256 << 10,
+            grace: Duration::from_secs(5),
+        }
     }
 }
 
@@ -110,12 +134,13 @@ async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Answered {
         let why = "this relay is starting itself, and has no snapshot to give\n";
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
     }
-    let Some(turn) = clock::timeout(TURN, TURNS.take(visitor.identity())).await else {
+    let Snapshots { list, turns, pace } = &shown.snapshots;
+    let Some(turn) = clock::timeout(pace.turn, turns.take(visitor.identity())).await else {
         return Err(forms::later(
             "others take snapshots, or you do so already; ask again in a few seconds\n",
         ));
     };
-    let snapshots = (shown.snapshots.0)(secrets);
+    let (snapshots, pace) = (list(secrets), *pace);
     let who = visitor.identity().to_string();
     tracing::info!(who, views = snapshots.len(), secrets, "another relay takes snapshots");
     let (written, parts) = mpsc::channel(1);
@@ -123,11 +148,11 @@ async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Answered {
     let writing = tokio::task::spawn_blocking(move || write(snapshots, written));
     // It ends with the answer, or when that is taken too slowly.
     drop(tokio::spawn(async move {
-        if let Err(waited) = pace(parts, paced).await {
+        if let Err(waited) = pace.keep(parts, paced).await {
             tracing::warn!(
                 who,
                 ?waited,
-                "another relay takes snapshots at less than 256 KiB/s; its turn is over"
+                "another relay takes snapshots too slowly; its turn is over"
             );
         }
         drop(writing.await);
@@ -152,23 +177,25 @@ fn write(snapshots: Vec<Give>, out: Sender<Option<Bytes>>) {
     }
 }
 
-/// Passes the parts on. The other relay is too slow once it has kept this one waiting for longer than it may; returns for how long.
-async fn pace(mut from: Receiver<Option<Bytes>>, to: Sender<Option<Bytes>>) -> Result<(), Duration> {
-    let (mut taken, mut waited) = (0, Duration::ZERO);
-    while let Some(part) = from.recv().await {
-        let bytes = part.as_ref().map_or(0, Bytes::len) as u64;
-        let may = (GRACE + Duration::from_millis(taken * 1000 / PACE)).saturating_sub(waited);
-        let began = clock::now();
-        match clock::timeout(may, to.send(part)).await {
-            Some(Ok(())) => {}
-            // It has hung up.
-            Some(Err(_)) => return Ok(()),
-            None => return Err(waited + may),
+impl Pace {
+    /// Passes the parts on. The other relay is too slow once it has kept this one waiting for longer than it may; returns for how long.
+    async fn keep(self, mut from: Receiver<Option<Bytes>>, to: Sender<Option<Bytes>>) -> Result<(), Duration> {
+        let (mut taken, mut waited) = (0, Duration::ZERO);
+        while let Some(part) = from.recv().await {
+            let bytes = part.as_ref().map_or(0, Bytes::len) as u64;
+            let may = (self.grace + Duration::from_millis(taken * 1000 / self.bytes.max(1))).saturating_sub(waited);
+            let began = clock::now();
+            match clock::timeout(may, to.send(part)).await {
+                Some(Ok(())) => {}
+                // It has hung up.
+                Some(Err(_)) => return Ok(()),
+                None => return Err(waited + may),
+            }
+            waited += clock::now().saturating_duration_since(began);
+            taken += bytes;
         }
-        waited += clock::now().saturating_duration_since(began);
-        taken += bytes;
+        Ok(())
     }
-    Ok(())
 }
 
 impl Write for SnapshotWriter {

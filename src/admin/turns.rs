@@ -3,20 +3,23 @@
 //!
 //! Owns that each visitor has one turn at a time, and that there are few. Does not know what is taken.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::identity::Identity;
 
 /// The turns.
+#[derive(Default)]
 pub(super) struct Turns {
     taken: Mutex<Vec<Identity>>,
     ended: Notify,
 }
 
 /// A visitor's turn, until it is dropped.
-pub(super) struct HeldTurn<'a> {
-    turns: &'a Turns,
+pub(super) struct HeldTurn {
+    turns: Arc<Turns>,
     of: Identity,
 }
 
@@ -24,15 +27,8 @@ pub(super) struct HeldTurn<'a> {
 const MOST: usize = 8;
 
 impl Turns {
-    pub(super) const fn new() -> Self {
-        Self {
-            taken: Mutex::new(Vec::new()),
-            ended: Notify::const_new(),
-        }
-    }
-
     /// Waits until this visitor has no other turn, and there is one.
-    pub(super) async fn take(&self, of: &Identity) -> HeldTurn<'_> {
+    pub(super) async fn take(self: &Arc<Self>, of: &Identity) -> HeldTurn {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
@@ -42,8 +38,8 @@ impl Turns {
                 let mut taken = self.taken.lock();
                 if taken.len() < MOST && !taken.contains(of) {
                     taken.push(of.clone());
-                    let of = of.clone();
-                    return HeldTurn { turns: self, of };
+                    let (turns, of) = (self.clone(), of.clone());
+                    return HeldTurn { turns, of };
                 }
             }
             ended.await;
@@ -51,7 +47,7 @@ impl Turns {
     }
 }
 
-impl Drop for HeldTurn<'_> {
+impl Drop for HeldTurn {
     fn drop(&mut self) {
         self.turns.taken.lock().retain(|of| *of != self.of);
         self.turns.ended.notify_waiters();

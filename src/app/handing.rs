@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::fleet::Fleet;
 use super::plan;
-use crate::admin::{Give, Snapshots};
+use crate::admin::{Give, Pace, Snapshots};
 use crate::cache::{Scopes, View};
 use crate::json::Schemas;
 use crate::snapshot::{Choice, SnapshotIdentity, give};
@@ -22,7 +22,7 @@ const REDACTED: &[u8] = b"[redacted]";
 /// Returns what the relay knows, for others.
 pub(super) fn snapshots(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, schemas: &Schemas) -> Snapshots {
     let (fleet, scopes, schemas) = (fleet.clone(), scopes.clone(), schemas.clone());
-    Snapshots::new(move |secrets| {
+    Snapshots::new(Pace::default(), move |secrets| {
         let views = scopes.all().into_iter();
         let one = |view: Arc<View>| -> Option<Give> {
             let of = identity(&fleet, &scopes, &view)?;

@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::peer::{AskedPeer, PeerLine};
 use crate::cache::Full;
 use crate::json::{Schemas, Secrets};
-use crate::protocol::references;
 use crate::xds::{Cut, Known, Name, Resource, Target, TypeUrl, Version};
 
 /// A resource, by its type and its name.
@@ -87,7 +86,7 @@ impl Ways {
         let mut put = |short: &str, name: &Name| {
             named.extend(TypeUrl::called(short).map(|of| (of, Target::Name(name.clone()))));
         };
-        if let Some(found) = references(type_url.kind(), resource) {
+        if let Some(found) = resource.references(type_url.kind()) {
             found.routes.iter().for_each(|name| put("rds", name));
             found.clusters.iter().for_each(|name| put("cds", name));
         }

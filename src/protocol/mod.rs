@@ -36,7 +36,7 @@ pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};
 pub use gate::{OpenLimit, Ticket};
-pub use holds::{Holds, references};
+pub use holds::Holds;
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{

@@ -16,8 +16,8 @@ use super::cursor::{Cursor, Halt, SnapshotFault};
 use super::{CHECKSUM, FORMAT, MAGIC, Snapshot, SnapshotError, SnapshotIdentity, tag};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Cut, HeldRemoval, Hold, HoldReason, Name, Older, Reason, Resource, ResourceParts, TypeUrl, Types, Update,
-    Version,
+    Changes, Cut, HeldRemoval, Hold, HoldClock, HoldReason, Name, Older, Reason, Resource, ResourceParts, TypeUrl,
+    Types, Update, Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -216,7 +216,7 @@ impl Decoder {
             tag::OLDER => return self.older(cursor),
             tag::END => {
                 self.end_half();
-                self.cut = self.cut.with_holds(said(std::mem::take(&mut self.holds)));
+                self.cut = self.cut.with_holds(said(std::mem::take(&mut self.holds), self.now));
                 self.cut = self.cut.with_older(std::mem::take(&mut self.older));
                 self.next = NextPart::Checksum;
                 return Ok(());
@@ -274,14 +274,15 @@ impl Decoder {
         let name = Name::from(cursor.text()?);
         let (since, until) = (cursor.long()?, cursor.long()?);
         let wildcard = cursor.byte()? != 0;
+        let until = (until != 0).then(|| time(until));
         let extended = Some(cursor.text()?).filter(|text| !text.is_empty());
         let removal = HeldRemoval {
             since: time(since).min(now),
-            until: (until != 0).then(|| time(until)),
+            until,
             by: None,
             emptied: false,
             wildcard,
-            extended: extended.map(Arc::from),
+            extended: until.zip(extended.map(Arc::from)),
         };
         self.end_half();
         let hold = self.holds.entry((type_url, reason, judgement)).or_default();
@@ -335,13 +336,19 @@ fn times(now: Instant) -> impl Fn(u64) -> Instant {
 }
 
 /// Returns the removals that were not passed on.
-fn said(holds: SnapshotHolds) -> Vec<Hold> {
+fn said(holds: SnapshotHolds, now: Instant) -> Vec<Hold> {
     let holds = holds.into_iter();
-    let holds = holds.map(|((type_url, reason, judgement), removals)| Hold {
-        type_url,
-        reason,
-        judgement,
-        removals: removals.into(),
+    let holds = holds.map(|((type_url, reason, judgement), removals)| {
+        let first = removals.values().map(|removal| removal.until).min().flatten();
+        // A person may hold some of them longer. Earlier versions wrote no end of a clock that stands.
+        let left = first.map_or(Duration::MAX, |until| until.saturating_duration_since(now));
+        Hold {
+            type_url,
+            reason,
+            judgement,
+            clock: judgement.map(|_| HoldClock::standing(left)),
+            removals: removals.into(),
+        }
     });
     holds.collect()
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{CHECKSUM, FORMAT, MAGIC, SnapshotError, SnapshotIdentity, tag};
-use crate::clock::WallClock;
+use crate::clock::{WallClock, now};
 use crate::xds::{Cut, HeldRemoval, Hold, HoldReason, Known, Name, Older, Reason, Resource, State, TypeUrl, Version};
 
 /// The node ids of so many clients are written that use older content.
@@ -153,9 +153,13 @@ fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) 
     }
     text(into, name.as_str())?;
     into.write_all(&time(removal.since).to_le_bytes())?;
-    into.write_all(&removal.until.map_or(0, time).to_le_bytes())?;
+    // A clock that stands runs from now on: nobody says how long the next run comes later.
+    let clock = hold.clock.map(|clock| now() + clock.left(now()));
+    let ordered = removal.extended.as_ref().map(|(until, _)| *until);
+    let until = removal.until.max(clock).max(ordered);
+    into.write_all(&until.map_or(0, time).to_le_bytes())?;
     into.write_all(&[u8::from(removal.wildcard)])?;
-    text(into, removal.extended.as_deref().unwrap_or_default())
+    text(into, removal.extended.as_ref().map_or("", |(_, why)| why))
 }
 
 /// Writes older content: as the version before writes what a kind of client rejects, but of no version, which is none of any content.

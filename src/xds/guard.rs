@@ -130,8 +130,21 @@ pub struct Hold {
     pub reason: HoldReason,
     /// The number of the judgement; `None` where a served resource holds them.
     pub judgement: Option<u32>,
+    /// The judgement's clock, but for what a person has said.
+    pub clock: Option<HoldClock>,
     /// The held removals.
     pub removals: OrdMap<Name, HeldRemoval>,
+}
+
+/// How long a judgement holds still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldClock {
+    /// How much of its time was left when it began to run last, or stood.
+    pub left: Duration,
+    /// Since when, or from when on, it runs; `None`: it stands.
+    pub runs: Option<Instant>,
+    /// After how many absences of the control plane it was given more time.
+    pub absences: u8,
 }
 
 /// One held removal.
@@ -147,8 +160,8 @@ pub struct HeldRemoval {
     pub emptied: bool,
     /// Whether the wildcard covers the resource; if not, it was requested by name.
     pub wildcard: bool,
-    /// The reason that a person gave for holding it longer.
-    pub extended: Option<Arc<str>>,
+    /// Until when a person holds it, and why.
+    pub extended: Option<(Instant, Arc<str>)>,
 }
 
 /// A served resource that refers to a removed one.
@@ -198,6 +211,25 @@ impl Hold {
             HoldReason::Referenced => self.removals.values().any(|removal| removal.is_overdue(now)),
             HoldReason::Unready => false,
         }
+    }
+}
+
+impl HoldClock {
+    /// A clock with this much left, which stands.
+    #[must_use]
+    pub const fn standing(left: Duration) -> Self {
+        Self {
+            left,
+            runs: None,
+            absences: 0,
+        }
+    }
+
+    /// Returns how much of its time is left.
+    #[must_use]
+    pub fn left(&self, now: Instant) -> Duration {
+        let ran = self.runs.map(|since| now.saturating_duration_since(since));
+        self.left.saturating_sub(ran.unwrap_or_default())
     }
 }
 

@@ -299,12 +299,13 @@ mod tests {
             }),
             emptied: false,
             wildcard: true,
-            extended: extended.map(Into::into),
+            extended: extended.map(|why| (now, why.into())),
         };
         let held = [Hold {
             type_url: type_url(),
             reason: Referenced,
             judgement: None,
+            clock: None,
             removals: [(Name::from("r"), removal(None, None))].into_iter().collect(),
         }];
         let of = |reason, link, extended, holds| HoldCause::of(reason, &removal(link, extended), holds);

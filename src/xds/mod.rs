@@ -56,8 +56,8 @@ pub use deflated::Deflated;
 pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{
-    GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
-    HoldTarget, HoldTimes, Link, Referrer, Within,
+    GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldClock, HoldEnd, HoldEvent, HoldOrder,
+    HoldReason, HoldTarget, HoldTimes, Link, Referrer, Within,
 };
 pub use handover::takers;
 pub use hold_words::{HoldCause, HoldWords, OLDER_WORDS, one_or_several};
@@ -67,7 +67,7 @@ pub use objection::{Objection, Said, Sensitive, named_in, words_of};
 pub use older::{Holds, Older, Refusal, Stance};
 pub use owners::{Owners, authority_label};
 pub use printable::{INVISIBLE, is_escaped, printable, printable_json};
-pub use references::References;
+pub use references::{References, is_empty_assignment};
 pub use rejection::Rejection;
 pub use resource::{Resource, ResourceParts, WRAPPER_URL, field_len, put_field, put_key_len};
 pub use resource_error::{ResourceError, Trouble};

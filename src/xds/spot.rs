@@ -149,6 +149,14 @@ impl Spots {
             .collect()
     }
 
+    /// Adds one.
+    pub fn insert(&mut self, spot: Spot) {
+        self.taken.insert(spot.taken.clone());
+        if spot.bound {
+            self.bound.insert(spot);
+        }
+    }
+
     /// Whether any of them collides with this one. Its cost does not depend on how many they are.
     #[must_use]
     pub fn collide(&self, spot: &Spot) -> bool {
@@ -182,12 +190,7 @@ impl Spots {
 impl FromIterator<Spot> for Spots {
     fn from_iter<T: IntoIterator<Item = Spot>>(spots: T) -> Self {
         let mut all = Self::default();
-        for spot in spots {
-            all.taken.insert(spot.taken.clone());
-            if spot.bound {
-                all.bound.insert(spot);
-            }
-        }
+        spots.into_iter().for_each(|spot| all.insert(spot));
         all
     }
 }

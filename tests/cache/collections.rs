@@ -21,7 +21,7 @@ use super::memory::resident;
 use super::*;
 
 /// How many members there are, if `MEMBERS` says nothing.
-const USUAL: usize = 100_000;
+const USUAL: usize = 30_000;
 /// The number of members in one message of the control plane.
 const AT_ONCE: usize = 10_000;
 /// The most bytes that one member may cost one session, without what all sessions share, and with what is free again after the

@@ -29,19 +29,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+pub(crate) use peers::messages::{CDS, EDS, LDS, RDS, body, delta, resource, sotw};
 use prost::Message;
 use proto::envoy::config::core::v3::{ControlPlane, Node};
-use proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
-};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource};
 use proto::google::protobuf::{Any, Duration as Seconds};
 use protocol::{Client, ClientSettings, Cutter, Request, SotwResponse};
 use xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
 
-pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-pub(crate) const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-pub(crate) const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 pub(crate) const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
@@ -280,59 +275,6 @@ pub(crate) fn refusal(upstream: &mut Upstream) -> String {
         }
     }
     String::new()
-}
-
-/// A body whose string field 1 is the name, followed by its content.
-pub(crate) fn body(type_url: &str, name: &str, content: &str) -> Any {
-    let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
-    value.extend(name.as_bytes());
-    let content = format!("={content}");
-    value.extend([0x7a, u8::try_from(content.len()).unwrap()]);
-    value.extend(content.as_bytes());
-    Any {
-        type_url: type_url.to_owned(),
-        value: Bytes::from(value),
-    }
-}
-
-/// A resource called `name` with the content and version `content`.
-pub(crate) fn resource(type_url: &str, name: &str, content: &str) -> Resource {
-    Resource {
-        name: name.to_owned(),
-        version: content.to_owned(),
-        resource: Some(body(type_url, name, content)),
-        ..Resource::default()
-    }
-}
-
-/// A delta response: `a=1` in `puts`, names in `removed`.
-pub(crate) fn delta(type_url: &str, nonce: &str, puts: &[&str], removed: &[&str]) -> DeltaDiscoveryResponse {
-    let put = |put: &&str| {
-        let (name, content) = put.split_once('=').unwrap();
-        resource(type_url, name, content)
-    };
-    DeltaDiscoveryResponse {
-        type_url: type_url.to_owned(),
-        nonce: nonce.to_owned(),
-        resources: puts.iter().map(put).collect(),
-        removed_resources: removed.iter().map(ToString::to_string).collect(),
-        ..DeltaDiscoveryResponse::default()
-    }
-}
-
-/// A SotW response.
-pub(crate) fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> DiscoveryResponse {
-    let put = |put: &&str| {
-        let (name, content) = put.split_once('=').unwrap();
-        body(type_url, name, content)
-    };
-    DiscoveryResponse {
-        type_url: type_url.to_owned(),
-        version_info: version.to_owned(),
-        nonce: nonce.to_owned(),
-        resources: puts.iter().map(put).collect(),
-        ..DiscoveryResponse::default()
-    }
 }
 
 pub(crate) fn wrapped(resource: &Resource) -> Any {

@@ -194,7 +194,7 @@ fn a_relay_that_knows_nothing() {
             "{error}"
         );
         // A client that has no other server waits for 8 s.
-        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     }
 }
 

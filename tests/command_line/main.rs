@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a process: exit codes, what it prints, which setting wins, how it stops.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod admin_tls;
 mod adopted;
 mod against;
-#[path = "../wire/support/agent.rs"]
-#[expect(dead_code, reason = "the tests of the downstream half use all of it")]
-mod agent;
 mod bootstrap;
 mod certificates;
 mod compare;
@@ -24,9 +16,6 @@ mod health;
 mod limits;
 mod orders;
 mod pages;
-#[path = "../upstream/plane.rs"]
-#[expect(dead_code, reason = "the tests of the upstream half use all of it")]
-mod plane;
 mod probes;
 mod reload;
 mod request;
@@ -39,12 +28,14 @@ mod survey;
 mod validate;
 mod words;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Read as _;
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+
+use peers::process::{Process as Relay, address_in};
+use peers::{PATIENCE, agent, now, plane, process};
 
 /// A relay that needs no upstream, on free ports.
 const SERVE: [&str; 7] = [
@@ -56,8 +47,6 @@ const SERVE: [&str; 7] = [
     "--admin",
     "127.0.0.1:0",
 ];
-/// How long a test waits for anything before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Variables of other programs that mean something to the relay.
 const OURS: [&str; 2] = ["RUST_LOG", "SPIFFE_ENDPOINT_SOCKET"];
@@ -89,57 +78,6 @@ fn file(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
     path
-}
-
-/// Returns the address that a line of the log says.
-fn address_in(line: &str) -> String {
-    let (_, after) = line.split_once("address=").unwrap();
-    let address = after.split_whitespace().next().unwrap();
-    address.trim_matches('"').to_owned()
-}
-
-/// A running relay and the lines that it logs; dropping it ends it.
-struct Relay {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Relay {
-    fn start(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
-        let (sender, lines) = sync_channel(1000);
-        std::thread::spawn(move || log.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, lines }
-    }
-
-    /// Waits for a line that contains `text`.
-    fn line(&self, text: &str) -> String {
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains(text) => return line,
-                Ok(_) => {}
-                Err(error) => panic!("no line with {text}: {error}"),
-            }
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        assert!(
-            Command::new("kill")
-                .args([signal, &self.child.id().to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]
@@ -235,12 +173,8 @@ fn with_a_client(name: &str, timers: &str) -> (Relay, String, TcpStream, String)
         "--config",
         file(name, &text).to_str().unwrap(),
     ]));
-    let address = |line: String| {
-        let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
-        fields.get("address").unwrap().as_str().unwrap().to_owned()
-    };
-    let admin = address(relay.line("admin address"));
-    let listener = address(relay.line("listening for clients"));
+    let admin = address_in(&relay.line("admin address"));
+    let listener = address_in(&relay.line("listening for clients"));
     let client = TcpStream::connect(&listener).unwrap();
     let deadline = now() + PATIENCE;
     while !ask(&admin, "GET /metrics").contains("distributary_connections 1") {
@@ -250,19 +184,9 @@ fn with_a_client(name: &str, timers: &str) -> (Relay, String, TcpStream, String)
     (relay, admin, client, listener)
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a test waits")]
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
-}
-
 /// Returns the response of the admin address.
 fn ask(admin: &str, request: &str) -> String {
-    let mut stream = TcpStream::connect(admin).unwrap();
-    let head = format!("host: {admin}\r\ncontent-length: 0\r\nconnection: close");
-    write!(stream, "{request} HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    process::ask(admin, request, "", "")
 }
 
 /// The first signal ends readiness while clients are still served, the second one begins the drain, the third one ends all.

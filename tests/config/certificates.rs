@@ -9,7 +9,7 @@ use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize, date_time_ymd,
 };
 
-use crate::folder::Folder;
+use peers::folder::Folder;
 
 fn params() -> CertificateParams {
     CertificateParams::new(["relay".to_owned()]).unwrap()
@@ -45,7 +45,7 @@ fn pem(label: &str, der: &[u8]) -> String {
 /// PKCS#8, SEC1 and RSA, whatever else is in the file.
 #[test]
 fn every_form_of_key() {
-    let folder = Folder::new("keys");
+    let folder = Folder::new();
     let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
     let ec = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
     let ed = KeyPair::generate_for(&PKCS_ED25519).unwrap();
@@ -72,7 +72,7 @@ fn every_form_of_key() {
 /// Every error names the file and what is wrong with it.
 #[test]
 fn bad_files() {
-    let folder = Folder::new("bad-files");
+    let folder = Folder::new();
     let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let text = params().self_signed(&key).unwrap().pem();
     let certificate = folder.put("relay.pem", &text);
@@ -135,7 +135,7 @@ fn bad_files() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "certificates go by the wall clock")]
 fn certificates_out_of_time() {
-    let folder = Folder::new("out-of-time");
+    let folder = Folder::new();
     let key = KeyPair::generate().unwrap();
     let private = folder.put("relay.key", &key.serialize_pem());
     let warning = |from, until| {

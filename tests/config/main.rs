@@ -15,7 +15,6 @@ mod classes;
 mod complaints;
 mod credentials;
 mod doors;
-mod folder;
 mod holds;
 mod reference;
 mod rules;

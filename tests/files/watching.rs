@@ -14,7 +14,9 @@ use distributary::xds::{GuardSettings, ServerState, Target, Want};
 use super::*;
 
 /// How long a test waits for anything before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(45);
+/// Less than the time after which files are looked at without an event.
+const POLL: Duration = Duration::from_secs(9);
 
 /// A source with one view of it, and a session that wants all clusters.
 struct Source {
@@ -118,10 +120,10 @@ async fn moves_and_writes() {
     assert_eq!(source.view.cut().server_state(), ServerState::Up);
     folder.place("c.yaml", &clusters(&["b"]));
     let took = source.until(&["b"]).await;
-    assert!(took < Duration::from_secs(5), "{took:?} is the poll");
+    assert!(took < POLL, "{took:?} is the poll");
     folder.write("c.yaml", &clusters(&["c"]));
     let took = source.until(&["c"]).await;
-    assert!(took < Duration::from_secs(5), "{took:?} is the poll");
+    assert!(took < POLL, "{took:?} is the poll");
     folder.remove("c.yaml");
     source
         .wait(|source| source.files.status().faulty == 1, "the fault")
@@ -163,22 +165,37 @@ async fn a_time_to_live_ends() {
     let source = Source::start(&folder.write("c.yaml", text));
     source.until(&["a"]).await;
     let took = source.until(&[]).await;
-    assert!(took < Duration::from_secs(5), "{took:?} is the poll");
+    assert!(took < POLL, "{took:?} is the poll");
 }
 
 /// A slow write is seen as a whole: neither the empty file nor half of it counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_writer() {
+    // A busy machine may pause, which is taken for the end.
+    for _ in 0..20 {
+        if writes_slowly().await {
+            return;
+        }
+    }
+    panic!("there is always a pause");
+}
+
+/// Returns whether the file was written without a pause.
+async fn writes_slowly() -> bool {
     let folder = Folder::new();
     let path = folder.write("c.yaml", &clusters(&["a", "b"]));
     let source = Source::start(&path);
     source.until(&["a", "b"]).await;
     let generation = source.view.head().generation();
     let text = clusters(&["a", "b", "c", "d"]);
+    let mut last = now();
     let mut file = std::fs::File::create(&path).unwrap();
     for part in text.as_bytes().chunks(40) {
         file.write_all(part).unwrap();
         tokio::time::sleep(Duration::from_millis(30)).await;
+        if now() - std::mem::replace(&mut last, now()) > Duration::from_millis(200) {
+            return false;
+        }
     }
     source.until(&["a", "b", "c", "d"]).await;
     assert_eq!(
@@ -186,6 +203,7 @@ async fn a_slow_writer() {
         generation + 1,
         "nothing was seen in between"
     );
+    true
 }
 
 /// I-04: the swap of a mounted ConfigMap, twice, for the file and for the directory.
@@ -210,7 +228,7 @@ async fn a_swapped_config_map() {
     std::fs::remove_dir_all(folder.path("..1")).unwrap();
     std::fs::remove_dir_all(folder.path("..2")).unwrap();
     swap("..4", "four");
-    assert!(file.until(&["four"]).await < Duration::from_secs(5));
+    assert!(file.until(&["four"]).await < POLL);
 }
 
 /// I-07: a directory that does not exist yet, or goes and comes back, is found by looking periodically.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
 use distributary::snapshot::{Choice, Decoder, Folder, SnapshotError, SnapshotIdentity, give, read, write};
 use distributary::xds::{
-    Changes, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Older, Phase, Reason, Resource, ResourceParts,
-    State, TypeUrl, Types, Update,
+    Changes, Cut, Expiry, HeldRemoval, Hold, HoldClock, HoldReason, Known, Name, Older, Phase, Reason, Resource,
+    ResourceParts, State, TypeUrl, Types, Update,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
@@ -281,12 +281,13 @@ fn holds() -> Vec<Hold> {
         by: None,
         emptied: false,
         wildcard: true,
-        extended: until.map(|_| "mended soon".into()),
+        extended: until.map(|until| (now() + time(until), "mended soon".into())),
     };
     let hold = |reason, removals: Vec<(&str, HeldRemoval)>| Hold {
         type_url: TypeUrl::new(CDS),
         reason,
         judgement: (reason == HoldReason::Mass).then_some(3),
+        clock: (reason == HoldReason::Mass).then_some(HoldClock::standing(time(10))),
         removals: removals
             .into_iter()
             .map(|(name, removal)| (Name::from(name), removal))
@@ -318,10 +319,8 @@ fn holds_come_back() {
         let key = |hold: &Hold| (hold.type_url.clone(), hold.reason, hold.judgement);
         assert_eq!(key(found), key(written));
         for ((name, found), (of, written)) in found.removals.iter().zip(&written.removals) {
-            assert_eq!(
-                (name, found.wildcard, &found.extended),
-                (of, written.wildcard, &written.extended)
-            );
+            let why = |held: &HeldRemoval| held.extended.clone().map(|(_, why)| why);
+            assert_eq!((name, found.wildcard, why(found)), (of, written.wildcard, why(written)));
             assert!(near(found.since, written.since), "{name}");
             assert_eq!(found.until.is_some(), written.until.is_some());
             assert!(
@@ -333,6 +332,37 @@ fn holds_come_back() {
             );
         }
     }
+}
+
+/// D-10: while the server is away, clocks stand, and nobody is shown an end. What is left of one, and until when a person holds something,
+/// is read back nevertheless. An earlier version did not write it: there the whole time is left.
+#[test]
+fn a_clock_that_stands_comes_back() {
+    let path = dir("standing").join("one.snapshot");
+    let near = |one: Duration, other: Duration| one.abs_diff(other) < Duration::from_secs(2);
+    let mut holds = holds();
+    holds.truncate(1);
+    holds[0].clock = Some(HoldClock::standing(Duration::from_secs(100)));
+    let (a, b) = (Name::from("a"), Name::from("b"));
+    for name in [&a, &b] {
+        let removal = holds[0].removals.get_mut(name).unwrap();
+        (removal.until, removal.extended) = (None, None);
+    }
+    let found = reread(&path, &cut().with_holds(holds.clone()), false);
+    let clock = found.holds()[0].clock.unwrap();
+    assert!(near(clock.left, Duration::from_secs(100)), "{clock:?}");
+    assert_eq!(clock.runs, None);
+
+    let until = now() + Duration::from_secs(3600);
+    holds[0].removals.get_mut(&a).unwrap().extended = Some((until, "mended".into()));
+    let found = reread(&path, &cut().with_holds(holds.clone()), false);
+    let (found, why) = found.holds()[0].removals[&a].extended.clone().unwrap();
+    assert!(near(found - now(), until - now()) && &*why == "mended");
+
+    holds[0].removals.get_mut(&a).unwrap().extended = None;
+    holds[0].clock = None;
+    let found = reread(&path, &cut().with_holds(holds), false);
+    assert_eq!(found.holds()[0].clock.unwrap().left, Duration::MAX);
 }
 
 /// E-11, F-17: secrets, resources with a time to live and those that must not be cached are left out; then the wildcard is
@@ -399,6 +429,53 @@ fn a_torn_or_changed_file_is_refused() {
     }
     let longer = [whole.as_slice(), &[0]].concat();
     assert!(matches!(refusal(&path, &longer), SnapshotError::Broken { .. }));
+}
+
+/// What is held, as the version before wrote it: no end of a clock that stands; and as the one before that did: no number of a judgement, and
+/// what kinds of clients reject. It is read as a whole, or not at all.
+#[test]
+fn a_torn_file_of_the_version_before_is_refused() {
+    let mut holds = holds();
+    for hold in &mut holds {
+        hold.clock = None;
+        for name in ["a", "b", "c"].map(Name::from) {
+            if let Some(removal) = hold.removals.get_mut(&name) {
+                (removal.until, removal.extended) = (None, None);
+            }
+        }
+    }
+    let cut = cut()
+        .with_holds(holds)
+        .with_older(vec![older(CDS, &["no such filter"])]);
+    let mut bytes = Vec::new();
+    give(&mut bytes, &of(), &cut, Choice::all(true)).unwrap();
+    // The length comes first, and the checksum last.
+    drop(bytes.drain(..8));
+    bytes.truncate(bytes.len() - 16);
+    let find = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).position(|found| found == part);
+    while let Some(at) = find(&bytes, b"\x06\0\0\0mass-3") {
+        bytes.splice(at..at + 10, *b"\x04\0\0\0mass");
+    }
+    let at = find(&bytes, "0".repeat(32).as_bytes()).unwrap();
+    bytes[at + 31] = b'7';
+    let sum = xxh3_128(&bytes).to_le_bytes();
+    bytes.extend(sum);
+    let path = dir("before").join("one.snapshot");
+    fs::write(&path, &bytes).unwrap();
+    let found = read(&path, &Types::default(), now()).unwrap().cut;
+    let held = found
+        .holds()
+        .iter()
+        .map(|hold| (hold.judgement, hold.clock.map(|clock| clock.left), hold.removals.len()));
+    let held: Vec<_> = held.collect();
+    assert_eq!(held, [(Some(1), Some(Duration::MAX), 2), (None, None, 1)]);
+    assert!(found.older().is_empty() && found.slots().count() == 2);
+    for len in 0..bytes.len() {
+        assert!(
+            matches!(refusal(&path, &bytes[..len]), SnapshotError::Broken { .. }),
+            "{len} bytes"
+        );
+    }
 }
 
 /// A forged file with a valid checksum: the reader trusts no length in it, and does not panic.

@@ -27,7 +27,7 @@ const CEILINGS: &[(&str, usize)] = &[
     ("src/otlp/", 940),
     ("src/protocol/", 2150),
     ("src/protocol/client/", 4890),
-    ("src/protocol/holds/", 3090),
+    ("src/protocol/holds/", 2850),
     ("src/protocol/server/", 5540),
     ("src/snapshot/", 720),
     ("src/telemetry/", 2010),
@@ -36,7 +36,7 @@ const CEILINGS: &[(&str, usize)] = &[
     ("src/upstream/", 6440),
     ("src/watch/", 280),
     ("src/wire/", 2390),
-    ("src/xds/", 5150),
+    ("src/xds/", 5400),
 ];
 
 /// A room may be so much below its ceiling: a tenth.

@@ -38,7 +38,7 @@ async fn a_server_with_a_spiffe_id() {
         ),
         (&[ID, other], Some("several URIs")),
     ] {
-        let folder = Folder::new("spiffe");
+        let folder = Folder::new();
         let server = with_uris(uris);
         let ca = folder.put("ca.pem", &server.cert.pem());
         let (mut plane, port, shown) = tls_plane_for(&server, &[]).await;
@@ -79,7 +79,7 @@ fn of_spiffe(address: SocketAddr, port: u16, ca: PathBuf) -> Relay {
 /// The id does not replace trust: a certificate with the id, of another authority, is refused.
 #[tokio::test]
 async fn a_spiffe_id_of_another_authority() {
-    let folder = Folder::new("spiffe-stranger");
+    let folder = Folder::new();
     let (server, trusted) = (with_uris(&[ID]), with_uris(&[ID]));
     let ca = folder.put("ca.pem", &trusted.cert.pem());
     let (mut plane, port, _) = tls_plane_for(&server, &[]).await;
@@ -119,7 +119,7 @@ pub(crate) async fn shown_in_turn(
 /// A certificate that is replaced is shown from the next connection on; the stream that is open goes on.
 #[tokio::test]
 async fn a_certificate_is_replaced() {
-    let folder = Folder::new("replaced");
+    let folder = Folder::new();
     let [server, first, second] = [(); 3].map(|()| generate_simple_self_signed(["localhost".to_owned()]).unwrap());
     let ca = folder.put("ca.pem", &server.cert.pem());
     let files = |of: &CertifiedKey<KeyPair>| CertificateFiles {

@@ -34,12 +34,12 @@ async fn the_second_view_begins_at_once() {
     let first = Relay::of(&plane, &[]);
     let (took, _open) = begin(&mut plane, &first).await;
     assert!(took >= ms(3 * 250), "{took:?}");
-    let mut best = took;
+    let (slow, mut best) = (took, took);
     // A busy machine may be slow now and then.
     for _ in 0..10 {
         let next = first.beside(&[]);
         let (took, _open) = begin(&mut plane, &next).await;
         best = best.min(took);
     }
-    assert!(best < ms(150), "{best:?}");
+    assert!(best < slow / 3, "{best:?} of {slow:?}");
 }

@@ -15,8 +15,8 @@ use tonic::Code;
 use crate::plane::Plane;
 use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
 
-pub(crate) const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-pub(crate) const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+pub(crate) const DELTA: &str = peers::path(Dialect::Delta);
+pub(crate) const SOTW: &str = peers::path(Dialect::Sotw);
 
 /// A-01, E-01, E-02, K-25: each request has the node; a response reaches the view and is acknowledged.
 #[tokio::test]
@@ -133,9 +133,11 @@ async fn sotw_where_delta_is_unknown() {
 async fn neither_method() {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
+    let mut start = now();
     for path in [DELTA, SOTW] {
         let call = plane.call().await;
         assert_eq!(call.path, path);
+        start = now();
         call.finish(Code::Unimplemented, "unknown service");
     }
     let status = relay
@@ -147,8 +149,7 @@ async fn neither_method() {
             .unwrap()
             .contains("neither DeltaAggregatedResources nor StreamAggregatedResources")
     );
-    assert!(status.next_attempt.unwrap() > now());
-    let start = now();
+    assert!(status.next_attempt.unwrap() > start);
     assert_eq!(plane.call().await.path, DELTA);
     assert!(start.elapsed() > ms(700));
     assert_eq!(relay.metrics.failures.get(), 1);

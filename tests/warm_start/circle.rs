@@ -4,9 +4,8 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-
 use crate::fresh;
+use crate::messages::wants;
 use crate::stage::{CDS, Client, Delta, EDS, Relay, directory, eventually, place};
 
 /// A relay that has clusters from files, and asks the other for all names of an authority.
@@ -35,11 +34,8 @@ async fn client(relay: &Relay) -> Delta {
 
 /// Asks for a name that only the other relay can know.
 fn asks(stream: &mut Delta) {
-    stream.says(&DeltaDiscoveryRequest {
-        type_url: EDS.to_owned(),
-        resource_names_subscribe: vec!["xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/1".to_owned()],
-        ..Default::default()
-    });
+    let name = "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/1";
+    stream.says(&wants(EDS, &[name]));
 }
 
 /// K-25, G-19: on either side, the relay that gets its own request back refuses it, and the relay that asked shows that, and says it

@@ -3,8 +3,9 @@
 
 use crate::fresh;
 use crate::lint::lint;
+use crate::messages;
 use crate::plane::{Plane, soon};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually, listen};
+use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
 
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
 
@@ -117,11 +118,7 @@ async fn a_relay_that_serves() {
     for (nonce, version, acks) in [("n1", "1", 1.0), ("n2", "2", 2.0)] {
         call.send(&clusters(nonce, &[("a", version), ("b", "1")], &[]));
         let nonce = soon("a response", stream.message()).await.nonce;
-        stream.says(&proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
-            type_url: CDS.to_owned(),
-            response_nonce: nonce,
-            ..Default::default()
-        });
+        stream.says(&messages::answer(CDS, &nonce, None));
         let acked = "distributary_acks_total{type=\"cds\"}";
         eventually("an acknowledgement", || {
             (value(&metrics(&relay), acked) == Some(acks)).then_some(())
@@ -168,7 +165,7 @@ async fn a_relay_that_serves() {
     let clusters_page = relay.admin("/clusters");
     assert!(clusters_page.contains("::cds::stale::true"), "{clusters_page}");
     assert!(!clusters_page.contains("from a snapshot"), "{clusters_page}");
-    let mut plane = Plane::tcp(listen(address).await, h2::server::Builder::new());
+    let mut plane = Plane::again(address).await;
     let mut call = soon("a call", plane.call()).await;
     call.delta().await;
     call.send(&clusters("n3", &[("a", "2"), ("b", "1")], &[]));

@@ -57,7 +57,7 @@ async fn answer(plane: &mut Plane, cluster: &str) -> (String, Call) {
 /// back. A client cannot choose a directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tenants_by_certificate() {
-    let folder = Folder::new("tenants");
+    let folder = Folder::new();
     let [server, gold, iron] = [certified(), certified(), certified()];
     let ca = folder.put("ca.pem", &server.cert.pem());
     let dir = ca.parent().unwrap().to_owned();

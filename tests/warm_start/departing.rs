@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use distributary::proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
-};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 
+use crate::messages::{wants, wants_sotw};
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, Relay, Sotw, cluster, node};
+use crate::stage::{CDS, Client, Delta, Relay, Sotw, cluster};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
@@ -87,32 +86,13 @@ struct Follower {
 impl Follower {
     async fn start(relay: &Relay, sotw: bool) -> Self {
         let client = Client::connect(relay.address).await;
-        let (node, type_url, names) = (Some(node()), RDS.to_owned(), names(RDS));
         let stream = if sotw {
-            let first = DiscoveryRequest {
-                node,
-                type_url: CDS.to_owned(),
-                ..Default::default()
-            };
-            let mut stream: Sotw = client.open(&first).await;
-            stream.says(&DiscoveryRequest {
-                type_url,
-                resource_names: names,
-                ..Default::default()
-            });
+            let mut stream: Sotw = client.open(&wants_sotw(CDS, &[])).await;
+            stream.says(&wants_sotw(RDS, &["r"]));
             Either::Sotw(stream)
         } else {
-            let first = DeltaDiscoveryRequest {
-                node,
-                type_url: CDS.to_owned(),
-                ..Default::default()
-            };
-            let mut stream: Delta = client.open(&first).await;
-            stream.says(&DeltaDiscoveryRequest {
-                type_url,
-                resource_names_subscribe: names,
-                ..Default::default()
-            });
+            let mut stream: Delta = client.open(&wants(CDS, &[])).await;
+            stream.says(&wants(RDS, &["r"]));
             Either::Delta(stream)
         };
         Self {
@@ -171,11 +151,11 @@ impl Follower {
     }
 }
 
-/// The quiet time is longer than usual: a busy machine may make 20 ms more than 100.
+/// The quiet time is longer than usual: a busy machine may make 20 ms a second.
 async fn removal_before_route(sotw: bool) {
     let mut plane = Plane::start().await;
     let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}', transport: {}}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\ntimers: {{removal_quiet: 500ms}}\n",
+        "upstream: {{xds_servers: [{{server_uri: '{}', transport: {}}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\ntimers: {{removal_quiet: 2s}}\n",
         plane.address,
         if sotw { "sotw" } else { "delta" },
     );

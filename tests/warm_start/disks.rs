@@ -180,7 +180,7 @@ async fn a_disk_that_can_only_be_read() {
     let mut delta: Delta = client.open(&fresh()).await;
     assert_eq!(delta.next().await.versions, held);
 
-    let mut plane = Plane::tcp(stage::listen(address.unwrap()).await, h2::server::Builder::new());
+    let mut plane = Plane::again(address.unwrap()).await;
     let mut call = plane.call().await;
     call.delta().await;
     call.send(&clusters("n2", &[("a", "2"), ("b", "1")], &[]));

@@ -4,6 +4,7 @@
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tonic::Code;
 
+use crate::messages::wants;
 use crate::plane::Plane;
 use crate::stage::{self, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node};
 use crate::{first_run, fresh};
@@ -78,18 +79,8 @@ async fn virtual_hosts_need_delta() {
     );
     let client = Client::connect(relay.address).await;
     for name in ["main/a", "main/b"] {
-        let all = DeltaDiscoveryRequest {
-            node: Some(node()),
-            type_url: VHDS.to_owned(),
-            ..Default::default()
-        };
-        let one = DeltaDiscoveryRequest {
-            resource_names_subscribe: vec![name.to_owned()],
-            node: None,
-            ..all.clone()
-        };
-        let mut hosts: Delta = client.open(&all).await;
-        hosts.says(&one);
+        let mut hosts: Delta = client.open(&wants(VHDS, &[])).await;
+        hosts.says(&wants(VHDS, &[name]));
         assert!(hosts.next().await.versions.contains_key(name));
     }
     let line = relay.line("is not asked for this type");
@@ -209,7 +200,7 @@ async fn an_outage_is_explained() {
     }
     relay.line("server lost");
 
-    let mut plane = Plane::tcp(stage::listen(address).await, h2::server::Builder::new());
+    let mut plane = Plane::again(address).await;
     let mut call = plane.call().await;
     assert_eq!(call.delta().await.type_url, CDS);
     call.send(&clusters("n2", &[("a", "1"), ("b", "1")], &[]));

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a neighbour gives fits into the memory that is left, or is refused; and whoever takes it slowly keeps nobody else from it.
+//! What a neighbour gives fits into the memory that is left, or is refused.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use distributary::snapshot::SnapshotIdentity;
 use distributary::xds::{Changes, Cut, Phase, Resource, ResourceParts, TypeUrl, Update};
-use socket2::{Domain, Socket, Type};
 
-use crate::fresh;
 use crate::neighbours::{body, client, given, neighbour, sends};
 use crate::plane::Plane;
-use crate::stage::{CDS, Client, Delta, Relay, clusters, now};
+use crate::stage::{CDS, Relay, now};
 
 /// A relay under a limit of the shell, with a limit of its own, that asks these neighbours.
 fn relay(name: &str, limit: &str, memory: &str, upstream: SocketAddr, from: SocketAddr) -> Relay {
@@ -119,100 +116,4 @@ async fn what_does_not_fit_is_refused() {
         assert!(peak(&relay) < 64, "{name}: {} MiB", peak(&relay));
         drop(call);
     }
-}
-
-/// Asks for snapshots from this address, and takes no more than the first bytes of the answer. Returns its status, too.
-fn takes_nothing(of: &Relay, from: &str) -> (TcpStream, String) {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    let from: SocketAddr = from.parse().unwrap();
-    socket.bind(&from.into()).unwrap();
-    // What the system takes counts as taken.
-    socket.set_recv_buffer_size(1 << 16).unwrap();
-    socket.connect(&of.admin_address().into()).unwrap();
-    let mut stream = TcpStream::from(socket);
-    write!(
-        stream,
-        "GET /snapshots HTTP/1.1\r\nhost: {}\r\n\r\n",
-        of.admin_address()
-    )
-    .unwrap();
-    let mut head = [0; 12];
-    stream.read_exact(&mut head).unwrap();
-    if head.ends_with(b"200") {
-        stream.read_exact(&mut [0; 4096]).unwrap();
-    }
-    (stream, String::from_utf8_lossy(&head).into_owned())
-}
-
-/// A relay with a cluster of some mebibytes, which no buffer of the system takes.
-async fn with_much(name: &str) -> (Relay, Plane) {
-    let mut plane = Plane::start().await;
-    let relay = relay(name, "true", "auto", plane.address, "127.0.0.1:1".parse().unwrap());
-    let mut stream: Delta = Client::connect(relay.address).await.open(&fresh()).await;
-    let mut call = plane.call().await;
-    call.delta().await;
-    let mut large = clusters("n1", &[("a", "1")], &[]);
-    let body = large.resources[0].resource.as_mut().unwrap();
-    // Field 15.
-    body.value = [&b"\x0a\x01a\x7a\x80\x80\x80\x06"[..], &[b'x'; 12 << 20]]
-        .concat()
-        .into();
-    call.send(&large);
-    assert_eq!(stream.next().await.versions.len(), 1);
-    drop(call);
-    (relay, plane)
-}
-
-/// Takes the snapshots of this one, and serves one cluster.
-async fn takes_all(name: &str, of: &Relay, plane: &Plane) {
-    let new = relay(name, "true", "auto", plane.address, of.admin_address());
-    let line = new.line("a neighbour ");
-    assert!(line.contains("a neighbour has given its snapshots"), "{line}");
-    let mut stream = client(&new).await;
-    assert_eq!(stream.next().await.versions.len(), 1, "{name}");
-}
-
-/// Whoever takes nothing has one turn, whatever it asks for beside, and none after some seconds; others have theirs meanwhile.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_readers_keep_nobody_from_a_snapshot() {
-    let (giver, plane) = with_much("giver").await;
-    let slow: Vec<_> = ["127.0.0.2:0", "127.0.0.3:0"]
-        .map(|from| takes_nothing(&giver, from))
-        .into();
-    assert!(slow.iter().all(|(_, head)| head == "HTTP/1.1 200"), "{slow:?}");
-    let (_second, head) = takes_nothing(&giver, "127.0.0.2:0");
-    assert_eq!(head, "HTTP/1.1 503");
-    takes_all("quick", &giver, &plane).await;
-    for from in ["127.0.0.2", "127.0.0.3"] {
-        giver.line(&format!("\"who\":\"ip:{from}\",\"waited\""));
-    }
-    let (_again, head) = takes_nothing(&giver, "127.0.0.2:0");
-    assert_eq!(head, "HTTP/1.1 200");
-    // What was cut off is not taken for whole.
-    for (mut stream, _) in slow {
-        let mut rest = Vec::new();
-        let read = stream.read_to_end(&mut rest);
-        assert!(
-            read.is_err() || rest.len() < 12 << 20 && !rest.ends_with(b"0\r\n\r\n"),
-            "{read:?}"
-        );
-    }
-}
-
-/// When all turns are taken the next one waits a little, so that several relays can start at once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_waits_for_its_turn() {
-    let (giver, plane) = with_much("busy").await;
-    let taking: Vec<_> = (2..10)
-        .map(|at| takes_nothing(&giver, &format!("127.0.0.{at}:0")))
-        .collect();
-    assert!(taking.iter().all(|(_, head)| head == "HTTP/1.1 200"));
-    let (_ninth, head) = takes_nothing(&giver, "127.0.0.10:0");
-    assert_eq!(head, "HTTP/1.1 503");
-    let leaves = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(300));
-        drop(taking);
-    });
-    takes_all("patient", &giver, &plane).await;
-    leaves.join().unwrap();
 }

@@ -3,8 +3,8 @@
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::proto::google::rpc::Status;
 
+use crate::messages::{self, of_node, rejection};
 use crate::plane::Plane;
 use crate::stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually};
 
@@ -21,11 +21,7 @@ fn reports(stream: &mut Delta) {
     for message in ["", "the application does not answer"] {
         stream.says(&DeltaDiscoveryRequest {
             type_url: HEALTH.to_owned(),
-            error_detail: (!message.is_empty()).then(|| Status {
-                code: 13,
-                message: message.to_owned(),
-                ..Status::default()
-            }),
+            error_detail: (!message.is_empty()).then(|| rejection(message)),
             ..Default::default()
         });
     }
@@ -38,11 +34,7 @@ async fn reports_of_health_end_here() {
     let mut plane = Plane::start().await;
     let relay = Relay::start(plane.address, &directory("health"));
     let client = Client::connect(relay.address).await;
-    let wants = |id: &str| DeltaDiscoveryRequest {
-        node: proxy(id),
-        type_url: CDS.to_owned(),
-        ..Default::default()
-    };
+    let wants = |id: &str| of_node(id, "", messages::wants(CDS, &[]));
     let mut one: Delta = client.open(&wants("one")).await;
     let mut call = plane.call().await;
     assert_eq!(call.delta().await.type_url, CDS);

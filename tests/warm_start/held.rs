@@ -6,12 +6,11 @@ use std::path::Path;
 
 use bytes::Bytes;
 use distributary::proto::distributary::references as fields;
-use distributary::proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource,
-};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryRequest, Resource};
 use distributary::proto::google::protobuf::Any;
 use prost::Message;
 
+use crate::messages::wants;
 use crate::plane::{Call, Plane};
 use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, clusters, directory, eventually, node};
 
@@ -91,15 +90,6 @@ fn says(type_url: &str, nonce: &str, resources: Vec<Resource>, removed: &[&str])
         nonce: nonce.to_owned(),
         resources,
         removed_resources: removed.iter().map(|name| (*name).to_owned()).collect(),
-        ..Default::default()
-    }
-}
-
-fn wants(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
-        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
         ..Default::default()
     }
 }

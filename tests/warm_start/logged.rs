@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the relay logs of its peers: their words stay within one line, and lines that they cause are few.
 
-use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::proto::google::rpc::Status;
 use tonic::Code;
 
+use crate::messages::{self, answer, of_node};
 use crate::plane::{Plane, soon};
 use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
 
@@ -19,29 +18,11 @@ fn config(plane: &Plane, more: &str) -> String {
 }
 
 fn wants(id: &str, cluster: &str, names: &[&str]) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(Node {
-            id: id.to_owned(),
-            cluster: cluster.to_owned(),
-            ..Node::default()
-        }),
-        type_url: CDS.to_owned(),
-        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..Default::default()
-    }
+    of_node(id, cluster, messages::wants(CDS, names))
 }
 
 fn nack(nonce: &str, message: &str) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        type_url: CDS.to_owned(),
-        response_nonce: nonce.to_owned(),
-        error_detail: Some(Status {
-            code: 13,
-            message: message.to_owned(),
-            ..Status::default()
-        }),
-        ..Default::default()
-    }
+    answer(CDS, nonce, Some(message))
 }
 
 /// Control characters in a node id, in a client's words, in names and in a control plane's words are escaped, so that none of them

@@ -5,7 +5,6 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a test fails by panicking"
 )]
@@ -13,15 +12,12 @@
 mod amnesia;
 mod canaries;
 mod circle;
-mod clients;
 mod counted;
 mod credentials;
 mod departing;
 mod disks;
 mod explained;
 mod fitting;
-#[path = "../config/folder.rs"]
-mod folder;
 mod frozen;
 mod health;
 mod held;
@@ -30,17 +26,10 @@ mod lint;
 mod logged;
 mod lost;
 mod marks;
-mod messages;
 mod neighbours;
-#[path = "../upstream/plane.rs"]
-#[expect(dead_code, reason = "this control plane can do more")]
-mod plane;
 mod rejected;
 mod reloaded;
 mod rings;
-#[path = "../upstream/secured.rs"]
-#[expect(dead_code, reason = "this control plane can do more")]
-mod secured;
 mod sources;
 mod stage;
 mod story;
@@ -56,33 +45,30 @@ use std::time::Duration;
 
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
+use peers::{folder, messages, plane, secured};
 use plane::Plane;
-use stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually, node};
+use stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually};
 
 /// How many clients come back at once.
 const CLIENTS: usize = 1000;
 
 /// The request of a new delta client.
 fn fresh() -> DeltaDiscoveryRequest {
-    returning(&BTreeMap::new())
+    messages::wants(CDS, &[])
 }
 
 /// The request of a delta client that holds these resources.
 fn returning(held: &BTreeMap<String, String>) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: CDS.to_owned(),
         initial_resource_versions: held.clone(),
-        ..Default::default()
+        ..fresh()
     }
 }
 
 fn state_of_the_world(version: &str) -> DiscoveryRequest {
     DiscoveryRequest {
-        node: Some(node()),
-        type_url: CDS.to_owned(),
         version_info: version.to_owned(),
-        ..Default::default()
+        ..messages::wants_sotw(CDS, &[])
     }
 }
 
@@ -169,8 +155,7 @@ async fn a_relay_starts_without_its_control_plane() {
     stale(&relay, 1).await;
 
     // The control plane is back, with a changed, b gone, c new.
-    let listener = stage::listen(address).await;
-    let mut plane = Plane::tcp(listener, h2::server::Builder::new());
+    let mut plane = Plane::again(address).await;
     let mut call = plane.call().await;
     assert!(call.delta().await.initial_resource_versions.is_empty(), "a clean start");
     call.send(&clusters("n2", &[("a", "2"), ("c", "1")], &[]));

@@ -6,6 +6,7 @@ use distributary::proto::envoy::config::core::v3::node::UserAgentVersionType;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryResponse};
 use distributary::proto::google::rpc::Status;
 
+use crate::messages::rejection;
 use crate::plane::{Call, Plane, soon};
 use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
 
@@ -22,11 +23,7 @@ fn says(nonce: &str, error: Option<&str>) -> DeltaDiscoveryRequest {
         node: first.then_some(node),
         type_url: CDS.to_owned(),
         response_nonce: nonce.to_owned(),
-        error_detail: error.map(|message| Status {
-            code: 13,
-            message: message.to_owned(),
-            ..Status::default()
-        }),
+        error_detail: error.map(rejection),
         ..DeltaDiscoveryRequest::default()
     }
 }

@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use futures_util::future::join_all;
 
+use crate::messages::wants;
 use crate::stage::{Client, Delta, EDS, Relay, directory, eventually, place};
 
 /// A rule for relays, and one for all else.
@@ -81,17 +80,8 @@ impl Ring {
 
     /// Asks a relay for a name of the authority.
     async fn asks(&self, at: usize, name: &str) -> Delta {
-        let node = Node {
-            id: "client".to_owned(),
-            ..Node::default()
-        };
         let name = format!("xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/{name}");
-        let asking = DeltaDiscoveryRequest {
-            node: Some(node),
-            type_url: EDS.to_owned(),
-            resource_names_subscribe: vec![name],
-            ..Default::default()
-        };
+        let asking = wants(EDS, &[&name]);
         Client::connect(self.relays[at].address).await.open(&asking).await
     }
 

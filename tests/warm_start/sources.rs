@@ -9,9 +9,9 @@ use std::path::Path;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
-use crate::messages::resources;
+use crate::messages::{of_node, resources, wants};
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, clusters, directory, eventually, listen, node};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, clusters, directory, eventually, node};
 
 pub(crate) const BASE: &str =
     "listeners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\nnode: {id: relay}\n";
@@ -48,28 +48,6 @@ fn apart(clusters: SocketAddr, endpoints: &str) -> String {
         "{BASE}upstream: {{{}}}\nsources: [{{name: endpoints, types: [eds], {endpoints}}}]\n",
         servers(&[&clusters])
     )
-}
-
-pub(crate) fn wants(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
-        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..Default::default()
-    }
-}
-
-/// The same request of this client.
-pub(crate) fn of_node(id: &str, cluster: &str, request: DeltaDiscoveryRequest) -> DeltaDiscoveryRequest {
-    let node = Node {
-        id: id.to_owned(),
-        cluster: cluster.to_owned(),
-        ..Node::default()
-    };
-    DeltaDiscoveryRequest {
-        node: Some(node),
-        ..request
-    }
 }
 
 /// The next call, and its first request, which is for this type.
@@ -217,7 +195,7 @@ async fn a_source_that_dies() {
     assert!(delta.is_silent().await && other.is_silent().await);
 
     // It comes back, and has something new.
-    let mut b = Plane::tcp(listen(address).await, h2::server::Builder::new());
+    let mut b = Plane::again(address).await;
     let (mut of_endpoints, _) = asked(&mut b, EDS).await;
     of_endpoints.send(&resources(EDS, "n1", &[("a", "2")], &[]));
     assert_eq!(next(&mut delta).await, sent(EDS, &[("a", "2")], &[]));
@@ -393,7 +371,7 @@ async fn a_relay_is_ready_with_all_sources() {
         Some(relay.admin("/ready")).filter(|answer| starting(answer))
     })
     .await;
-    b = Plane::tcp(listen(address).await, h2::server::Builder::new());
+    b = Plane::again(address).await;
     let ready = || relay.admin("/ready").starts_with("HTTP/1.1 200 ");
     eventually("it is ready", || ready().then_some(())).await;
     drop((a, b));

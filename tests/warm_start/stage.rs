@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The relay as a process.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::net::TcpListener;
-
-pub(crate) use crate::clients::{Client, Delta, Got, Sotw};
-pub(crate) use crate::messages::{cluster, clusters, node};
-use crate::plane::PATIENCE;
-
-pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-
-#[expect(clippy::disallowed_methods, reason = "some instant")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
+pub(crate) use peers::client::Client;
+pub(crate) use peers::messages::{CDS, EDS, cluster, clusters, node};
+pub(crate) use peers::process::{Process, address_in, ask};
+pub(crate) use peers::stream::{Delta, Got, Sotw};
+pub(crate) use peers::{eventually, now};
 
 /// A new directory for a test.
 pub(crate) fn directory(name: &str) -> PathBuf {
@@ -44,37 +33,11 @@ pub(crate) fn place() -> SocketAddr {
     free.next().unwrap()
 }
 
-/// Looks until something is there.
-pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(now() < end, "{what} did not happen");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// Listens on an address that was in use before.
-pub(crate) async fn listen(address: SocketAddr) -> TcpListener {
-    let end = now() + PATIENCE;
-    loop {
-        match TcpListener::bind(address).await {
-            Ok(listener) => return listener,
-            Err(error) => assert!(now() < end, "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 /// A running relay; dropping it ends it.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     admin: SocketAddr,
-    child: Child,
-    /// The log lines to come, and those that came.
-    log: Mutex<(Receiver<String>, Vec<String>)>,
+    process: Process,
 }
 
 impl Relay {
@@ -117,64 +80,51 @@ impl Relay {
         std::fs::write(&path, text).unwrap();
         let words = [command, &[env!("CARGO_BIN_EXE_distributary").to_owned()]].concat();
         let (first, rest) = words.split_first().unwrap();
-        let mut child = Command::new(first)
+        let mut command = Command::new(first);
+        command
             .args(rest)
             .args(["serve", "--log-format", log, "--config"])
             .arg(&path)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
-        let (sender, lines) = sync_channel(10_000);
-        std::thread::spawn(move || log.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        let anywhere = SocketAddr::from(([0; 4], 0));
-        let mut relay = Self {
-            address: anywhere,
-            admin: anywhere,
-            child,
-            log: Mutex::new((lines, Vec::new())),
-        };
-        relay.admin = address(&relay.line("admin address"));
-        relay.address = address(&relay.line("listening for clients"));
-        relay
+            .stdout(Stdio::null());
+        let process = Process::start(command);
+        let address = |text: &str| address_in(&process.line(text)).parse().unwrap();
+        let admin = address("admin address");
+        Self {
+            admin,
+            address: address("listening for clients"),
+            process,
+        }
     }
 
     /// Returns the first line that contains `text`; waits for it if there is none yet.
     pub(crate) fn line(&self, text: &str) -> String {
-        let (lines, seen) = &mut *self.log.lock().unwrap();
-        if let Some(line) = seen.iter().find(|line| line.contains(text)) {
-            return line.clone();
-        }
-        loop {
-            match lines.recv_timeout(PATIENCE) {
-                Ok(line) => {
-                    seen.push(line.clone());
-                    if line.contains(text) {
-                        return line;
-                    }
-                }
-                Err(error) => panic!("no line with {text}: {error}"),
-            }
-        }
+        let mut seen = self.seen().into_iter();
+        let found = seen.find(|line| line.contains(text));
+        found.unwrap_or_else(|| self.process.line(text))
     }
 
     /// Returns the lines up to the last one that a test waited for.
     pub(crate) fn seen(&self) -> Vec<String> {
-        self.log.lock().unwrap().1.clone()
+        self.process.seen()
     }
 
     /// How many lines with `text` there are up to the last one that a test waited for.
     pub(crate) fn lines(&self, text: &str) -> usize {
-        let (_, seen) = &*self.log.lock().unwrap();
-        seen.iter().filter(|line| line.contains(text)).count()
+        self.seen().iter().filter(|line| line.contains(text)).count()
     }
 
     /// Returns the response of the admin address.
     pub(crate) fn admin(&self, path: &str) -> String {
-        self.ask("GET", path, "", "")
+        ask(self.admin, &format!("GET {path}"), "", "")
+    }
+
+    /// A number in `/metrics`; 0 if it is not there.
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        let metrics = self.admin("/metrics");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0.0, |number| number.trim().parse().unwrap())
     }
 
     /// Runs a command of the program for it. Returns the exit code and what it prints.
@@ -195,47 +145,28 @@ impl Relay {
 
     /// Returns the metrics for a client that reads OpenMetrics.
     pub(crate) fn openmetrics(&self) -> String {
-        self.ask(
-            "GET",
-            "/metrics",
-            "accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1\r\n",
-            "",
-        )
+        let headers = "accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1\r\n";
+        ask(self.admin, "GET /metrics", headers, "")
     }
 
     /// Returns the response of the admin address to an order.
     pub(crate) fn post(&self, path: &str) -> String {
-        self.ask("POST", path, "", "")
+        ask(self.admin, &format!("POST {path}"), "", "")
     }
 
     /// Returns the response of the admin address to a question in JSON.
     pub(crate) fn post_json(&self, path: &str, question: &str) -> String {
-        self.ask("POST", path, "content-type: application/json\r\n", question)
-    }
-
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(self.admin).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let host = self.admin;
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let headers = "content-type: application/json\r\n";
+        ask(self.admin, &format!("POST {path}"), headers, question)
     }
 
     /// The number of its process.
     pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+        self.process.child.id()
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        self.process.signal(signal);
     }
 
     /// Kills it.
@@ -251,27 +182,6 @@ impl Relay {
 
     /// Waits until it has ended in an orderly way.
     pub(crate) fn ends(&mut self) {
-        assert!(self.child.wait().unwrap().success());
+        assert!(self.process.child.wait().unwrap().success());
     }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn address(line: &str) -> SocketAddr {
-    if let Some((_, rest)) = line.split_once(" address=") {
-        return rest
-            .split_whitespace()
-            .next()
-            .unwrap()
-            .trim_matches('"')
-            .parse()
-            .unwrap();
-    }
-    let fields: serde_json::Value = serde_json::from_str(line).unwrap();
-    fields.get("address").unwrap().as_str().unwrap().parse().unwrap()
 }

@@ -6,10 +6,10 @@ use std::process::Command;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::envoy::service::status::v3::{ClientConfig, ConfigStatus};
-use distributary::proto::google::rpc::Status;
 use prost::Message as _;
 use serde_json::Value;
 
+use crate::messages::{self, of_node};
 use crate::plane::{Plane, soon};
 use crate::stage::{CDS, Client, Delta, Relay, Sotw, clusters, eventually};
 
@@ -18,29 +18,13 @@ const WORDS: &str = "connect_timeout: value must be greater than 0";
 const SYNCZ: &str = "istio.io/debug/syncz";
 
 fn wants(id: &str) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(Node {
-            id: id.to_owned(),
-            ..Node::default()
-        }),
-        type_url: CDS.to_owned(),
-        ..Default::default()
-    }
+    of_node(id, "", messages::wants(CDS, &[]))
 }
 
 /// Answers the next response: with words of rejection, or by accepting it. Returns the version of its only resource.
 async fn answer(stream: &mut Delta, words: Option<&str>) -> String {
     let response = soon("a response", stream.message()).await;
-    stream.says(&DeltaDiscoveryRequest {
-        type_url: CDS.to_owned(),
-        response_nonce: response.nonce,
-        error_detail: words.map(|words| Status {
-            code: 13,
-            message: words.to_owned(),
-            ..Status::default()
-        }),
-        ..Default::default()
-    });
+    stream.says(&messages::answer(CDS, &response.nonce, words));
     response.resources.first().unwrap().version.clone()
 }
 

@@ -13,9 +13,8 @@ use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use serde_json::Value;
 
 use crate::folder::Folder;
-use crate::messages::resources;
+use crate::messages::{of_node, resources, wants};
 use crate::plane::{Call, Plane, soon};
-use crate::sources::{of_node, wants};
 use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
 
 const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
@@ -82,7 +81,7 @@ fn begins_with(relay: &Relay) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_tls_as_the_rules_say() {
     let certified = |name: &str| generate_simple_self_signed([name.to_owned()]).unwrap();
-    let folder = Folder::new("taken");
+    let folder = Folder::new();
     let put = |name: &str, of: &CertifiedKey<KeyPair>| {
         let key = folder.put(&format!("{name}.key"), &of.signing_key.serialize_pem());
         let certificate = folder.put(&format!("{name}.pem"), &of.cert.pem());

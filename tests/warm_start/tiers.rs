@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
 
+use crate::messages::wants;
 use crate::stage::{CDS, Client, Delta, Relay, directory};
 
 /// `a/1`: a name and its content.
@@ -24,7 +24,7 @@ fn write(files: &Path, texts: &[&str]) {
 }
 
 /// Less than the stream itself has.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = crate::plane::PATIENCE.saturating_sub(Duration::from_secs(1));
 
 /// A client, and the versions that it holds by name.
 struct Held {
@@ -34,17 +34,8 @@ struct Held {
 
 impl Held {
     async fn of(relay: &Relay, names: &[&str]) -> Self {
-        let first = DeltaDiscoveryRequest {
-            node: Some(Node {
-                id: "client".to_owned(),
-                ..Node::default()
-            }),
-            type_url: CDS.to_owned(),
-            resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
-            ..Default::default()
-        };
         Self {
-            stream: Client::connect(relay.address).await.open(&first).await,
+            stream: Client::connect(relay.address).await.open(&wants(CDS, names)).await,
             versions: BTreeMap::new(),
         }
     }

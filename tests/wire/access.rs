@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::rest::put;
 use crate::support::messages::Subscriber;
 use crate::support::polls::Poller;
-use crate::support::{ADS, CDS, EDS, PATIENCE, Relay};
+use crate::support::{CDS, EDS, PATIENCE, Relay};
 
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 const RULES: &str = "
@@ -73,11 +73,7 @@ async fn members_of_the_metadata() {
         (json!({"NS": "127-web"}), false),
         (json!({}), false),
     ] {
-        let call = relay
-            .connect()
-            .await
-            .call(&format!("/{ADS}/DeltaAggregatedResources"))
-            .await;
+        let call = relay.connect().await.ads(Dialect::Delta).await;
         let of = Node {
             metadata: serde_json::from_value(metadata.clone()).ok().map(members),
             ..node("a")
@@ -118,10 +114,7 @@ fn members(of: serde_json::Map<String, Value>) -> Struct {
 #[tokio::test]
 async fn tenants_get_their_own() {
     let relay = relay();
-    for (dialect, path) in [
-        (Dialect::Sotw, "StreamAggregatedResources"),
-        (Dialect::Delta, "DeltaAggregatedResources"),
-    ] {
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
         for tenant in ["a", "b"] {
             let mine = |body: &str| {
                 let found = ["a/1", "b/1", "c/1", "shared"]
@@ -130,7 +123,7 @@ async fn tenants_get_their_own() {
                 found.is_some_and(|name| name == "shared" || name.starts_with(tenant))
             };
             for (type_url, names) in [(CDS, vec!["*"]), (EDS, vec!["a/1", "b/1", "c/1", "shared"])] {
-                let call = relay.connect().await.call(&format!("/{ADS}/{path}")).await;
+                let call = relay.connect().await.ads(dialect).await;
                 let mut client = Subscriber::of(call, dialect, type_url, node(&format!("{tenant}-1")));
                 client.subscribe(&names);
                 let got = client.take().await;
@@ -159,11 +152,8 @@ async fn who_is_refused() {
         ("x-1", "rule `strangers` of the relay does not admit node `x-1`"),
         ("y", "no rule of the relay admits node `y`"),
     ] {
-        for (dialect, path) in [
-            (Dialect::Sotw, "StreamAggregatedResources"),
-            (Dialect::Delta, "DeltaAggregatedResources"),
-        ] {
-            let call = relay.connect().await.call(&format!("/{ADS}/{path}")).await;
+        for dialect in [Dialect::Sotw, Dialect::Delta] {
+            let call = relay.connect().await.ads(dialect).await;
             let mut client = Subscriber::of(call, dialect, CDS, node(id));
             client.subscribe(&["*"]);
             let ended = client.call.end().await;
@@ -223,17 +213,14 @@ async fn tenants_that_poll() {
 #[tokio::test]
 async fn rules_change_under_open_streams() {
     let relay = relay();
-    for (dialect, path) in [
-        (Dialect::Sotw, "StreamAggregatedResources"),
-        (Dialect::Delta, "DeltaAggregatedResources"),
-    ] {
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
         govern(
             &relay,
             "[{name: a, nodes: {id: 'a-*'}, names: ['a/*', shared]}, {name: b, nodes: {id: 'b-*'}, names: 'b/*'}]",
         );
         let mut clients = Vec::new();
         for (id, count) in [("a-1", 2), ("b-1", 1)] {
-            let call = relay.connect().await.call(&format!("/{ADS}/{path}")).await;
+            let call = relay.connect().await.ads(dialect).await;
             let mut client = Subscriber::of(call, dialect, CDS, node(id));
             client.subscribe(&["*"]);
             assert_eq!(client.take().await.bodies.len(), count);

@@ -320,9 +320,9 @@ async fn rights_end_when_they_end() {
         let both = async { tokio::join!(events, csds) };
         timeout(PATIENCE, both).await.expect("both end");
     };
-    ends(lasting(3)).await;
+    ends(lasting(8)).await;
     let other = async {
-        sleep(Duration::from_secs(2)).await;
+        sleep(Duration::from_secs(6)).await;
         stage
             .rules
             .store(Arc::new(rules("{identities: 'ip:10.*', allow: read}")));

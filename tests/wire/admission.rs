@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::support::client::{Call, Client};
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, EDS, PATIENCE, Plan, Relay, until};
+use crate::support::{CDS, EDS, PATIENCE, Plan, Relay, until};
 
 fn relay(plan: impl FnOnce(&mut Plan)) -> Relay {
     let relay = Relay::with(plan);
@@ -19,7 +19,7 @@ fn relay(plan: impl FnOnce(&mut Plan)) -> Relay {
 }
 
 async fn call(client: &Client) -> Call {
-    client.call(&format!("/{ADS}/DeltaAggregatedResources")).await
+    client.ads(Dialect::Delta).await
 }
 
 async fn served(client: &Client) -> Subscriber {
@@ -98,12 +98,7 @@ async fn too_many_streams() {
 
 async fn asks(relay: &Relay, dialect: Dialect, names: &[&str]) -> Subscriber {
     let client = relay.connect().await;
-    let method = match dialect {
-        Dialect::Sotw => "StreamAggregatedResources",
-        Dialect::Delta => "DeltaAggregatedResources",
-    };
-    let call = client.call(&format!("/{ADS}/{method}")).await;
-    let mut subscriber = Subscriber::new(call, dialect, EDS);
+    let mut subscriber = client.subscriber(dialect, EDS).await;
     subscriber.subscribe(names);
     subscriber
 }

@@ -18,9 +18,9 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::support::client::{Call, Half};
 use crate::support::messages::{Subscriber, node, sotw};
-use crate::support::{ADS, CDS, Relay, raw, until};
+use crate::support::{ADS, CDS, Relay, path, raw, until};
 
-const STREAM: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const STREAM: &str = path(Dialect::Sotw);
 const GRPC: (&str, &str) = ("content-type", "application/grpc");
 
 fn request() -> DiscoveryRequest {

@@ -12,8 +12,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::{sleep, timeout};
 
 use crate::support::client::Client;
-use crate::support::messages::Subscriber;
-use crate::support::{ADS, EDS, PATIENCE, Relay, spawn};
+use crate::support::{EDS, PATIENCE, Relay, spawn};
 
 const NAMES: usize = 40;
 const CONNECTIONS: u64 = 24;
@@ -55,11 +54,8 @@ impl Held {
 /// Runs one stream until it holds the final version of all that it wants, or until it leaves early.
 async fn follow(client: Client, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
-    let (dialect, method) = match seed % 2 {
-        0 => (Dialect::Sotw, "StreamAggregatedResources"),
-        _ => (Dialect::Delta, "DeltaAggregatedResources"),
-    };
-    let mut subscriber = Subscriber::new(client.call(&format!("/{ADS}/{method}")).await, dialect, EDS);
+    let dialect = [Dialect::Sotw, Dialect::Delta][(seed % 2) as usize];
+    let mut subscriber = client.subscriber(dialect, EDS).await;
     let all: Vec<String> = (0..NAMES).map(name).collect();
     let wanted: Vec<String> = all.sample(&mut random, 6).cloned().collect();
     let mut held = Held::default();

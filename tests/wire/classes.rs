@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::support::certificates::{Authority, VERSIONS, agree};
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, PATIENCE, Relay, resource};
+use crate::support::{CDS, PATIENCE, Relay, resource};
 
 const CLASSES: &str = "
 upstream: {xds_servers: [{server_uri: cp:1}]}
@@ -59,10 +59,7 @@ async fn no_client_poses_as_another_class() {
     ] {
         let signed = clients.sign_as(|params: &mut CertificateParams| params.subject_alt_names = names);
         let config = Arc::new(authority.client(Some(&signed), &VERSIONS));
-        for (dialect, path) in [
-            (Dialect::Sotw, "StreamAggregatedResources"),
-            (Dialect::Delta, "DeltaAggregatedResources"),
-        ] {
+        for dialect in [Dialect::Sotw, Dialect::Delta] {
             let socket = TcpStream::connect(relay.port()).await.unwrap();
             let client = crate::tls::speak(agree(&config, socket).await.unwrap()).await;
             let node = Node {
@@ -70,7 +67,7 @@ async fn no_client_poses_as_another_class() {
                 cluster: claimed.to_owned(),
                 ..Node::default()
             };
-            let call = client.call(&format!("/{ADS}/{path}")).await;
+            let call = client.ads(dialect).await;
             let mut subscriber = Subscriber::of(call, dialect, CDS, node);
             subscriber.subscribe(&["a"]);
             let view = view(&relay, key).await;

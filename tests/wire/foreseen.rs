@@ -6,7 +6,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::xds::Dialect;
 
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, EDS, Relay, now, until};
+use crate::support::{CDS, EDS, Relay, now, until};
 
 const RULES: &str = "
 upstream: {xds_servers: [{server_uri: cp:1}]}
@@ -15,16 +15,12 @@ rules: [{name: no listeners, types: [cds, eds]}]
 
 /// Returns what the control plane is asked for when a client of this software has asked for `names` of a type.
 async fn asked(relay: &Relay, dialect: Dialect, agent: &str, (type_url, names): (&str, &[&str])) -> Vec<String> {
-    let path = match dialect {
-        Dialect::Sotw => "StreamAggregatedResources",
-        Dialect::Delta => "DeltaAggregatedResources",
-    };
     let node = Node {
         id: "client".to_owned(),
         user_agent_name: agent.to_owned(),
         ..Node::default()
     };
-    let call = relay.connect().await.call(&format!("/{ADS}/{path}")).await;
+    let call = relay.connect().await.ads(dialect).await;
     let mut client = Subscriber::of(call, dialect, type_url, node);
     client.subscribe(names);
     let mut asked = Vec::new();

@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::support::client::Client;
 use crate::support::messages::{Got, Subscriber};
-use crate::support::{ADS, CDS, Relay, now, resource, until};
+use crate::support::{CDS, Relay, now, resource, until};
 
 const NAMES: usize = 200;
 const BODY: usize = 10_000;
@@ -34,12 +34,7 @@ impl Reader {
             .initial_window_size(64 << 10)
             .initial_connection_window_size(64 << 10);
         let (client, _) = Client::with(&relay.address, &builder).await;
-        let method = match dialect {
-            Dialect::Sotw => "StreamAggregatedResources",
-            Dialect::Delta => "DeltaAggregatedResources",
-        };
-        let call = client.call(&format!("/{ADS}/{method}")).await;
-        let mut subscriber = Subscriber::new(call, dialect, CDS);
+        let mut subscriber = client.subscriber(dialect, CDS).await;
         subscriber.subscribe(&["*"]);
         let mut laggard = Self {
             subscriber,

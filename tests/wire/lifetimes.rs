@@ -18,20 +18,12 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::support::client::Client;
 use crate::support::messages::{Subscriber, node};
-use crate::support::{ADS, CDS, EDS, PATIENCE, Plan, Relay, now, raw, until};
+use crate::support::{CDS, EDS, PATIENCE, Plan, Relay, now, path, raw, until};
 
 const SHORT: Duration = Duration::from_millis(300);
 
-fn path(dialect: Dialect) -> String {
-    let method = match dialect {
-        Dialect::Sotw => "StreamAggregatedResources",
-        Dialect::Delta => "DeltaAggregatedResources",
-    };
-    format!("/{ADS}/{method}")
-}
-
 pub(crate) async fn subscriber(client: &Client, dialect: Dialect, type_url: &str, name: &str) -> Subscriber {
-    let mut subscriber = Subscriber::new(client.call(&path(dialect)).await, dialect, type_url);
+    let mut subscriber = client.subscriber(dialect, type_url).await;
     subscriber.subscribe(&[name]);
     subscriber
 }
@@ -40,10 +32,7 @@ pub(crate) async fn subscriber(client: &Client, dialect: Dialect, type_url: &str
 /// half closes the connection.
 async fn raw_subscriber(relay: &Relay) -> (raw::Frames, OwnedWriteHalf) {
     let (frames, mut write) = raw::connect(relay.port()).await;
-    write
-        .write_all(&raw::call(1, &path(Dialect::Delta), &[]))
-        .await
-        .unwrap();
+    write.write_all(&raw::call(1, path(Dialect::Delta), &[])).await.unwrap();
     let request = DeltaDiscoveryRequest {
         node: Some(node()),
         type_url: CDS.to_owned(),
@@ -64,7 +53,7 @@ async fn a_drain_ends_streams_in_good_order() {
         let mut served = subscriber(&client, dialect, CDS, "a").await;
         let mut waiting = subscriber(&client, dialect, EDS, "late").await;
         served.take().await;
-        let mut idle = client.call(&path(dialect)).await;
+        let mut idle = client.call(path(dialect)).await;
 
         relay.begin_drain(PATIENCE);
         assert_eq!(served.call.end().await.code, 0);
@@ -211,7 +200,7 @@ async fn half_closed_streams_end() {
         let ended = unserved.call.end().await;
         assert!(ended.code == 14 && ended.message.contains("has closed"), "{ended:?}");
 
-        let mut silent = client.call(&path(dialect)).await;
+        let mut silent = client.call(path(dialect)).await;
         silent.close_half();
         assert_eq!(silent.end().await.code, 0);
     }
@@ -374,7 +363,7 @@ async fn fast_requests_are_read_later() {
     let relay = Relay::with(|plan: &mut Plan| plan.settings.limits.requests_per_second = 20);
     relay.put(CDS, &["a"], "body");
     let client = relay.connect().await;
-    let mut fast = Subscriber::new(client.call(&path(Dialect::Delta)).await, Dialect::Delta, CDS);
+    let mut fast = Subscriber::new(client.call(path(Dialect::Delta)).await, Dialect::Delta, CDS);
     let began = now();
     fast.subscribe(&["a"]);
     for _ in 0..25 {

@@ -10,15 +10,11 @@ use tonic::Code;
 
 use crate::hostile::wrong_token;
 use crate::support::client::Client;
-use crate::support::{ADS, CDS, Relay, raw, until};
+use crate::support::{CDS, Relay, path, raw, until};
 use crate::tokens::{Published, Signer};
 
 /// How many tokens of a connection may be refused before it waits.
 const FREE: u32 = 16;
-
-fn path() -> String {
-    format!("/{ADS}/DeltaAggregatedResources")
-}
 
 fn relay(signer: &Signer) -> Relay {
     let published = Published::new(&[signer.public()]);
@@ -37,7 +33,9 @@ fn counted(relay: &Relay, result: &str) -> u32 {
 
 async fn says(client: &Client, token: &str) -> String {
     let token = format!("Bearer {token}");
-    let mut call = client.call_with(&path(), &[("authorization", &*token)]).await;
+    let mut call = client
+        .call_with(path(xds::Dialect::Delta), &[("authorization", &*token)])
+        .await;
     let ended = call.end().await;
     assert_eq!(ended.code, Code::Unauthenticated as i32, "{ended:?}");
     ended.message
@@ -51,7 +49,7 @@ async fn a_connection_with_wrong_tokens_waits() {
     let relay = relay(&signer);
     let (bad, good) = (relay.connect().await, relay.connect().await);
     let token = format!("Bearer {}", signer.sign(&json!({})));
-    let (path, headers) = (path(), [("authorization", &*token)]);
+    let (path, headers) = (path(xds::Dialect::Delta), [("authorization", &*token)]);
     // On a busy machine the connection may have waited long enough before the good token comes: then it waits anew.
     let mut refused = None;
     let mut heard = 0;
@@ -60,7 +58,7 @@ async fn a_connection_with_wrong_tokens_waits() {
             says(&bad, &wrong_token(100 * round + number)).await;
         }
         heard = counted(&relay, "good");
-        let mut call = bad.call_with(&path, &headers).await;
+        let mut call = bad.call_with(path, &headers).await;
         if let Ok(ended) = timeout(Duration::from_secs(1), call.next_bytes()).await {
             refused = Some(ended.expect_err("a response instead of the end"));
             break;
@@ -69,7 +67,7 @@ async fn a_connection_with_wrong_tokens_waits() {
     let refused = refused.expect("it never waits");
     assert_eq!(refused.code, Code::Unauthenticated as i32, "{refused:?}");
     assert!(refused.message.contains("is not looked at"), "{refused:?}");
-    let mut other = good.call_with(&path, &headers).await;
+    let mut other = good.call_with(path, &headers).await;
     assert!(other.is_silent().await);
     until(
         || counted(&relay, "good") == heard + 1,
@@ -78,7 +76,7 @@ async fn a_connection_with_wrong_tokens_waits() {
     .await;
     let mut patience = 0;
     while counted(&relay, "good") < heard + 2 {
-        let mut again = bad.call_with(&path, &headers).await;
+        let mut again = bad.call_with(path, &headers).await;
         let came = again.is_silent().await;
         patience += 1;
         assert!(came || patience < 100, "it does not come in again");
@@ -95,7 +93,7 @@ async fn few_of_many_wrong_tokens_are_checked() {
     frames.next_of(raw::WINDOW_UPDATE).await;
     let head = |n: u32| {
         let token = format!("Bearer {}", wrong_token(n));
-        raw::call(2 * n + 1, &path(), &[("authorization", &token)])
+        raw::call(2 * n + 1, path(xds::Dialect::Delta), &[("authorization", &token)])
     };
     let heads: Vec<u8> = (0..CALLS).flat_map(head).collect();
     let read = async {
@@ -121,7 +119,7 @@ async fn many_calls_begin_in_several_turns() {
     let relay = Relay::start();
     let (mut frames, mut write) = raw::connect(relay.port()).await;
     frames.next_of(raw::WINDOW_UPDATE).await;
-    let heads = (0..u32::try_from(CALLS).unwrap()).flat_map(|n| raw::call(2 * n + 1, &path(), &[]));
+    let heads = (0..u32::try_from(CALLS).unwrap()).flat_map(|n| raw::call(2 * n + 1, path(xds::Dialect::Delta), &[]));
     let heads: Vec<u8> = heads.collect();
     let (mut open, mut most) = (0, 0);
     let begin = async {

@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::admin_rules::Stage;
 use crate::support::client::{Client, Half};
 use crate::support::polls::Poller;
-use crate::support::{Relay, resource};
+use crate::support::{Relay, path, resource};
 use crate::tokens::{ISSUER, Published, Signer};
 
 /// What is in the resources of each tenant.
@@ -338,7 +338,7 @@ async fn the_admin_address_is_for_operators() {
     let world = World::new().await;
     // Somebody has something, so that there is something to tell of.
     let secret = type_url("envoy.extensions.transport_sockets.tls.v3.Secret");
-    let ads = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+    let ads = path(Dialect::Delta);
     assert!(
         world
             .call(ads, &secret, (Dialect::Delta, false), Who::Tenant(0), &["a/1"])

@@ -20,11 +20,7 @@ use crate::neighbours::packed;
 use crate::support::client::Client;
 use crate::support::messages::{Subscriber, node};
 use crate::support::process::Process;
-use crate::support::{ADS, Address, CDS, EDS, PATIENCE, now, raw, until};
-
-fn path() -> String {
-    format!("/{ADS}/DeltaAggregatedResources")
-}
+use crate::support::{Address, CDS, EDS, PATIENCE, now, path, raw, until};
 
 fn request(names: Vec<String>) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
@@ -46,7 +42,7 @@ async fn streams(address: SocketAddr, round: usize) {
             .collect();
         let request = message(&request(names).encode_to_vec());
         [
-            raw::call(2 * n + 1, &path(), &[]),
+            raw::call(2 * n + 1, path(Dialect::Delta), &[]),
             raw::frame(raw::DATA, 0, 2 * n + 1, &request),
         ]
         .concat()
@@ -62,17 +58,17 @@ async fn streams(address: SocketAddr, round: usize) {
 
 /// A large request, whole or not, and one that asks for too much.
 async fn requests(address: SocketAddr, round: usize) {
-    let client = Client::connect(&Address::Tcp(address)).await;
-    let mut call = client.call(&path()).await;
+    let client = Client::connect(address).await;
+    let mut call = client.ads(Dialect::Delta).await;
     call.send(&request((0..1_000_000).map(|n| format!("n{n}")).collect()));
     assert_eq!(call.end().await.code, 8);
-    let mut call = client.call(&path()).await;
+    let mut call = client.ads(Dialect::Delta).await;
     call.send(&request(
         (0..100_000)
             .map(|n| format!("{round}-{n}-{}", "x".repeat(100)))
             .collect(),
     ));
-    let mut unfinished = client.call(&path()).await;
+    let mut unfinished = client.ads(Dialect::Delta).await;
     unfinished.send_bytes(vec![0, 0, 0xff, 0, 0]);
     unfinished.send_bytes(vec![0; 10 << 20]);
     assert!(call.is_silent().await && unfinished.is_silent().await);
@@ -102,16 +98,17 @@ async fn what_is_read_has_a_bound() {
     };
     let packed = Bytes::from(packed(&rejection.encode_to_vec()));
     let unfinished = Bytes::from([&[0, 0, 0xff, 0, 0][..], &vec![0; 0xff_0000 - 1]].concat());
-    let path = format!("/{ADS}/StreamAggregatedResources");
     let mut clients = Vec::new();
     for _ in 0..20 {
         let client = Client::connect(&address).await;
         let mut calls = Vec::new();
         for _ in 0..5 {
-            let mut call = client.call_with(&path, &[("grpc-encoding", "gzip")]).await;
+            let mut call = client
+                .call_with(path(Dialect::Sotw), &[("grpc-encoding", "gzip")])
+                .await;
             call.send_bytes(packed.clone());
             calls.push(call);
-            let mut call = client.call(&path).await;
+            let mut call = client.ads(Dialect::Sotw).await;
             call.send_bytes(unfinished.clone());
             calls.push(call);
         }
@@ -119,7 +116,7 @@ async fn what_is_read_has_a_bound() {
     }
     // A client with a small request is still served.
     let client = Client::connect(&address).await;
-    let mut call = client.call(&path).await;
+    let mut call = client.ads(Dialect::Sotw).await;
     call.send_bytes(vec![0, 0, 0, 0, 5, 1]);
     call.send_bytes(vec![1, 2, 3, 4]);
     assert_eq!(call.end().await.code, 3);
@@ -165,8 +162,8 @@ async fn names_that_nobody_else_has() {
     std::fs::write(&path, r#"{"resources": []}"#).unwrap();
     let plane = Process::of("nothing", path.to_str().unwrap(), "");
     let relay = Process::of("names", &plane.clients.to_string(), "");
-    let client = Client::connect(&Address::Tcp(relay.clients)).await;
-    let mut follower = Subscriber::new(client.call(&self::path()).await, Dialect::Delta, EDS);
+    let client = Client::connect(relay.clients).await;
+    let mut follower = client.subscriber(Dialect::Delta, EDS).await;
     let mut base = 0;
     for nth in 0..=NAMES / IN_A_REQUEST {
         let names = (0..IN_A_REQUEST).map(|name| format!("a-name-that-nobody-else-has-{nth:04}-{name:04}"));
@@ -211,7 +208,10 @@ async fn what_is_not_read_is_shared() {
         // Each asks for a few names fewer than the one before, so that few requests are equal.
         let names = names.iter().skip(n % 50).cloned().collect();
         let request = message(&request(names).encode_to_vec());
-        let call = [raw::call(1, &self::path(), &[]), raw::frame(raw::DATA, 0, 1, &request)];
+        let call = [
+            raw::call(1, self::path(Dialect::Delta), &[]),
+            raw::frame(raw::DATA, 0, 1, &request),
+        ];
         write.write_all(&call.concat()).await.unwrap();
         connections.push((frames, write));
     }
@@ -246,8 +246,8 @@ fn large(name: &str) -> std::path::PathBuf {
 async fn questions_have_a_budget() {
     let rules = "rules: [{name: all}, {name: operators, dialects: csds}]\nlimits: {upstream_message: 64MiB}\n";
     let relay = Process::of("questions", large("questions.json").to_str().unwrap(), rules);
-    let client = Client::connect(&Address::Tcp(relay.clients)).await;
-    let call = client.call(&path()).await;
+    let client = Client::connect(relay.clients).await;
+    let call = client.ads(Dialect::Delta).await;
     let mut follower = Subscriber::new(call, Dialect::Delta, CDS);
     follower.subscribe(&["*"]);
     until_all(&mut follower, 3000).await;
@@ -344,14 +344,14 @@ async fn beside_versions(memory: usize, connections: usize) -> (usize, usize) {
     let relay = Process::of("newcomers", "127.0.0.1:1", &format!("limits: {{memory: {memory}}}\n"));
     let mut clients = Vec::new();
     for _ in 0..connections {
-        clients.push(Arc::new(Client::connect(&Address::Tcp(relay.clients)).await));
+        clients.push(Arc::new(Client::connect(relay.clients).await));
     }
     let mut streams = JoinSet::new();
     for client in clients.iter().cycle().take(10) {
         let client = client.clone();
         streams.spawn(async move {
             loop {
-                let mut call = client.call(&path()).await;
+                let mut call = client.ads(Dialect::Delta).await;
                 call.send_bytes(versions(190_000));
                 while call.next_bytes().await.is_ok() {}
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -386,8 +386,8 @@ async fn versions_within_the_limits_of_the_process() {
         let mut calls = Vec::new();
         while begun.elapsed() < Duration::from_secs(15) {
             if calls.len() < 20 {
-                let client = Client::connect(&Address::Tcp(relay.clients)).await;
-                let mut call = client.call(&path()).await;
+                let client = Client::connect(relay.clients).await;
+                let mut call = client.ads(Dialect::Delta).await;
                 call.send_bytes(versions(190_000));
                 calls.push((client, call));
             }
@@ -435,8 +435,8 @@ async fn limits_of_the_process_are_kept() {
         let relay = Process::under(limit, "limited", upstream, &[""], "timers: {linger: 100ms}\n");
         let mut calls = Vec::new();
         for round in 0..12 {
-            let client = Client::connect(&Address::Tcp(relay.clients)).await;
-            let mut call = client.call(&path()).await;
+            let client = Client::connect(relay.clients).await;
+            let mut call = client.ads(Dialect::Delta).await;
             let names = (0..100_000).map(|n| format!("{round}-name-of-cluster-{n}"));
             call.send(&request(names.collect()));
             calls.push((client, call));
@@ -466,11 +466,12 @@ const OF_A_VERSION: usize = 240;
 #[tokio::test]
 async fn a_version_takes_little() {
     const VERSIONS: usize = 190_000;
-    let relay = Process::of("held", "127.0.0.1:1", "");
-    let client = Client::connect(&Address::Tcp(relay.clients)).await;
+    // A busy machine reads it for longer than a stream goes on that nobody answers.
+    let relay = Process::of("held", "127.0.0.1:1", "timers: {unanswered: 10m}\n");
+    let client = Client::connect(relay.clients).await;
     assert!(is_served(&relay).await);
     let base = relay.resident();
-    let mut call = client.call(&path()).await;
+    let mut call = client.ads(Dialect::Delta).await;
     call.send_bytes(versions(190_000));
     let counted = format!("distributary_subscriptions {VERSIONS}");
     until(|| relay.metrics().contains(&counted), || relay.metrics()).await;
@@ -490,12 +491,12 @@ async fn a_version_takes_little() {
 async fn versions_that_clients_bring() {
     const MEMORY: usize = 256 << 20;
     let brings = async |client: &Client, count| {
-        let mut call = client.call(&path()).await;
+        let mut call = client.ads(Dialect::Delta).await;
         call.send_bytes(versions(count));
         call
     };
     let relay = Process::of("versions", "127.0.0.1:1", "limits: {subscriptions: 5000}\n");
-    let client = Client::connect(&Address::Tcp(relay.clients)).await;
+    let client = Client::connect(relay.clients).await;
     let mut few = brings(&client, 3000).await;
     assert!(few.is_silent().await);
     let ended = brings(&client, 3000).await.end().await;
@@ -514,7 +515,7 @@ async fn versions_that_clients_bring() {
     let relay = Process::of("brought", "127.0.0.1:1", &format!("limits: {{memory: {MEMORY}}}\n"));
     let mut calls = Vec::new();
     for _ in 0..10 {
-        let client = Client::connect(&Address::Tcp(relay.clients)).await;
+        let client = Client::connect(relay.clients).await;
         let call = brings(&client, 190_000).await;
         calls.push((client, call));
     }
@@ -535,7 +536,7 @@ async fn is_served(relay: &Process) -> bool {
     let address = Address::Tcp(relay.clients);
     let asks = tokio::spawn(async move {
         let client = Client::connect(&address).await;
-        let mut call = client.call(&path()).await;
+        let mut call = client.ads(Dialect::Delta).await;
         call.send(&request(vec!["a".to_owned()]));
         call.is_silent().await
     });

@@ -12,7 +12,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use crate::support::client::{Call, Client};
 use crate::support::messages::{Subscriber, node};
 use crate::support::polls::{Poller, request};
-use crate::support::{ADS, CDS, EDS, Relay, raw, until};
+use crate::support::{CDS, EDS, Relay, path, raw, until};
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
@@ -134,12 +134,7 @@ async fn requests_of_many_names() {
         let relay = Relay::start();
         relay.put(EDS, &["first", names[0].as_str(), names[NAMES - 1].as_str()], "body");
         let wanted = || relay.view().summary().wanted;
-        let method = match dialect {
-            Dialect::Sotw => "StreamAggregatedResources",
-            Dialect::Delta => "DeltaAggregatedResources",
-        };
-        let call = relay.connect().await.call(&format!("/{ADS}/{method}")).await;
-        let mut greedy = Subscriber::new(call, dialect, EDS);
+        let mut greedy = relay.connect().await.subscriber(dialect, EDS).await;
         let mut modest = Subscriber::new(stream(&relay).await, Dialect::Sotw, EDS);
         let all: Vec<&str> = names.iter().map(String::as_str).collect();
         greedy.subscribe(&all);
@@ -161,10 +156,7 @@ async fn requests_of_many_names() {
 
 fn stream(relay: &Relay) -> impl Future<Output = Call> {
     let address = relay.address.clone();
-    async move {
-        let path = format!("/{ADS}/StreamAggregatedResources");
-        Client::connect(&address).await.call(&path).await
-    }
+    async move { Client::connect(&address).await.ads(Dialect::Sotw).await }
 }
 
 /// The first bytes of a message of a mebibyte.
@@ -220,9 +212,10 @@ async fn requests_without_an_end() {
 async fn compressed_rejections() {
     let relay = Relay::start();
     relay.put(EDS, &["a"], "first");
-    let path = format!("/{ADS}/StreamAggregatedResources");
     let client = relay.connect().await;
-    let call = client.call_with(&path, &[("grpc-encoding", "gzip")]).await;
+    let call = client
+        .call_with(path(Dialect::Sotw), &[("grpc-encoding", "gzip")])
+        .await;
     let mut rejects = Subscriber::new(call, Dialect::Sotw, EDS);
     rejects.subscribe(&["a"]);
     assert_eq!(rejects.next().await.unwrap().bodies, ["first"]);

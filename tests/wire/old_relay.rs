@@ -14,7 +14,7 @@ use prost::Message;
 
 use crate::support::client::Call;
 use crate::support::messages::{Got, delta, node, sotw};
-use crate::support::{ADS, CDS, Relay};
+use crate::support::{CDS, Relay};
 
 /// The locators of both kinds of requests, as the other relay knows them.
 #[derive(Clone, PartialEq, Message)]
@@ -75,7 +75,7 @@ async fn a_relay_of_the_version_before_is_served() {
     relay.put(CDS, &["b"], "second");
     let client = relay.connect().await;
 
-    let mut call = client.call(&format!("/{ADS}/DeltaAggregatedResources")).await;
+    let mut call = client.ads(xds::Dialect::Delta).await;
     let request = DeltaDiscoveryRequest {
         node: Some(other_relay()),
         type_url: CDS.to_owned(),
@@ -100,7 +100,7 @@ async fn a_relay_of_the_version_before_is_served() {
     let heard = delta(call.next::<DeltaDiscoveryResponse>().await.unwrap());
     assert_eq!((heard.bodies, heard.removed), (vec!["third".to_owned()], Vec::new()));
 
-    let mut call = client.call(&format!("/{ADS}/StreamAggregatedResources")).await;
+    let mut call = client.ads(xds::Dialect::Sotw).await;
     let request = DiscoveryRequest {
         node: Some(other_relay()),
         type_url: CDS.to_owned(),

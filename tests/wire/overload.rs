@@ -12,10 +12,10 @@ use tonic::Code;
 use crate::support::client::{Call, Client};
 use crate::support::messages::Subscriber;
 use crate::support::process::Process;
-use crate::support::{ADS, Address, CDS, EDS, PATIENCE, Relay, now, until};
+use crate::support::{Address, CDS, EDS, PATIENCE, Relay, now, until};
 
 async fn call(client: &Client) -> Call {
-    client.call(&format!("/{ADS}/DeltaAggregatedResources")).await
+    client.ads(Dialect::Delta).await
 }
 
 async fn asks(client: &Client, type_url: &str, name: &str) -> Subscriber {

@@ -289,10 +289,9 @@ async fn many_streams_on_one_connection_do_not_disturb_each_other() {
     let relay = Relay::start();
     relay.put(CDS, &["a"], "first");
     let client = relay.connect().await;
-    let path = format!("/{ADS}/DeltaAggregatedResources");
     let mut subscribers = Vec::new();
     for _ in 0..100 {
-        let mut subscriber = Subscriber::new(client.call(&path).await, Dialect::Delta, CDS);
+        let mut subscriber = client.subscriber(Dialect::Delta, CDS).await;
         subscriber.subscribe(&["*"]);
         assert_eq!(subscriber.take().await.bodies, ["first"]);
         subscribers.push(subscriber);

@@ -10,7 +10,7 @@ use distributary::proto::envoy::service::discovery::v3::{
 use distributary::xds::{Expiry, TypeUrl, Update, WRAPPER_URL};
 use prost::Message as _;
 
-use crate::support::{ADS, Relay, now, resource};
+use crate::support::{Relay, now, resource};
 
 const RTDS: &str = "type.googleapis.com/envoy.service.runtime.v3.Runtime";
 
@@ -45,7 +45,7 @@ async fn an_envoy_in_sotw() {
     let relay = Relay::start();
     refresh(&relay, 1);
     let client = relay.connect().await;
-    let mut call = client.call(&format!("/{ADS}/StreamAggregatedResources")).await;
+    let mut call = client.ads(xds::Dialect::Sotw).await;
     let request = DiscoveryRequest {
         node: envoy(),
         type_url: RTDS.to_owned(),
@@ -80,7 +80,7 @@ async fn an_envoy_in_delta() {
     let relay = Relay::start();
     refresh(&relay, 1);
     let client = relay.connect().await;
-    let mut call = client.call(&format!("/{ADS}/DeltaAggregatedResources")).await;
+    let mut call = client.ads(xds::Dialect::Delta).await;
     call.send(&DeltaDiscoveryRequest {
         node: envoy(),
         type_url: RTDS.to_owned(),

@@ -26,10 +26,10 @@ use crate::identity::Log;
 use crate::support::certificates::Folder;
 use crate::support::client::{Call, Client, Half};
 use crate::support::messages::{Subscriber, node};
-use crate::support::{CDS, Relay, until};
+use crate::support::{CDS, Relay, path, until};
 
 pub(crate) const ISSUER: &str = "https://issuer.example.com";
-const ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+const ADS: &str = path(Dialect::Delta);
 pub(crate) const SKEW: u64 = 10;
 
 /// Somebody who issues tokens, with one key.
@@ -450,9 +450,9 @@ async fn a_token_expires_in_mid_stream() {
     let signer = Signer::new("one");
     let relay = Published::new(&[signer.public()]).relay();
     let client = relay.connect().await;
-    let token = signer.sign(&json!({"exp": get_current_timestamp() - SKEW + 2}));
+    let token = signer.sign(&json!({"exp": get_current_timestamp() - SKEW + 6}));
     let mut stream = served(call(&client, &token).await).await;
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
     assert_eq!(refused(&client, &token).await, "it has expired");
     relay.put(CDS, &["a"], "new");
     assert_eq!(stream.take().await.bodies, ["new"]);

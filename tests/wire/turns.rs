@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, PATIENCE, Relay, spawn};
+use crate::support::{CDS, PATIENCE, Relay, spawn};
 
 const STREAMS: usize = 40;
 /// So much that the kernel holds only a few of these.
@@ -92,8 +92,7 @@ async fn streams(relay: &Relay) -> (Vec<Subscriber>, Arc<Tap>) {
     let (client, _) = Client::over(Tapped(socket, tap.clone()), &builder).await;
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
-        let call = client.call(&format!("/{ADS}/StreamAggregatedResources")).await;
-        let mut subscriber = Subscriber::new(call, Dialect::Sotw, CDS);
+        let mut subscriber = client.subscriber(Dialect::Sotw, CDS).await;
         subscriber.subscribe(&["*"]);
         assert_eq!(next(&mut subscriber).await, 0);
         streams.push(subscriber);
@@ -107,12 +106,7 @@ async fn who_waits_for_its_turn_gets_the_newest() {
     const ROUNDS: usize = 10;
     let relay = Relay::start();
     let (streams, tap) = streams(&relay).await;
-    let call = relay
-        .connect()
-        .await
-        .call(&format!("/{ADS}/StreamAggregatedResources"))
-        .await;
-    let mut other = Subscriber::new(call, Dialect::Sotw, CDS);
+    let mut other = relay.connect().await.subscriber(Dialect::Sotw, CDS).await;
     other.subscribe(&["*"]);
     assert_eq!(next(&mut other).await, 0);
     tap.close();
@@ -189,8 +183,7 @@ async fn rejections_take_turns() {
     let mut clients = Vec::new();
     for _ in 0..2 {
         let client = relay.connect().await;
-        let call = client.call(&format!("/{ADS}/DeltaAggregatedResources")).await;
-        let mut subscriber = Subscriber::new(call, Dialect::Delta, CDS);
+        let mut subscriber = client.subscriber(Dialect::Delta, CDS).await;
         subscriber.subscribe(&["*"]);
         assert_eq!(subscriber.take().await.bodies, ["1", "1"]);
         clients.push((subscriber, client));

@@ -90,6 +90,7 @@ impl Holding {
             reason,
             judgement,
             removals,
+            ..
         } = &self.hold;
         let of_type = self.of_type();
         let whole = |judgement| HoldTarget::Hold(type_url.clone(), *reason, judgement);
@@ -175,6 +176,7 @@ mod tests {
             type_url: "cds".parse().unwrap(),
             reason: HoldReason::Mass,
             judgement: Some(1),
+            clock: None,
             removals: names.map(|name| (name, removal.clone())).collect(),
         };
         let mut pieces = Vec::new();

@@ -181,6 +181,7 @@ mod tests {
             type_url: word.parse().unwrap(),
             reason,
             judgement,
+            clock: None,
             removals: names.iter().map(|name| (Name::from(*name), removal.clone())).collect(),
         }
     }

@@ -98,7 +98,7 @@ fn text_of(found: &Holding, summary: &HoldSummary, clock: WallClock) -> String {
         if hold.reason != HoldReason::Mass {
             let _ = write!(text, ": {}", cause(removal).why("it", removal.by.as_ref()));
         }
-        if let Some(reason) = &removal.extended {
+        if let Some((_, reason)) = &removal.extended {
             let _ = write!(text, "; extended: {}", printable(reason));
         }
         text.push('\n');
@@ -126,7 +126,7 @@ pub(super) fn resource(
         "by": removal.by.as_ref().map(|Referrer { type_url, name, .. }| format!("{} {name}", type_url.word())),
         "said": removal.by.as_ref().map(|by| by.link != Link::Unsent),
         "emptied": removal.emptied,
-        "extended": removal.extended.as_deref(),
+        "extended": removal.extended.as_ref().map(|(_, reason)| &**reason),
     })
 }
 

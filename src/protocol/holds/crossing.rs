@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use super::Holds;
 use super::missing::Missing;
-use super::reading::references;
 use super::waiting::{Half, Item, Row};
 use super::word::{Word, removes};
 use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, Resource, Spot, Spots, State, Update};
@@ -88,29 +87,22 @@ impl Holds {
         if !self.table.has_half(half) {
             return Vec::new();
         }
-        let spots_of = |resource| references(kind, resource).map_or(&[][..], |found| &found.spots);
         let served = |name: &Name| served.and_then(|served| served.resource(name));
-        let mut taken: BTreeMap<&str, Vec<Spot>> = BTreeMap::new();
+        let mut taken: BTreeMap<&str, Spots> = BTreeMap::new();
         for update in updates {
             if let Update::Put(resource, _) = update {
-                let before = served(resource.name()).map_or(&[][..], |before| spots_of(before));
-                for spot in spots_of(resource).iter().filter(|spot| !before.contains(spot)) {
-                    taken
-                        .entry(room_of(kind, resource.name()))
-                        .or_default()
-                        .push(spot.clone());
+                let before = served(resource.name()).map_or(&[][..], |before| spots_of(kind, before));
+                for spot in spots_of(kind, resource).iter().filter(|spot| !before.contains(spot)) {
+                    let room = taken.entry(room_of(kind, resource.name())).or_default();
+                    room.insert(spot.clone());
                 }
             }
         }
         if taken.is_empty() {
             return Vec::new();
         }
-        let taken: BTreeMap<&str, Spots> = taken
-            .into_iter()
-            .map(|(room, spots)| (room, spots.into_iter().collect()))
-            .collect();
         let leaves = |name: &Name| {
-            let own = served(name).map_or(&[][..], |own| spots_of(own));
+            let own = served(name).map_or(&[][..], |own| spots_of(kind, own));
             let taken = taken.get(room_of(kind, name));
             taken.is_some_and(|taken| own.iter().any(|spot| taken.collide(spot)))
         };
@@ -167,10 +159,14 @@ impl Holds {
 
 /// Returns the clusters that a changed resource names and the served one does not.
 fn newly_named(kind: Kind, served: &Arc<Resource>, new: &Resource) -> Vec<Name> {
-    let before = references(kind, served).map_or(&[][..], |found| &found.clusters);
-    let after = references(kind, new).map_or(&[][..], |found| &found.clusters);
+    let before = served.references(kind).map_or(&[][..], |found| &found.clusters);
+    let after = new.references(kind).map_or(&[][..], |found| &found.clusters);
     let newly = after.iter().filter(|name| before.binary_search(name).is_err());
     newly.cloned().collect()
+}
+
+fn spots_of(kind: Kind, resource: &Resource) -> &[Spot] {
+    resource.references(kind).map_or(&[], |found| &found.spots)
 }
 
 /// Returns within what names compete for spots: a virtual host in its route configuration (`<route configuration>/<host>`).

@@ -11,10 +11,9 @@ use super::Holds;
 use super::ground::{Ground, Loss};
 use super::measure::is_present;
 use super::reach::unsettle;
-use super::reading::is_empty_assignment;
 use super::waiting::{Half, Item, Referrers, Row};
 use super::word::removes;
-use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update};
+use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update, is_empty_assignment};
 
 /// For what the removals among some changes wait.
 #[derive(Clone, Copy)]

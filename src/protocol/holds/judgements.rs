@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::ground::Order;
-use xds::{HoldTimes, TypeUrl};
+use xds::{HoldClock, HoldTimes, TypeUrl};
 
 /// After the control plane was away for longer than `AWAY`, a clock has this much left at least, so many times.
 const LEAST: Duration = Duration::from_secs(60);
@@ -29,14 +29,9 @@ pub(super) struct Judgements {
 /// before that, and never begins anew.
 #[derive(Debug)]
 struct Judgement {
-    /// How much of its time was left when the clock began to run last, or stood.
-    left: Duration,
-    /// Since when, or from when on, it runs; `None`: it stands.
-    runs: Option<Instant>,
-    /// Since when it does.
+    clock: HoldClock,
+    /// Since when it stands, if it does.
     stands: Option<Instant>,
-    /// After how many absences of the control plane it was given more time.
-    absences: u8,
     /// Until when a person holds it, and why.
     order: Option<Order>,
 }
@@ -49,28 +44,44 @@ impl Judgements {
             let newest = self.newest.entry(type_url.clone()).or_default();
             *newest += 1;
             let number = *newest;
-            self.enter((type_url.clone(), number), time, now);
+            self.enter((type_url.clone(), number), HoldClock::standing(time), now);
             number
         })
     }
 
-    /// An earlier run has made this one, and it held until then; `None`: its clock stood.
-    pub(super) fn remember(&mut self, key: Key, until: Option<Instant>, time: Duration, now: Instant) {
+    /// An earlier run has made this one, and this clock was left, at most for this time.
+    pub(super) fn remember(&mut self, key: Key, mut clock: HoldClock, time: Duration, now: Instant) {
         let newest = self.newest.entry(key.0.clone()).or_default();
         *newest = key.1.max(*newest);
-        let left = until.map_or(time, |until| until.saturating_duration_since(now));
-        self.enter(key, left.min(time), now);
+        (clock.left, clock.runs) = (clock.left(now).min(time), None);
+        self.enter(key, clock, now);
     }
 
-    fn enter(&mut self, key: Key, left: Duration, now: Instant) {
+    fn enter(&mut self, key: Key, clock: HoldClock, now: Instant) {
         let judgement = Judgement {
-            left,
-            runs: None,
+            clock,
             stands: Some(now),
-            absences: 0,
             order: None,
         };
         self.all.insert(key, judgement);
+    }
+
+    /// What this one holds was held elsewhere by that clock, which goes on here.
+    pub(super) fn resume(&mut self, key: &Key, there: HoldClock, times: &HoldTimes, now: Instant) {
+        let least = LEAST.min(times.of(key.0.kind()));
+        if let Some(judgement) = self.all.get_mut(key) {
+            judgement.resume(there, least, now);
+        }
+    }
+
+    /// Returns all of a type.
+    pub(super) fn of(&self, type_url: &TypeUrl) -> Vec<Key> {
+        self.all.keys().filter(|(of, _)| of == type_url).cloned().collect()
+    }
+
+    /// A judgement's clock.
+    pub(super) fn clock(&self, key: &Key) -> Option<HoldClock> {
+        self.all.get(key).map(|judgement| judgement.clock)
     }
 
     /// The clocks of each type run from then on, or stand. Returns whether any has changed.
@@ -133,7 +144,7 @@ impl Judgements {
 impl Judgement {
     /// When it ends; `None`: its clock stands.
     fn until(&self) -> Option<Instant> {
-        let clock = self.runs? + self.left;
+        let clock = self.clock.runs? + self.clock.left;
         let ordered = self.order.as_ref().map(|(until, _)| *until);
         Some(ordered.map_or(clock, |ordered| clock.max(ordered)))
     }
@@ -143,36 +154,52 @@ impl Judgement {
     }
 
     fn last_until(&mut self, until: Instant) {
-        self.left = self
-            .runs
-            .map_or(self.left, |since| until.saturating_duration_since(since));
+        let since = self.clock.runs;
+        self.clock.left = since.map_or(self.clock.left, |since| until.saturating_duration_since(since));
     }
 
     /// Its clock runs from then on, or stands. Returns whether that is new.
     fn run(&mut self, from: Option<Instant>, least: Duration, now: Instant) -> bool {
         let from = from.map(|from| from.max(now));
-        match self.runs.filter(|since| *since <= now) {
+        match self.clock.runs.filter(|since| *since <= now) {
             Some(_) if from == Some(now) => {
                 self.stands = None;
                 return false;
             }
-            Some(since) => {
-                self.left = self.left.saturating_sub(now - since);
+            Some(_) => {
+                self.clock.left = self.clock.left(now);
                 self.stands = Some(now);
             }
-            None if from == self.runs => return false,
+            None if from == self.clock.runs => return false,
             None => {}
         }
         if from == Some(now)
             && let Some(since) = self.stands.take()
             && now.saturating_duration_since(since) > AWAY
-            && self.left < least
-            && self.absences < ABSENCES
         {
-            self.left = least;
-            self.absences += 1;
+            self.clock = prolonged(self.clock, least);
         }
-        self.runs = from;
+        self.clock.runs = from;
         true
     }
+
+    /// Of two clocks, the one with less left goes on. Absences are those of both servers.
+    fn resume(&mut self, there: HoldClock, least: Duration, now: Instant) {
+        let runs = self.clock.runs.map(|since| since.max(now));
+        let left = there.left(now);
+        let absences = self.clock.absences.max(there.absences);
+        let there = prolonged(HoldClock { left, runs, absences }, least);
+        if there.left < self.clock.left(now) {
+            self.clock = there;
+        }
+        self.clock.absences = self.clock.absences.max(absences);
+    }
+}
+
+/// Returns a clock with this much left at least, if it was not given more time too often.
+fn prolonged(mut clock: HoldClock, least: Duration) -> HoldClock {
+    if clock.left < least && clock.absences < ABSENCES {
+        (clock.left, clock.absences) = (least, clock.absences + 1);
+    }
+    clock
 }

@@ -157,14 +157,13 @@ impl Holds {
         now: Instant,
     ) -> Option<Vec<Update>> {
         let removal = self.table.removal(item)?;
-        // What a person said is over for itself, as long as something else holds it.
-        if removal.waits(now) && removal.ordered_until().is_some_and(|until| until <= now) {
-            self.table.change(item, HoldEnd::Clock, Row::forget_order);
-            return None;
-        }
         if removal.waits(now) {
-            // What refers to it is looked for when nothing else holds it.
-            self.table.refer(item, None);
+            match removal.ordered_until().is_some_and(|until| until <= now) {
+                // What a person said is over for itself, as long as something else holds it.
+                true => self.table.change(item, HoldEnd::Clock, Row::forget_order),
+                // What refers to it is looked for when nothing else holds it.
+                false => self.table.refer(item, None),
+            }
             return None;
         }
         let narrow = removal.referrers() == Referrers::Changes || !self.settings().references;

@@ -11,6 +11,7 @@ use imbl::ordmap::DiffItem;
 
 use super::ground::Loss;
 use super::measure::{is_emptied, is_mass, is_present};
+use super::stream::AnsweredStream;
 use super::table::Table;
 use super::taking_over::Elsewhere;
 use super::waiting::{Half, Item, Row};
@@ -25,28 +26,11 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// How long it takes at most until a wildcard is known to be whole, and names that are not mentioned count as gone.
 const WHOLE: Duration = Duration::from_secs(11);
 const CALM: Duration = Duration::from_secs(6);
-/// After this time, a server that has answered something counts as there for the types of which it says nothing.
-const SILENT: Duration = Duration::from_secs(30);
-/// So many streams in a row may end before any first state is over. On the next one clocks count from its first answer on.
-const SHORT_STREAMS: u8 = 2;
-
 /// The first whole states that are not over, or of which something is still to be judged.
 #[derive(Debug, Default)]
 pub(super) struct FirstStates {
     types: BTreeMap<TypeUrl, FirstState>,
-    stream: Stream,
-}
-
-/// The present stream, as far as the control plane has answered there.
-#[derive(Debug, Default)]
-struct Stream {
-    /// When it answered first.
-    first: Option<Instant>,
-    answered: BTreeSet<TypeUrl>,
-    /// Whether a first state is over.
-    settled: bool,
-    /// How many streams in a row have ended before that.
-    short: u8,
+    stream: AnsweredStream,
 }
 
 /// The first whole state of one type. Its halves can come on two streams; a name that both have counts once.
@@ -61,8 +45,8 @@ struct FirstState {
     heard: Instant,
     /// Whether it has said all with its last message.
     whole: bool,
-    /// The judgement that was made of it.
-    judgement: Option<u32>,
+    /// The judgements that were made of it: of what each judgement elsewhere holds (`None`: of the rest).
+    judgements: BTreeMap<Option<u32>, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -116,7 +100,12 @@ impl FirstStates {
             let first = self.types.entry(type_url.clone());
             let first = first.or_insert_with(|| FirstState::new(now));
             if !first.is_open() {
-                (first.judgement, first.began) = (None, now);
+                first.judgements.clear();
+                first.began = now;
+            }
+            if elsewhere.is_some() {
+                // What is held there may be held here, too.
+                first.undecided.get_or_insert(now);
             }
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
@@ -154,7 +143,7 @@ impl FirstStates {
 
     /// Ends the first states whose time is over.
     pub(super) fn pass(&mut self, now: Instant) {
-        let stream = self.stream.first;
+        let stream = self.stream.first();
         for first in self.types.values_mut() {
             if first.ends(stream).is_some_and(|at| at <= now) {
                 (first.covered.open, first.named.open) = (false, false);
@@ -162,23 +151,19 @@ impl FirstStates {
         }
         self.types.retain(|_, first| !first.is_over());
         let is_over = |of: &TypeUrl| !self.types.get(of).is_some_and(FirstState::is_open);
-        let mut judged = self.stream.answered.iter().filter(|of| of.kind().is_judged());
-        self.stream.settled |= judged.any(is_over);
+        self.stream.settle(is_over);
     }
 
     /// Returns when the next first state is over, as far as is known.
     pub(super) fn next_end(&self) -> Option<Instant> {
-        let stream = self.stream.first;
+        let stream = self.stream.first();
         self.types.values().filter_map(|first| first.ends(stream)).min()
     }
 
-    /// Returns from when on the clocks of the type's judgements count time: the control plane has said on its present stream what it has of
-    /// the type, or says nothing of it. `None`: it has not spoken there at all.
+    /// Returns from when on the clocks of the type's judgements count time.
     pub(super) fn counted_from(&self, of: &TypeUrl) -> Option<Instant> {
-        let first = self.stream.first?;
         let open = self.types.get(of).is_some_and(FirstState::is_open);
-        let counts = self.stream.answered.contains(of) && !open || self.stream.short >= SHORT_STREAMS;
-        Some(if counts { first } else { first + SILENT })
+        self.stream.counted_from(of, open)
     }
 
     fn close(&mut self, type_url: &TypeUrl, wildcard: bool) {
@@ -201,9 +186,7 @@ impl FirstStates {
 
     /// Returns all that clients were served there when the first state of this type began.
     pub(super) fn served_elsewhere(&self, of: &TypeUrl) -> Option<Arc<Cut>> {
-        let first = self.types.get(of)?;
-        let mut parts = [&first.covered, &first.named].into_iter();
-        parts.find_map(|part| Some(part.elsewhere.as_ref()?.served.clone()))
+        Some(self.types.get(of)?.elsewhere()?.served.clone())
     }
 
     /// Whether this is left from before, and the view of another server does not serve it any more: then its loss is none. `None`: no
@@ -281,7 +264,7 @@ impl FirstState {
             began: now,
             heard: now,
             whole: false,
-            judgement: None,
+            judgements: BTreeMap::new(),
         }
     }
 
@@ -326,6 +309,12 @@ impl FirstState {
         Some(stream.map_or(ends, |first| ends.max(first + SETTLING)))
     }
 
+    /// What clients were served by the view of another server when it began.
+    fn elsewhere(&self) -> Option<&Elsewhere> {
+        let mut parts = [&self.covered, &self.named].into_iter();
+        parts.find_map(|part| part.elsewhere.as_ref())
+    }
+
     /// Returns how many names were served; one that both halves had counts once.
     fn served(&self) -> usize {
         let covered = self.covered.before.as_deref();
@@ -356,26 +345,19 @@ impl FirstState {
         };
         let (much, passed): (Vec<Item>, Vec<Item>) = undecided.into_iter().partition(is_much);
         passed.iter().for_each(|item| table.acquit(item, HoldEnd::Free));
-        if !much.is_empty() {
-            self.judgement = Some(table.condemn(type_url, self.judgement, &much, now));
+        let elsewhere = self.elsewhere().cloned();
+        let held = |item: &Item| elsewhere.as_ref()?.held(item);
+        let mut judged: BTreeMap<Option<u32>, Vec<Item>> = BTreeMap::new();
+        for item in much {
+            let there = held(&item).map(|(number, ..)| number);
+            judged.entry(there).or_default().push(item);
         }
-    }
-}
-
-impl Stream {
-    /// Whether the control plane has answered for this type on the present stream.
-    fn hear(&mut self, of: &TypeUrl, answered: Option<bool>, now: Instant) {
-        match answered {
-            Some(true) => {
-                self.first.get_or_insert(now);
-                self.answered.insert(of.clone());
-            }
-            Some(false) if self.answered.remove(of) && self.answered.is_empty() => {
-                self.short = if self.settled { 0 } else { self.short + 1 };
-                (self.first, self.settled) = (None, false);
-            }
-            Some(false) | None => {}
+        for (there, items) in judged {
+            let known = self.judgements.get(&there).copied();
+            let number = table.condemn(type_url, known, &items, now);
+            self.judgements.insert(there, number);
         }
+        table.resume(type_url, |item| held(item).map(|(_, clock, how)| (clock, how)), now);
     }
 }
 

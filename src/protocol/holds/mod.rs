@@ -13,7 +13,7 @@ mod losses;
 mod measure;
 mod missing;
 mod reach;
-mod reading;
+mod stream;
 mod table;
 mod taking_over;
 mod told;
@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 
 use losses::FirstStates;
 use reach::Reach;
-pub use reading::references;
 use table::Table;
 use taking_over::Elsewhere;
 use waiting::{Half, Item, Row};
@@ -141,9 +140,10 @@ impl Holds {
             self.table.remember(hold, now);
             for (name, removal) in &hold.removals {
                 let half = (hold.type_url.clone(), removal.wildcard);
-                let until = removal.until.map(|until| until.min(now + LONGEST_ORDER));
+                let order = removal.extended.clone();
+                let order = order.map(|(until, why)| (until.min(now + LONGEST_ORDER), why));
                 self.earlier_run.insert(half.clone());
-                let earlier = Row::remembered(removal, hold.judgement, until);
+                let earlier = Row::remembered(removal, hold.judgement, order);
                 self.table.enter(&(half, name.clone()), earlier, None);
             }
         }

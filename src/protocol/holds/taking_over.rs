@@ -13,7 +13,9 @@ use super::ground::{Ground, Loss};
 use super::measure::is_present;
 use super::reach::leads_to;
 use super::waiting::{Half, Item, Referrers, Row};
-use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update};
+use xds::{
+    Changes, Cut, HeldRemoval, HoldClock, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update,
+};
 
 impl Holds {
     /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hear`.
@@ -74,20 +76,15 @@ impl Holds {
         let has = |name: &Name| {
             own.as_ref().is_some_and(|own| is_present(own, name)) || self.first_states.has_lost(half, name)
         };
-        let can = |resource: &&Arc<Resource>| can_be_taken(&before, resource);
-        let lost: Vec<_> = match half.1 {
-            true if change.complete == Some(true) => {
-                let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
-                let lacking = before.resources().filter(|lost| !said.contains(lost.name()));
-                lacking.filter(|lost| !has(lost.name())).filter(can).cloned().collect()
-            }
-            true => return Vec::new(),
-            false => {
-                let denied = change.updates.iter().filter_map(denied).filter(|name| !has(name));
-                let lost = denied.filter_map(|name| before.entries().get(name)?.resource());
-                lost.filter(can).cloned().collect()
-            }
+        // Of a wildcard it lacks what it does not say, once it has said all; of names, what it denies.
+        let said: BTreeSet<_> = match half.1 {
+            true if change.complete != Some(true) => return Vec::new(),
+            true => change.updates.iter().map(Update::name).collect(),
+            false => change.updates.iter().filter_map(denied).collect(),
         };
+        let lacks = |name: &Name| said.contains(name) != half.1 && !has(name);
+        let lost = before.resources().filter(|lost| lacks(lost.name()));
+        let lost: Vec<_> = lost.filter(|lost| can_be_taken(&before, lost)).cloned().collect();
         let names: BTreeSet<_> = lost.iter().map(|resource| resource.name()).collect();
         let is_kept = |update: &Update| denied(update).is_none_or(|name| !names.contains(name));
         change.updates.retain(is_kept);
@@ -164,6 +161,15 @@ pub(super) struct Elsewhere {
     pub(super) served: Arc<Cut>,
     /// All of them are.
     pub(super) all: bool,
+}
+
+impl Elsewhere {
+    /// Returns the judgement that holds this there, its clock, and how it does.
+    pub(super) fn held(&self, (half, name): &Item) -> Option<(u32, HoldClock, &HeldRemoval)> {
+        let holds = self.served.holds().iter().filter(|hold| hold.type_url == half.0);
+        let mut held = holds.filter_map(|hold| Some((hold.judgement?, hold.clock?, hold.removals.get(name)?)));
+        held.next()
+    }
 }
 
 /// F-17: whether a resource can be taken over. What may not be cached, or ends by itself, cannot.

@@ -9,7 +9,7 @@ use imbl::OrdMap;
 
 use super::ground::Reason;
 use super::waiting::Item;
-use xds::{HeldRemoval, Hold, HoldChange, HoldEnd, HoldEvent, HoldReason, Name, TypeUrl};
+use xds::{HeldRemoval, Hold, HoldChange, HoldClock, HoldEnd, HoldEvent, HoldReason, Name, TypeUrl};
 
 type Key = (TypeUrl, Reason);
 
@@ -73,7 +73,10 @@ impl Told {
     }
 
     /// Returns all holds, and what has happened since the last call, if anything has changed.
-    pub(super) fn take(&mut self) -> Option<(Vec<Hold>, Vec<HoldEvent>)> {
+    pub(super) fn take(
+        &mut self,
+        clock: impl Fn(&TypeUrl, u32) -> Option<HoldClock>,
+    ) -> Option<(Vec<Hold>, Vec<HoldEvent>)> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
@@ -81,6 +84,7 @@ impl Told {
             type_url: type_url.clone(),
             reason: reason.0,
             judgement: reason.1,
+            clock: reason.1.and_then(|number| clock(type_url, number)),
             removals: removals.clone(),
         });
         let events = std::mem::take(&mut self.events).into_iter();

@@ -19,7 +19,7 @@ pub use fields::{field_len, put_field, put_key_len};
 use fields::{name_len, put_name, ttl_field};
 
 use super::version::Hasher;
-use super::{Name, References, TypeUrl, Version};
+use super::{Kind, Name, References, TypeUrl, Version};
 use proto::envoy::service::discovery::v3::Resource as Wrapper;
 
 /// A resource as it is forwarded. Immutable; shared in an `Arc` by everybody who holds it.
@@ -195,9 +195,10 @@ impl Resource {
         self.content.endpoints.as_ref()
     }
 
-    /// Returns what it refers to, which `read` finds in the `Any`'s value the first time.
-    pub fn references(&self, read: impl FnOnce(Bytes) -> References) -> Option<&References> {
-        let read = || Some(Box::new(read(self.body()))).filter(|found| !found.is_empty());
+    /// Returns what it refers to, as a resource of this kind. It is read once.
+    #[must_use]
+    pub fn references(&self, kind: Kind) -> Option<&References> {
+        let read = || Some(Box::new(References::read(kind, &self.body()))).filter(|found| !found.is_empty());
         self.content.references.get_or_init(read).as_deref()
     }
 

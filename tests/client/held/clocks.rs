@@ -26,7 +26,7 @@ fn halved(dialect: Dialect) -> Stage {
 }
 
 /// The stream ends, and the next one begins at once.
-fn reconnect(stage: &mut Stage) {
+pub(super) fn reconnect(stage: &mut Stage) {
     stage.guard.handle_server(false, stage.upstream.now);
     stage.restart();
     stage.guard.handle_server(true, stage.upstream.now);

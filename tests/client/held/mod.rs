@@ -4,6 +4,7 @@
 mod abroad;
 mod amnesia;
 mod bad_input;
+mod by_turns;
 mod clocks;
 mod crossings;
 mod elsewhere;
@@ -11,7 +12,6 @@ mod endpoints;
 mod many;
 mod overdue;
 mod pair;
-mod plane;
 mod reading;
 mod silence;
 mod spots;
@@ -23,11 +23,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
-    Changes, Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, Name, Phase, Reason,
-    ResourceError, Trouble, TypeUrl, Update, Within,
+    Changes, Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldClock, HoldReason, HoldTarget, Name, Phase,
+    Reason, ResourceError, Trouble, TypeUrl, Update, Within,
 };
 
 use crate::{CDS, EDS, LDS, RDS, ms};
+use peers::state as plane;
 use plane::{aggregate, cluster, endpoints, listener, plain, proxy, route};
 use stage::{Stage, USUAL};
 
@@ -686,12 +687,13 @@ fn remembered_reference(extended: Option<Arc<str>>) {
         by: None,
         emptied: false,
         wildcard: true,
-        extended: extended.clone(),
+        extended: extended.clone().map(|why| (now + Duration::from_secs(30), why)),
     };
     let hold = Hold {
         type_url: TypeUrl::new(CDS),
         reason: HoldReason::Referenced,
         judgement: None,
+        clock: None,
         removals: [(Name::from("c0"), removal)].into_iter().collect(),
     };
     stage.guard.remember(&[hold], now);
@@ -725,6 +727,7 @@ fn a_memory_of_holds() {
             type_url: TypeUrl::new(CDS),
             reason: HoldReason::Mass,
             judgement: Some(1),
+            clock: Some(HoldClock::standing(Duration::from_secs(left))),
             removals: removals.collect(),
         };
         stage.guard.remember(&[hold], now);

@@ -399,7 +399,7 @@ fn each_way_to_name_something() {
 /// Of many routes, what each refers to is read once; a later removal costs little. The figures are printed.
 #[test]
 fn many_routes() {
-    const ROUTES: usize = 10_000;
+    const ROUTES: usize = 3000;
     const GONE: usize = 1000;
     let names: Vec<String> = (0..ROUTES).map(|n| format!("r{n}")).collect();
     let mut wants = vec![(CDS, "*")];

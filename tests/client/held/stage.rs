@@ -184,6 +184,7 @@ impl Stage {
         let Some((holds, events)) = self.guard.take_told() else {
             return;
         };
+        self.upstream.cut = self.upstream.cut.with_holds(holds.clone());
         self.holds = holds;
         for event in events {
             let what = format!("{} {}", event.type_url.word(), event.reason);

@@ -2,9 +2,6 @@
 //! Control planes that forget, die and return, as real ones do: what clients keep, what they lose, and who is told why. Each story
 //! is an outage that the guard made, or did not see.
 
-#[path = "../../client/held/plane.rs"]
-#[expect(dead_code, reason = "its resources are more than these stories need")]
-mod content;
 mod crossings;
 mod failover;
 mod fleet;
@@ -14,7 +11,6 @@ mod migration;
 mod orders;
 mod restarts;
 mod rollouts;
-mod server;
 mod told;
 mod unguarded;
 mod watcher;
@@ -24,13 +20,12 @@ use std::path::Path;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::messages::{LDS, RDS};
 use crate::stage::{CDS, EDS, Relay, eventually};
 use content::{cluster, endpoints, listener, route};
+use peers::{server, state as content};
 use server::Server;
 use watcher::Watcher;
-
-const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
 /// A relay of one server, whose holds last so long.
 fn relay(name: &str, server: &Server, hold: &str, more: &str) -> Relay {

@@ -101,11 +101,18 @@ async fn an_extension_that_is_none() {
     server.forget(LDS, &["l1"]);
     holding(&relay, "lds", "mass", "l1").await;
     let until = || of(&relay, "lds", "mass")[0]["until"].as_str().unwrap().to_owned();
+    let mut told = Vec::new();
+    // The end is by the relay's own time: a busy machine moves it on the wall clock now and then.
+    let kept = (0..10).any(|_| {
+        let before = until();
+        let (_, out) = order(&relay, &["holds", "extend", "lds/l1", "--for", "1s"]);
+        let time = before.split('T').nth(1).unwrap().trim_end_matches('Z');
+        let kept = out.contains(&format!("until {time}: ")) && until() == before;
+        told.push(format!("{before}: {out}"));
+        kept
+    });
+    assert!(kept, "{told:?}");
     let before = until();
-    let (_, out) = order(&relay, &["holds", "extend", "lds/l1", "--for", "1s"]);
-    let time = before.split('T').nth(1).unwrap().trim_end_matches('Z');
-    assert!(out.contains(&format!("until {time}: ")), "{before}: {out}");
-    assert_eq!(until(), before);
     // Somebody extends it and lets it go again.
     let (code, _) = order(&relay, &["holds", "extend", "lds/l1", "--for", "1h"]);
     assert_eq!(code, Some(0));

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::support::{PATIENCE, raw, until};
+use crate::support::{PATIENCE, path, raw, until};
 
 /// `streams_per_connection` as it is by default.
 const STREAMS: usize = 4096;

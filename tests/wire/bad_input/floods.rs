@@ -3,13 +3,19 @@
 
 use super::*;
 
-/// Long enough for any answer that comes at all.
-const SOON: std::time::Duration = std::time::Duration::from_millis(300);
+/// How a call ended that is not answered, if it has.
+async fn end_of(call: &mut Call) -> Option<Ended> {
+    let ended = tokio::time::timeout(std::time::Duration::from_millis(100), call.next_bytes()).await;
+    ended.ok().map(|ended| ended.expect_err("it is answered"))
+}
+
+/// More than the 200,000 of `limits.names_per_stream`.
+const TOO_MANY: u32 = 210_000;
 
 #[tokio::test]
-async fn a_million_names() {
+async fn too_many_names() {
     let mut world = World::new().await;
-    let names: Vec<String> = (0..1_000_000).map(|n| format!("n{n}")).collect();
+    let names: Vec<String> = (0..TOO_MANY).map(|n| format!("n{n}")).collect();
     for dialect in BOTH {
         refused(
             &world,
@@ -39,9 +45,9 @@ async fn a_million_names() {
 }
 
 #[tokio::test]
-async fn a_million_initial_versions() {
+async fn too_many_initial_versions() {
     let mut world = World::new().await;
-    let initial_resource_versions: BTreeMap<_, _> = (0..1_000_000).map(|n| (format!("n{n}"), String::new())).collect();
+    let initial_resource_versions: BTreeMap<_, _> = (0..TOO_MANY).map(|n| (format!("n{n}"), String::new())).collect();
     let request = DeltaDiscoveryRequest {
         initial_resource_versions,
         ..delta_request(CDS, vec!["*".to_owned()])
@@ -58,11 +64,11 @@ async fn a_million_initial_versions() {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_types() {
+async fn a_thousand_types() {
     let mut world = World::new().await;
     for dialect in BOTH {
         let mut call = world.call(dialect).await;
-        for n in 0..100_000 {
+        for n in 0..1000 {
             call.send_bytes(message(&encoded(
                 dialect,
                 &format!("type.googleapis.com/acme.T{n}"),
@@ -145,7 +151,6 @@ async fn a_client_that_never_acknowledges() {
 async fn invented_clusters_and_names() {
     let mut world = World::with(by_cluster).await;
     let mut calls = Vec::new();
-    let mut refusals = 0;
     for n in 0..20 {
         let invented = Node {
             cluster: format!("invented{n}"),
@@ -156,22 +161,22 @@ async fn invented_clusters_and_names() {
             node: Some(invented),
             ..sotw_request(EDS, vec!["a".to_owned()])
         });
-        match tokio::time::timeout(std::time::Duration::from_millis(100), call.next_bytes()).await {
-            Ok(ended) => {
-                let ended = ended.unwrap_err();
-                assert!(
-                    ended.code == 8 && ended.message.contains("limits.views of 8"),
-                    "{ended:?}"
-                );
-                refusals += 1;
-            }
-            Err(_) => calls.push(call),
-        }
+        calls.push(call);
     }
     // This connection gets a half of those that were left; the others are for other clients.
+    let (mut open, mut at) = (calls, 0);
+    while open.len() > 4 {
+        at = (at + 1) % open.len();
+        if let Some(ended) = end_of(&mut open[at]).await {
+            assert!(
+                ended.code == 8 && ended.message.contains("limits.views of 8"),
+                "{ended:?}"
+            );
+            open.swap_remove(at);
+        }
+    }
     assert!(world.relay.shared.scopes.all().len() <= 5);
-    assert!(refusals >= 16, "{refusals} of 20 refused");
-    drop(calls);
+    drop(open);
 
     let mut call = world.call(Dialect::Delta).await;
     for part in 0..20 {
@@ -199,10 +204,12 @@ async fn many_unfinished_requests() {
         calls.push(call);
     }
     let mut ends = Vec::new();
-    for call in &mut calls {
-        ends.extend(tokio::time::timeout(SOON, call.next_bytes()).await.ok());
+    while ends.is_empty() {
+        for call in &mut calls {
+            ends.extend(end_of(call).await);
+        }
     }
-    let [Err(ended)] = &ends[..] else {
+    let [ended] = &ends[..] else {
         panic!("one of the five is refused: {ends:?}")
     };
     assert!(ended.code == 8 && ended.message.contains("limits.request"), "{ended:?}");

@@ -17,16 +17,9 @@ use prost::Message;
 
 use crate::support::client::{Call, Client, Ended};
 use crate::support::messages::{Subscriber, node, sotw};
-use crate::support::{CDS, EDS, Plan, Relay};
+use crate::support::{CDS, EDS, Plan, Relay, path};
 
 const BOTH: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
-
-const fn path(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sotw => "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
-        Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
-    }
-}
 
 /// A relay with a well-behaved client, which must not be affected by what other clients do.
 struct World {

@@ -18,7 +18,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "requests without an end",
         connections: 30,
-        turn: |n| [call(id(n), &sotw(), &[]), data(id(n), &unfinished(60_000))].concat(),
+        turn: |n| [call(id(n), sotw(), &[]), data(id(n), &unfinished(60_000))].concat(),
         turns: 100,
         ..USUAL
     },
@@ -26,7 +26,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "rejections that inflate",
         turn: |n| {
             [
-                call(id(n), &sotw(), &[("grpc-encoding", "gzip")]),
+                call(id(n), sotw(), &[("grpc-encoding", "gzip")]),
                 data(id(n), &COMPRESSED),
             ]
             .concat()
@@ -37,7 +37,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "rejections of nothing",
-        turn: |n| [begin(n, &sotw()), data(1, &REJECTION)].concat(),
+        turn: |n| [begin(n, sotw()), data(1, &REJECTION)].concat(),
         pause: Duration::from_millis(10),
         ..USUAL
     },
@@ -46,7 +46,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         connections: 5,
         turn: |n| {
             let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{n}-{name}"));
-            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+            [begin(n, delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
         },
         turns: 190,
         pause: Duration::from_millis(20),
@@ -57,7 +57,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         connections: 12,
         turn: |n| {
             let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{}-{name}", another()));
-            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+            [begin(n, delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
         },
         turns: 190,
         ..USUAL
@@ -67,7 +67,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         turn: |n| {
             let heads = (5 * n..5 * n + 5).map(|n| {
                 let token = format!("Bearer {}", wrong_token(another()));
-                call(id(n), &sotw(), &[("authorization", &token)])
+                call(id(n), sotw(), &[("authorization", &token)])
             });
             heads.collect::<Vec<_>>().concat()
         },
@@ -79,7 +79,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         turn: |n| {
             let types = (0..50).map(|nth| names(&format!("invented.{n}.{nth}"), vec!["a".to_owned()], Vec::new()));
             [
-                call(id(n), &delta(), &[]),
+                call(id(n), delta(), &[]),
                 data(id(n), &types.collect::<Vec<_>>().concat()),
             ]
             .concat()
@@ -113,7 +113,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "versions that clients bring, in small requests",
-        turn: |n| [call(id(n), &delta(), &[]), data(id(n), &versions(250))].concat(),
+        turn: |n| [call(id(n), delta(), &[]), data(id(n), &versions(250))].concat(),
         turns: 500,
         ..USUAL
     },
@@ -122,7 +122,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         connections: 12,
         turn: |n| {
             let some = (0..250).map(|name| format!("a-name-that-nobody-knows-{}-{name}", another()));
-            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+            [begin(n, delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
         },
         turns: 760,
         pause: Duration::from_millis(10),
@@ -133,7 +133,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         connections: 12,
         turn: |n| {
             let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{n}-{name}"));
-            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+            [begin(n, delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
         },
         turns: 190,
         ..USUAL
@@ -141,7 +141,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "wildcards on many connections, half-closed",
         connections: 300,
-        turn: |n| [call(id(n), &delta(), &[]), frame(DATA, END_STREAM, id(n), &all())].concat(),
+        turn: |n| [call(id(n), delta(), &[]), frame(DATA, END_STREAM, id(n), &all())].concat(),
         turns: 20,
         pause: Duration::from_millis(20),
         ..USUAL
@@ -151,7 +151,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         turn: |n| {
             let some = |n: u32| (0..100).map(|name| format!("{n}-{name}")).collect();
             [
-                begin(n, &delta()),
+                begin(n, delta()),
                 data(1, &names(EDS, some(n), some(n.saturating_sub(1)))),
             ]
             .concat()
@@ -171,14 +171,14 @@ pub(super) const ATTACKS: &[Attack] = &[
             let some: Vec<String> = (0..2000).map(|name| format!("{n}-{name}")).collect();
             let lists = [(some.clone(), Vec::new()), (Vec::new(), some)];
             let requests = lists.map(|(begun, ended)| names("invented", begun, ended));
-            [begin(n, &delta()), data(1, &requests.concat())].concat()
+            [begin(n, delta()), data(1, &requests.concat())].concat()
         },
         pause: Duration::from_millis(50),
         ..USUAL
     },
     Attack {
         name: "half-closed wildcards",
-        turn: |n| [call(id(n), &delta(), &[]), frame(DATA, END_STREAM, id(n), &all())].concat(),
+        turn: |n| [call(id(n), delta(), &[]), frame(DATA, END_STREAM, id(n), &all())].concat(),
         turns: 500,
         ..USUAL
     },
@@ -209,13 +209,13 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "rapid resets",
-        turn: |n| [call(id(n), &sotw(), &[]), frame(RESET, 0, id(n), &8_u32.to_be_bytes())].concat(),
+        turn: |n| [call(id(n), sotw(), &[]), frame(RESET, 0, id(n), &8_u32.to_be_bytes())].concat(),
         pause: Duration::ZERO,
         ..USUAL
     },
     Attack {
         name: "resets that the relay is made to send",
-        turn: |n| [call(id(n), &sotw(), &[]), frame(WINDOW_UPDATE, 0, id(n), &[0; 4])].concat(),
+        turn: |n| [call(id(n), sotw(), &[]), frame(WINDOW_UPDATE, 0, id(n), &[0; 4])].concat(),
         pause: Duration::ZERO,
         ..USUAL
     },
@@ -233,14 +233,14 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "empty frames",
-        turn: |n| [begin(n, &sotw()), frame(DATA, 0, 1, &[]).repeat(10)].concat(),
+        turn: |n| [begin(n, sotw()), frame(DATA, 0, 1, &[]).repeat(10)].concat(),
         ..USUAL
     },
     Attack {
         name: "padding",
         turn: |n| {
             let padding = [&[255][..], &[0; 255]].concat();
-            [begin(n, &sotw()), frame(DATA, PADDED, 1, &padding).repeat(10)].concat()
+            [begin(n, sotw()), frame(DATA, PADDED, 1, &padding).repeat(10)].concat()
         },
         ..USUAL
     },
@@ -250,7 +250,7 @@ pub(super) const ATTACKS: &[Attack] = &[
             let asks = if n == 0 { data(1, &all()) } else { Vec::new() };
             let window = |bytes: u8| frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, bytes, 0]);
             let one = frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes()).repeat(10);
-            [begin(n, &delta()), asks, window(0), window(255), one].concat()
+            [begin(n, delta()), asks, window(0), window(255), one].concat()
         },
         ..USUAL
     },
@@ -264,7 +264,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "many headers",
-        turn: |n| call(id(n), &sotw(), &vec![("x-filler", FILLER); 100]),
+        turn: |n| call(id(n), sotw(), &vec![("x-filler", FILLER); 100]),
         ..USUAL
     },
     Attack {

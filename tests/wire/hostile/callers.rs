@@ -95,7 +95,7 @@ impl Callers {
         let Some(request) = self.request() else {
             return reject(client, nth).await;
         };
-        let mut call = client.call(&delta()).await;
+        let mut call = client.call(delta()).await;
         call.send_bytes(request);
         // It acknowledges nothing.
         while call.next_bytes().await.is_ok() {}
@@ -121,7 +121,7 @@ async fn reject(client: &Client, nth: usize) {
         0 => (Dialect::Sotw, sotw()),
         _ => (Dialect::Delta, delta()),
     };
-    let mut subscriber = Subscriber::new(client.call(&method).await, dialect, CDS);
+    let mut subscriber = Subscriber::new(client.call(method).await, dialect, CDS);
     subscriber.subscribe(&["*"]);
     while subscriber.next().await.is_ok() {
         subscriber.nack("no");

@@ -31,9 +31,8 @@ use self::words::FORBIDDEN;
 pub(crate) use self::words::{versions, wrong_token};
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::support::client::Client;
-use crate::support::messages::Subscriber;
 use crate::support::process::{Process, processor};
-use crate::support::{ADS, Address, CDS, EDS, PATIENCE, now, raw, spawn, until};
+use crate::support::{CDS, EDS, PATIENCE, now, raw, spawn, until};
 use crate::tls::speak;
 use crate::tokens::{ISSUER, Published, Signer};
 
@@ -89,11 +88,7 @@ struct Honest(JoinHandle<()>);
 
 impl Honest {
     async fn new(client: Client, dialect: Dialect, following: Arc<Mutex<Following>>) -> Self {
-        let method = match dialect {
-            Dialect::Sotw => "StreamAggregatedResources",
-            Dialect::Delta => "DeltaAggregatedResources",
-        };
-        let mut subscriber = Subscriber::new(client.call(&format!("/{ADS}/{method}")).await, dialect, CDS);
+        let mut subscriber = client.subscriber(dialect, CDS).await;
         subscriber.subscribe(&["*"]);
         Self(spawn(async move {
             while let Ok(got) = subscriber.next().await {
@@ -196,7 +191,7 @@ impl World {
 
     async fn client(&self, secure: bool) -> Client {
         if !secure {
-            return Client::connect(&Address::Tcp(self.listeners.plain)).await;
+            return Client::connect(self.listeners.plain).await;
         }
         let socket = raw::socket(self.listeners.secure).await;
         socket.set_nodelay(true).unwrap();
@@ -270,8 +265,7 @@ impl World {
     /// A client asks for a name under this authority, and stays.
     async fn asks(&self, authority: &str) -> AbortHandle {
         let client = self.client(false).await;
-        let method = format!("/{ADS}/DeltaAggregatedResources");
-        let mut subscriber = Subscriber::new(client.call(&method).await, Dialect::Delta, EDS);
+        let mut subscriber = client.subscriber(Dialect::Delta, EDS).await;
         subscriber.subscribe(&[&planes::name(authority, "a")]);
         let stays = async move {
             let _open = (subscriber, client);

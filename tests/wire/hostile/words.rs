@@ -16,7 +16,7 @@ use crate::neighbours::packed;
 use crate::support::certificates::Authority;
 use crate::support::messages::node;
 use crate::support::raw::{DATA, SETTINGS, call, frame};
-use crate::support::{ADS, CDS, EDS};
+use crate::support::{CDS, EDS, path};
 use crate::tls::hello;
 use crate::tokens::ISSUER;
 
@@ -28,12 +28,12 @@ pub(super) const PADDED: u8 = 8;
 pub(super) const INITIAL_WINDOW_SIZE: u8 = 4;
 pub(super) const FRAME_BYTES: usize = 16 * 1024;
 
-pub(super) fn sotw() -> String {
-    format!("/{ADS}/StreamAggregatedResources")
+pub(super) const fn sotw() -> &'static str {
+    path(xds::Dialect::Sotw)
 }
 
-pub(super) fn delta() -> String {
-    format!("/{ADS}/DeltaAggregatedResources")
+pub(super) const fn delta() -> &'static str {
+    path(xds::Dialect::Delta)
 }
 
 pub(super) const fn id(n: u32) -> u32 {
@@ -162,7 +162,7 @@ pub(super) fn of_class(n: u32, cluster: String) -> Vec<u8> {
         ..Default::default()
     };
     [
-        call(id(n), &sotw(), &[]),
+        call(id(n), sotw(), &[]),
         data(id(n), &message(&request.encode_to_vec())),
     ]
     .concat()
@@ -191,7 +191,7 @@ pub(super) fn may_be_aliases(n: u32) -> Vec<u8> {
         ..Default::default()
     };
     [
-        call(id(n), &delta(), &[]),
+        call(id(n), delta(), &[]),
         data(id(n), &message(&request.encode_to_vec())),
     ]
     .concat()
@@ -199,5 +199,5 @@ pub(super) fn may_be_aliases(n: u32) -> Vec<u8> {
 
 /// A new stream that asks for all clusters.
 pub(super) fn asks_for_all(n: u32) -> Vec<u8> {
-    [call(id(n), &delta(), &[]), data(id(n), &all())].concat()
+    [call(id(n), delta(), &[]), data(id(n), &all())].concat()
 }

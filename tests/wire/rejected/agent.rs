@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::support::messages::{Got, Subscriber};
-use crate::support::{ADS, CDS, Relay, spawn};
+use crate::support::{CDS, Relay, spawn};
 
 /// A client in a task of its own. It leaves when it is dropped.
 pub(super) struct Agent {
@@ -80,11 +80,7 @@ impl Agent {
         names: &[&str],
         before: BTreeSet<String>,
     ) -> Self {
-        let verb = match software.dialect {
-            Dialect::Sotw => "StreamAggregatedResources",
-            Dialect::Delta => "DeltaAggregatedResources",
-        };
-        let call = relay.connect().await.call(&format!("/{ADS}/{verb}")).await;
+        let call = relay.connect().await.ads(software.dialect).await;
         let version = UserAgentVersionType::UserAgentVersion(software.version.to_owned());
         let node = Node {
             id: id.to_owned(),

@@ -16,7 +16,7 @@ use distributary::proto::envoy::config::core::v3::node::UserAgentVersionType;
 use distributary::xds::{Dialect, TypeUrl};
 
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, EDS, Relay, now, until};
+use crate::support::{CDS, EDS, Relay, now, until};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
@@ -50,11 +50,7 @@ impl Case {
 
     /// A client of this version comes.
     async fn client(&self, id: &str, version: &str) -> Subscriber {
-        let verb = match self.dialect {
-            Dialect::Sotw => "StreamAggregatedResources",
-            Dialect::Delta => "DeltaAggregatedResources",
-        };
-        let call = self.relay.connect().await.call(&format!("/{ADS}/{verb}")).await;
+        let call = self.relay.connect().await.ads(self.dialect).await;
         let node = Node {
             id: id.to_owned(),
             user_agent_name: "envoy".to_owned(),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Certificate authorities, the certificates that they sign, and both ends of TLS with them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use distributary::config::{CertificateFiles, ListenerTls, Supply, TlsVersion};
@@ -20,6 +19,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+pub(crate) use peers::folder::Folder;
+
 use super::{Address, Plan, Relay};
 
 /// A certificate authority.
@@ -31,9 +32,6 @@ pub(crate) struct Signed {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
-
-/// Files of one test, gone when it is over.
-pub(crate) struct Folder(PathBuf);
 
 pub(crate) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
@@ -153,36 +151,6 @@ impl Signed {
         let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes()).map(Result::unwrap);
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap();
         (chain.collect(), key)
-    }
-}
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        let folder = std::env::temp_dir().join(format!("distributary-tls-{:016x}", rand::random::<u64>()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    pub(crate) fn put(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    /// Moves a new file into the place of another one.
-    pub(crate) fn replace(&self, name: &str, text: &str) {
-        let new = self.put(&format!("{name}.new"), text);
-        std::fs::rename(new, self.path(name)).unwrap();
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
     }
 }
 

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A relay on real sockets, without control planes: tests publish straight into its view.
 
-pub(crate) mod agent;
 pub(crate) mod certificates;
-pub(crate) mod client;
-pub(crate) mod messages;
 pub(crate) mod polls;
 pub(crate) mod process;
 pub(crate) mod raw;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use distributary::cache::{self, Library, Scopes, Seat, View};
 use distributary::census::{Census, ClientStatus};
 use distributary::classes::{Classes, Node};
 use distributary::clock;
-use distributary::config::SocketFile;
+use distributary::config::{SocketFile, system_path};
 use distributary::downstream::{
     Admission, AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers, Entrance, Handshakes, Shared,
     TokenLog, serve,
@@ -32,20 +29,11 @@ use distributary::wire::{Budget, Listener};
 use distributary::xds::{Changes, Name, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
 
 use client::Client;
+pub(crate) use peers::client::{self, Address};
+pub(crate) use peers::messages::{CDS, EDS};
+pub(crate) use peers::{PATIENCE, agent, now, path, spawn, subscriber as messages};
 
-/// How long a test waits for anything before it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 pub(crate) const ADS: &str = "envoy.service.discovery.v3.AggregatedDiscoveryService";
-
-/// The listener's address.
-#[derive(Clone, Debug)]
-pub(crate) enum Address {
-    Tcp(SocketAddr),
-    Unix(std::path::PathBuf),
-}
 
 pub(crate) struct Relay {
     pub(crate) address: Address,
@@ -273,27 +261,22 @@ fn routes(servers: usize) -> cache::Routes {
 /// Waits for a condition without a notification, by looking again and again.
 pub(crate) async fn until(mut done: impl FnMut() -> bool, why: impl Fn() -> String) {
     let start = now();
-    while !done() {
+    loop {
+        let looked = now();
+        if done() {
+            return;
+        }
         assert!(start.elapsed() < PATIENCE, "{}", why());
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        // What it waits for may need this thread, which a look at a process keeps for long on a busy machine.
+        tokio::time::sleep((2 * looked.elapsed()).max(Duration::from_millis(2))).await;
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
-pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(task)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test measures how long it waits")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
 }
 
 fn listen(unix: Option<std::path::PathBuf>) -> (Listener, Address) {
     if let Some(path) = unix {
         return (
             Listener::unix(&path, &SocketFile::default()).unwrap(),
-            Address::Unix(path),
+            Address::Unix(system_path(&path).into_owned()),
         );
     }
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();

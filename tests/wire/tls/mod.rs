@@ -22,16 +22,9 @@ use crate::support::certificates::{Authority, Signed, VERSIONS, connect};
 use crate::support::client::{Client, Half};
 use crate::support::messages::Subscriber;
 use crate::support::polls::{Poller, request};
-use crate::support::{CDS, PATIENCE, Relay, until};
+use crate::support::{CDS, PATIENCE, Relay, path, until};
 
 const BOTH: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
-
-const fn path(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sotw => "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
-        Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
-    }
-}
 
 /// An HTTP/2 client with a window for large answers.
 async fn client(relay: &Relay, config: &Arc<ClientConfig>) -> Client {

@@ -107,7 +107,7 @@ async fn tickets_end_with_the_certificate() {
     for version in VERSIONS {
         let (authority, clients, folder) = (Authority::new(), Authority::new(), Folder::new());
         let relay = following(&authority.listener(&folder, Some(&clients)));
-        let end = SystemTime::now() + Duration::from_secs(4);
+        let end = SystemTime::now() + Duration::from_secs(8);
         let short = clients.sign_with("edge-1", |params| params.not_after = end.into());
         let wallet = Wallet::new(&short);
         let mut config = authority.client(None, &[version]);

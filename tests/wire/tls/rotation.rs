@@ -20,10 +20,10 @@ use rustls_pki_types::pem::PemObject as _;
 use tokio::sync::RwLock;
 
 use super::live_files::{following, reloaded};
-use super::{client, converses, path, refused};
+use super::{client, converses, refused};
 use crate::support::Relay;
 use crate::support::certificates::{Authority, Folder, Signed, VERSIONS};
-use crate::support::{spawn, until};
+use crate::support::{path, spawn, until};
 
 /// How often files change in each rotation.
 const RELOADS: u64 = 4;

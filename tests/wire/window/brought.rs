@@ -7,7 +7,7 @@ use distributary::xds::Dialect;
 
 use super::{Window, client, full};
 use crate::rest::put;
-use crate::support::{ADS, CDS, PATIENCE, Relay, now};
+use crate::support::{CDS, PATIENCE, Relay, now};
 
 /// Nothing is sent to a client that brings along what is current, and the type is in step; one that brings something else is sent it.
 #[tokio::test]
@@ -21,8 +21,7 @@ async fn what_is_current_is_in_step() {
     let seen = window.json(&format!("/resources?type={}", full(CDS))).await;
     let version = seen["resources"][full(CDS)][0]["version"].as_str().unwrap().to_owned();
     for (id, version, status) in [("back", &*version, "SYNCED"), ("late", "older", "STALE")] {
-        let path = format!("/{ADS}/DeltaAggregatedResources");
-        let mut call = relay.connect().await.call(&path).await;
+        let mut call = relay.connect().await.ads(Dialect::Delta).await;
         call.send(&DeltaDiscoveryRequest {
             node: Some(Node {
                 id: id.to_owned(),

@@ -9,6 +9,7 @@ mod events;
 mod first;
 mod hidden;
 mod reflection;
+mod snapshots;
 mod standings;
 mod stats;
 mod syncz;
@@ -31,7 +32,7 @@ use tokio::sync::mpsc;
 use crate::rest::put;
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, EDS, Relay};
+use crate::support::{CDS, EDS, Relay};
 
 /// The admin address of a relay.
 struct Window(Admin);
@@ -45,6 +46,11 @@ pub(crate) fn process() -> Process {
 
 impl Window {
     fn of(relay: &Relay) -> Self {
+        Self::giving(relay, Snapshots::default())
+    }
+
+    /// With these snapshots for other relays.
+    fn giving(relay: &Relay, snapshots: Snapshots) -> Self {
         let (order, _) = mpsc::channel(1);
         let (reload, _) = mpsc::channel(1);
         let shown = Shown {
@@ -58,7 +64,7 @@ impl Window {
             guard: Guard::default(),
             process: process(),
             history: History::default(),
-            snapshots: Snapshots::default(),
+            snapshots,
         };
         Self(Admin::start(&Address::parse("127.0.0.1:0").unwrap(), None, None, shown).unwrap())
     }
@@ -118,11 +124,7 @@ async fn client(relay: &Relay, dialect: Dialect, type_url: &str, id: &str) -> Su
 
 /// One more stream of a connection.
 async fn client_of(connection: &Client, dialect: Dialect, type_url: &str, id: &str) -> Subscriber {
-    let path = match dialect {
-        Dialect::Sotw => format!("/{ADS}/StreamAggregatedResources"),
-        Dialect::Delta => format!("/{ADS}/DeltaAggregatedResources"),
-    };
-    let call = connection.call(&path).await;
+    let call = connection.ads(dialect).await;
     let node = Node {
         id: id.to_owned(),
         cluster: "edge".to_owned(),

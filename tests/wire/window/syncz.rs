@@ -11,17 +11,13 @@ use super::{Window, client};
 use crate::access::govern;
 use crate::rest::put;
 use crate::support::client::Call;
-use crate::support::{ADS, CDS, EDS, Relay};
+use crate::support::{CDS, EDS, Relay};
 
 const SYNCZ: &str = "istio.io/debug/syncz";
 
 /// The first request has a nonce that no server gave: the time.
 async fn ask(relay: &Relay) -> Call {
-    let mut call = relay
-        .connect()
-        .await
-        .call(&format!("/{ADS}/StreamAggregatedResources"))
-        .await;
+    let mut call = relay.connect().await.ads(Dialect::Sotw).await;
     call.send(&DiscoveryRequest {
         node: Some(Node {
             id: "debug~0.0.0.0~istioctl~cluster.local".to_owned(),

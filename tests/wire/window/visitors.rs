@@ -18,7 +18,7 @@ const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/Stre
 const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 /// How long an answer may take. Who holds a place keeps it for ten seconds or more.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(9);
 
 fn address(window: &Window) -> SocketAddr {
     window.0.socket().unwrap()

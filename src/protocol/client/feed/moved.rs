@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::Feed;
 use crate::client::kept::One;
-use crate::holds::references;
 use xds::{Kind, Name, Resource, ResourceError};
 
 /// All that is known of a name, on its way to another stream.
@@ -68,7 +67,7 @@ impl Feed {
 /// Returns the names that a resource of this kind names: the endpoints of a cluster, the routes of a listener or scope.
 pub(in crate::client) fn named(kind: Kind, resource: &Resource) -> impl Iterator<Item = &Name> {
     let directs = kind.gated() && kind.names().is_some();
-    let routes = directs.then(|| references(kind, resource)).flatten();
+    let routes = directs.then(|| resource.references(kind)).flatten();
     let routes = routes.into_iter().flat_map(|found| &*found.routes);
     resource.endpoints().into_iter().chain(routes)
 }

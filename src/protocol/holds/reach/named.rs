@@ -3,7 +3,6 @@
 //!
 //! Owns which kinds of resources refer to others. Reads no bodies.
 
-use super::super::reading::references;
 use xds::{Kind, Name, Resource};
 
 /// The kinds that are referred to, in the order in which they go.
@@ -14,7 +13,7 @@ pub(super) fn names(of: Kind, kind: Kind, resource: &Resource) -> &[Name] {
     if of == Kind::Eds {
         return resource.endpoints().map_or(&[], std::slice::from_ref);
     }
-    references(kind, resource).map_or(&[], |found| match of == Kind::Rds {
+    resource.references(kind).map_or(&[], |found| match of == Kind::Rds {
         true => &found.routes,
         false => &found.clusters,
     })

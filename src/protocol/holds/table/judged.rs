@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::super::ground::{Ground, Loss, Order};
 use super::super::waiting::{Item, Row};
 use super::Table;
-use xds::{Hold, HoldEnd, HoldReason, TypeUrl};
+use xds::{HeldRemoval, Hold, HoldClock, HoldEnd, HoldReason, TypeUrl};
 
 impl Table {
     pub(in super::super) fn has_judgements(&self) -> bool {
@@ -38,10 +38,33 @@ impl Table {
 
     /// An earlier run has made this judgement.
     pub(in super::super) fn remember(&mut self, hold: &Hold, now: Instant) {
-        if let Some(number) = hold.judgement {
+        if let Some((number, clock)) = hold.judgement.zip(hold.clock) {
             let key = (hold.type_url.clone(), number);
             let time = self.clocks.settings.hold.of(key.0.kind());
-            self.clocks.judgements.remember(key, hold.until(), time, now);
+            self.clocks.judgements.remember(key, clock, time, now);
+        }
+    }
+
+    /// Judgements of this type may hold what was held elsewhere `before`: such a clock goes on here, and what a person said.
+    pub(in super::super) fn resume<'a>(
+        &mut self,
+        type_url: &TypeUrl,
+        before: impl Fn(&Item) -> Option<(HoldClock, &'a HeldRemoval)>,
+        now: Instant,
+    ) {
+        for key in self.clocks.judgements.of(type_url) {
+            let items = self.held_for(type_url, HoldReason::Mass, Some(key.1));
+            let Some(held) = items.iter().map(&before).collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            let clocks = held.iter().map(|(clock, _)| *clock);
+            if let Some(longest) = clocks.max_by_key(|clock| clock.left(now)) {
+                let times = &self.clocks.settings.hold;
+                self.clocks.judgements.resume(&key, longest, times, now);
+            }
+            for (item, (_, before)) in items.iter().zip(held) {
+                self.change(item, HoldEnd::Free, |row| row.resume(before));
+            }
         }
     }
 

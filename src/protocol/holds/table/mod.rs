@@ -331,6 +331,7 @@ impl Table {
     pub(super) fn take_told(&mut self) -> Option<(Vec<Hold>, Vec<HoldEvent>)> {
         let judgements = &mut self.clocks.judgements;
         judgements.retain(|(type_url, number)| self.told.has_judgement(type_url, *number));
-        self.told.take()
+        let clock = |type_url: &TypeUrl, number| judgements.clock(&(type_url.clone(), number));
+        self.told.take(clock)
     }
 }

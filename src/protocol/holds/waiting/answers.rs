@@ -70,7 +70,7 @@ impl Row {
             by,
             emptied: self.is_emptied(),
             wildcard: *wildcard,
-            extended: self.order().max(order).map(|(_, reason)| reason.clone()),
+            extended: self.order().max(order).cloned(),
         }
     }
 }

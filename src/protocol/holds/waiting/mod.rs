@@ -66,14 +66,14 @@ impl Row {
         }
     }
 
-    /// One that an earlier run has held, for this judgement or for what refers to it, and until then for a person.
-    pub(super) fn remembered(earlier: &HeldRemoval, judgement: Option<u32>, until: Option<Instant>) -> Self {
+    /// One that an earlier run has held, for this judgement or for what refers to it, and for a person.
+    pub(super) fn remembered(earlier: &HeldRemoval, judgement: Option<u32>, order: Option<Order>) -> Self {
         let held = match judgement {
             Some(number) => Ground::Lost(Loss::Judged(number)),
             None => Ground::Named(None),
         };
-        let order = until.zip(earlier.extended.clone()).map(Ground::Ordered);
-        let grounds = [held, Ground::Unheard].into_iter().chain(order);
+        let grounds = [held, Ground::Unheard].into_iter();
+        let grounds = grounds.chain(order.map(Ground::Ordered));
         Self::new(Word::Unheard, grounds.collect(), earlier.since)
     }
 
@@ -186,6 +186,12 @@ impl Row {
     pub(super) fn say(&mut self, word: Word) {
         self.word = word;
         self.strike(|ground| *ground == Ground::Unheard);
+    }
+
+    /// It was held elsewhere before, for the same loss.
+    pub(super) fn resume(&mut self, before: &HeldRemoval) {
+        self.said = self.said.min(before.since);
+        before.extended.iter().for_each(|order| self.extend(order));
     }
 
     /// An error of the name has come. If that removes the name, no rule holds it. G-15: that content is not valid removes the name only if

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use identity::Identity;
 
 use crate::end::{Code, End};
-use crate::holds::references;
 use crate::server::caller::Caller;
 use crate::server::gates::OrderGate;
 use crate::server::name_faults::NameFaults;
@@ -196,7 +195,7 @@ impl Server {
             of.is_some_and(|of| matches!(sight.type_sight(&of).known(name), Some(Known::Absent(_))))
         };
         contents.retain(|content| {
-            references(type_url.kind(), content).is_none_or(|named| {
+            content.references(type_url.kind()).is_none_or(|named| {
                 let clusters = named.clusters.iter().any(|name| lacks("cds", name));
                 !clusters && !named.routes.iter().any(|name| lacks("rds", name))
             })

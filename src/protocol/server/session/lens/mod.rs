@@ -9,7 +9,6 @@ mod verdict;
 use std::sync::Arc;
 
 use super::Subscription;
-use crate::holds::references;
 use crate::server::ledger::Row;
 pub(super) use verdict::{Due, Say};
 use xds::{Known, Name, Reason, Resource, TypeSight};
@@ -201,7 +200,11 @@ impl<'s, 'a> Lens<'s, 'a> {
         let asked = asked.filter_map(|name| self.slot.resource(name));
         let all = self.slot.wildcard().filter(|_| self.of.want.wildcard());
         let mut wanted = asked.chain(all.into_iter().flat_map(|state| state.resources()));
-        wanted.any(|found| references(kind, found).is_some_and(|found| found.clusters.iter().any(&mut to)))
+        wanted.any(|found| {
+            found
+                .references(kind)
+                .is_some_and(|found| found.clusters.iter().any(&mut to))
+        })
     }
 
     /// Returns the first result for a route that something which the client holds names.
@@ -209,7 +212,7 @@ impl<'s, 'a> Lens<'s, 'a> {
         let kind = self.of.reader.traits().kind;
         let mut of = |name: &Name, row: &Row| {
             let held = row.whole().or_else(|| self.slot.resource(self.of.want.meaning(name)))?;
-            references(kind, held)?.routes.iter().find_map(&mut find)
+            held.references(kind)?.routes.iter().find_map(&mut find)
         };
         self.of.books.ledger().held().find_map(|(name, row)| of(name, &row))
     }

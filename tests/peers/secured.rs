@@ -12,16 +12,16 @@ use tokio_rustls::TlsAcceptor;
 use crate::plane::Plane;
 
 /// The client certificates that a plane got, and the names (SNI) under which clients asked for it, one for each connection.
-pub(crate) type Shown = Arc<Mutex<Vec<(Option<CertificateDer<'static>>, Option<String>)>>>;
+pub type Shown = Arc<Mutex<Vec<(Option<CertificateDer<'static>>, Option<String>)>>>;
 
 /// A plane that admits every client.
-pub(crate) async fn tls_plane(identity: &CertifiedKey<KeyPair>) -> (Plane, u16) {
+pub async fn tls_plane(identity: &CertifiedKey<KeyPair>) -> (Plane, u16) {
     let (plane, port, _) = tls_plane_for(identity, &[]).await;
     (plane, port)
 }
 
 /// A plane that admits clients with a certificate of one of `clients`, or every client if there is none.
-pub(crate) async fn tls_plane_for(
+pub async fn tls_plane_for(
     identity: &CertifiedKey<KeyPair>,
     clients: &[&CertifiedKey<KeyPair>],
 ) -> (Plane, u16, Shown) {

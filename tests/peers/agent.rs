@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use distributary::proto::spiffe::workload::{X509svid, X509svidResponse};
 use h2::server::SendResponse;
 use prost::Message as _;
+use proto::spiffe::workload::{X509svid, X509svidResponse};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{oneshot, watch};
 
+use crate::spawn;
+
 /// An agent that gives everybody the same; dropping it closes its socket and all streams.
-pub(crate) struct Agent {
+pub struct Agent {
     socket: PathBuf,
     answer: watch::Sender<Answer>,
     stop: Option<oneshot::Sender<()>>,
@@ -23,7 +25,7 @@ pub(crate) struct Agent {
 
 /// What each stream gets, at once and whenever it changes.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub enum Answer {
     Message(Vec<u8>),
     /// No process is registered: the call ends.
     Nobody,
@@ -34,7 +36,7 @@ const INVALID_ARGUMENT: (u16, &str) = (3, "no workload.spiffe.io");
 const PERMISSION_DENIED: (u16, &str) = (7, "no identity issued");
 
 impl Agent {
-    pub(crate) fn start(socket: &Path, answer: Answer) -> Self {
+    pub fn start(socket: &Path, answer: Answer) -> Self {
         let listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
         listener.set_nonblocking(true).unwrap();
         let (answer, answers) = watch::channel(answer);
@@ -57,7 +59,7 @@ impl Agent {
         }
     }
 
-    pub(crate) fn send(&self, answer: Answer) {
+    pub fn send(&self, answer: Answer) {
         self.answer.send_replace(answer);
     }
 }
@@ -73,7 +75,7 @@ impl Drop for Agent {
 }
 
 impl Answer {
-    pub(crate) fn of(svids: Vec<X509svid>) -> Self {
+    pub fn of(svids: Vec<X509svid>) -> Self {
         let response = X509svidResponse {
             svids,
             ..X509svidResponse::default()
@@ -82,17 +84,15 @@ impl Answer {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "an agent serves several streams")]
 async fn listen(listener: std::os::unix::net::UnixListener, answers: watch::Receiver<Answer>) {
     let listener = UnixListener::from_std(listener).unwrap();
     let answers = Arc::new(answers);
     loop {
         let (socket, _) = listener.accept().await.unwrap();
-        tokio::spawn(converse(socket, answers.clone()));
+        spawn(converse(socket, answers.clone()));
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "an agent serves several streams")]
 async fn converse(socket: UnixStream, answers: Arc<watch::Receiver<Answer>>) {
     let mut connection = h2::server::handshake(socket).await.unwrap();
     while let Some(Ok((request, respond))) = connection.accept().await {
@@ -102,7 +102,7 @@ async fn converse(socket: UnixStream, answers: Arc<watch::Receiver<Answer>>) {
                 .get("workload.spiffe.io")
                 .is_some_and(|value| value == "true");
         if known {
-            tokio::spawn(serve(respond, answers.as_ref().clone()));
+            spawn(serve(respond, answers.as_ref().clone()));
         } else {
             end(respond, INVALID_ARGUMENT);
         }

@@ -15,20 +15,20 @@ use proto::google::protobuf::Any;
 use xds::Hasher;
 
 /// A state: by type and name, the body.
-pub(crate) type Content = BTreeMap<String, BTreeMap<String, Bytes>>;
+pub type Content = BTreeMap<String, BTreeMap<String, Bytes>>;
 
 /// A control plane with one stream.
 #[derive(Default)]
-pub(crate) struct Plane {
-    pub(crate) content: Content,
+pub struct Plane {
+    pub content: Content,
     /// What it calls itself.
-    pub(crate) identifier: &'static str,
+    pub identifier: &'static str,
     /// It says nothing where a client has everything, as go-control-plane: to names in delta, to an equal version in SotW.
-    pub(crate) silent: bool,
+    pub silent: bool,
     /// In delta, how many resources it says in one message at most.
-    pub(crate) split: Option<usize>,
+    pub split: Option<usize>,
     /// It does not answer for this type yet.
-    pub(crate) late: Option<&'static str>,
+    pub late: Option<&'static str>,
     types: BTreeMap<String, Subscription>,
     nonce: u64,
 }
@@ -47,25 +47,25 @@ struct Subscription {
     answered: bool,
 }
 
-pub(crate) enum Reply {
+pub enum Reply {
     Delta(DeltaDiscoveryResponse),
     Sotw(DiscoveryResponse),
 }
 
 impl Plane {
     /// The stream ends.
-    pub(crate) fn hang_up(&mut self) {
+    pub fn hang_up(&mut self) {
         self.types.clear();
     }
 
     /// It answers for a name again, as if it was asked.
-    pub(crate) fn repeat(&mut self, kind: &str, name: &str) {
+    pub fn repeat(&mut self, kind: &str, name: &str) {
         let subscription = self.types.entry(kind.to_owned()).or_default();
         subscription.asked.insert(name.to_owned());
         subscription.told.remove(name);
     }
 
-    pub(crate) fn hear_delta(&mut self, request: DeltaDiscoveryRequest) {
+    pub fn hear_delta(&mut self, request: DeltaDiscoveryRequest) {
         let subscription = self.types.entry(request.type_url).or_default();
         if !subscription.answered && subscription.names.is_empty() && !subscription.wildcard {
             subscription.told = request.initial_resource_versions.into_iter().collect();
@@ -81,7 +81,7 @@ impl Plane {
         }
     }
 
-    pub(crate) fn hear_sotw(&mut self, request: DiscoveryRequest) {
+    pub fn hear_sotw(&mut self, request: DiscoveryRequest) {
         let subscription = self.types.entry(request.type_url).or_default();
         // What it says on the same stream is an answer, or asks for a name that it does not have.
         subscription.version = match request.response_nonce.is_empty() {
@@ -95,7 +95,7 @@ impl Plane {
     }
 
     /// Returns what it has to say now, in the order in which go-control-plane says it.
-    pub(crate) fn replies(&mut self, delta: bool) -> Vec<Reply> {
+    pub fn replies(&mut self, delta: bool) -> Vec<Reply> {
         let mut replies = Vec::new();
         let mut nonce = self.nonce;
         let (silent, late) = (self.silent, self.late);
@@ -237,7 +237,7 @@ fn filter(of: &str, message: &impl Message) -> fields::FilterChain {
 }
 
 /// A listener that takes its route from RDS.
-pub(crate) fn listener(name: &str, route: &str, port: u32) -> Bytes {
+pub fn listener(name: &str, route: &str, port: u32) -> Bytes {
     let manager = fields::HttpConnectionManager {
         rds: Some(fields::Rds {
             route_config_name: route.to_owned(),
@@ -248,7 +248,7 @@ pub(crate) fn listener(name: &str, route: &str, port: u32) -> Bytes {
 }
 
 /// A listener that passes connections on to a cluster.
-pub(crate) fn proxy(name: &str, cluster: &str, port: u32) -> Bytes {
+pub fn proxy(name: &str, cluster: &str, port: u32) -> Bytes {
     let proxy = fields::TcpProxy {
         cluster: cluster.to_owned(),
         ..fields::TcpProxy::default()
@@ -278,7 +278,7 @@ fn listening(name: &str, chain: fields::FilterChain, port: u32) -> Bytes {
 }
 
 /// A route configuration that leads to these clusters.
-pub(crate) fn route(name: &str, clusters: &[&str]) -> Bytes {
+pub fn route(name: &str, clusters: &[&str]) -> Bytes {
     let routes = clusters.iter().map(|cluster| fields::Route {
         route: Some(fields::RouteAction {
             cluster: (*cluster).to_owned(),
@@ -298,7 +298,7 @@ pub(crate) fn route(name: &str, clusters: &[&str]) -> Bytes {
 }
 
 /// A scoped route with a route configuration of its own, which leads to this cluster.
-pub(crate) fn scope(name: &str, cluster: &str) -> Bytes {
+pub fn scope(name: &str, cluster: &str) -> Bytes {
     let routes = fields::RouteConfiguration::decode(route("", &[cluster])).unwrap();
     let scope = fields::ScopedRouteConfiguration {
         route_configuration: Some(routes),
@@ -308,7 +308,7 @@ pub(crate) fn scope(name: &str, cluster: &str) -> Bytes {
 }
 
 /// A cluster that takes its endpoints from EDS.
-pub(crate) fn cluster(name: &str) -> Bytes {
+pub fn cluster(name: &str) -> Bytes {
     let cluster = Cluster {
         name: name.to_owned(),
         r#type: DiscoveryType::Eds.into(),
@@ -318,7 +318,7 @@ pub(crate) fn cluster(name: &str) -> Bytes {
 }
 
 /// A cluster that takes its endpoints from an assignment with another name.
-pub(crate) fn served_by(name: &str, endpoints: &str) -> Bytes {
+pub fn served_by(name: &str, endpoints: &str) -> Bytes {
     let cluster = Cluster {
         name: name.to_owned(),
         r#type: DiscoveryType::Eds.into(),
@@ -330,7 +330,7 @@ pub(crate) fn served_by(name: &str, endpoints: &str) -> Bytes {
 }
 
 /// A cluster made of others.
-pub(crate) fn aggregate(name: &str, members: &[&str]) -> Bytes {
+pub fn aggregate(name: &str, members: &[&str]) -> Bytes {
     let members = fields::AggregateClusterConfig {
         clusters: members.iter().map(ToString::to_string).collect(),
     };
@@ -349,7 +349,7 @@ pub(crate) fn aggregate(name: &str, members: &[&str]) -> Bytes {
 }
 
 /// An endpoint assignment with so many endpoints.
-pub(crate) fn endpoints(name: &str, count: usize) -> Bytes {
+pub fn endpoints(name: &str, count: usize) -> Bytes {
     let locality = fields::LocalityLbEndpoints {
         lb_endpoints: vec![fields::LbEndpoint::default(); count],
         ..fields::LocalityLbEndpoints::default()
@@ -361,6 +361,6 @@ pub(crate) fn endpoints(name: &str, count: usize) -> Bytes {
 }
 
 /// Some resource that refers to nothing.
-pub(crate) fn plain(name: &str) -> Bytes {
+pub fn plain(name: &str) -> Bytes {
     named(name, &fields::LbEndpoint::default())
 }

@@ -3,51 +3,53 @@
 
 use std::collections::BTreeMap;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use distributary::proto::google::rpc::Status;
-use distributary::xds::Dialect;
+use proto::google::rpc::Status;
+use xds::Dialect;
 
-use super::client::{Call, Ended};
+use crate::client::{Call, Client, Ended};
+pub use crate::messages::node;
+use crate::messages::{answer, rejection};
 
 /// One subscription as a client of either dialect holds it.
-pub(crate) struct Subscriber {
-    pub(crate) call: Call,
-    pub(crate) dialect: Dialect,
-    pub(crate) type_url: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) version: String,
-    pub(crate) nonce: String,
+pub struct Subscriber {
+    pub call: Call,
+    pub dialect: Dialect,
+    pub type_url: String,
+    pub names: Vec<String>,
+    pub version: String,
+    pub nonce: String,
     node: Option<Node>,
 }
 
 /// The content of a response of either dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Got {
-    pub(crate) type_url: String,
-    pub(crate) version: String,
-    pub(crate) nonce: String,
-    pub(crate) identifier: Option<String>,
+pub struct Got {
+    pub type_url: String,
+    pub version: String,
+    pub nonce: String,
+    pub identifier: Option<String>,
     /// The bodies, as text.
-    pub(crate) bodies: Vec<String>,
-    pub(crate) removed: Vec<String>,
+    pub bodies: Vec<String>,
+    pub removed: Vec<String>,
 }
 
-pub(crate) fn node() -> Node {
-    Node {
-        id: "client".to_owned(),
-        ..Default::default()
+impl Client {
+    /// A stream of all types, on which one is subscribed to.
+    pub async fn subscriber(&self, dialect: Dialect, type_url: &str) -> Subscriber {
+        Subscriber::new(self.ads(dialect).await, dialect, type_url)
     }
 }
 
 impl Subscriber {
-    pub(crate) fn new(call: Call, dialect: Dialect, type_url: &str) -> Self {
+    pub fn new(call: Call, dialect: Dialect, type_url: &str) -> Self {
         Self::of(call, dialect, type_url, node())
     }
 
-    pub(crate) fn of(call: Call, dialect: Dialect, type_url: &str, node: Node) -> Self {
+    pub fn of(call: Call, dialect: Dialect, type_url: &str, node: Node) -> Self {
         Self {
             call,
             dialect,
@@ -59,41 +61,28 @@ impl Subscriber {
         }
     }
 
-    pub(crate) fn subscribe(&mut self, names: &[&str]) {
+    pub fn subscribe(&mut self, names: &[&str]) {
         self.names.extend(names.iter().map(|name| (*name).to_owned()));
         self.send(names, &[], None);
     }
 
-    pub(crate) fn unsubscribe(&mut self, names: &[&str]) {
+    pub fn unsubscribe(&mut self, names: &[&str]) {
         self.names.retain(|name| !names.contains(&name.as_str()));
         self.send(&[], names, None);
     }
 
-    pub(crate) fn ack(&mut self) {
+    pub fn ack(&mut self) {
         self.answer(None);
     }
 
-    pub(crate) fn nack(&mut self, message: &str) {
-        let error = Status {
-            code: 13,
-            message: message.to_owned(),
-            details: Vec::new(),
-        };
-        self.answer(Some(error));
+    pub fn nack(&mut self, message: &str) {
+        self.answer(Some(message));
     }
 
-    fn answer(&mut self, error: Option<Status>) {
+    fn answer(&mut self, error: Option<&str>) {
         match self.dialect {
-            Dialect::Sotw => self.send(&[], &[], error),
-            Dialect::Delta => {
-                let request = DeltaDiscoveryRequest {
-                    type_url: self.type_url.clone(),
-                    response_nonce: self.nonce.clone(),
-                    error_detail: error,
-                    ..Default::default()
-                };
-                self.call.send(&request);
-            }
+            Dialect::Sotw => self.send(&[], &[], error.map(rejection)),
+            Dialect::Delta => self.call.send(&answer(&self.type_url, &self.nonce, error)),
         }
     }
 
@@ -121,14 +110,14 @@ impl Subscriber {
     }
 
     /// The next response, acknowledged.
-    pub(crate) async fn take(&mut self) -> Got {
+    pub async fn take(&mut self) -> Got {
         let got = self.next().await.expect("the stream ended");
         self.ack();
         got
     }
 
     /// The next response, if one comes soon.
-    pub(crate) async fn next_if_any(&mut self) -> Option<Got> {
+    pub async fn next_if_any(&mut self) -> Option<Got> {
         let soon = std::time::Duration::from_millis(300);
         Some(
             tokio::time::timeout(soon, self.next())
@@ -138,7 +127,7 @@ impl Subscriber {
         )
     }
 
-    pub(crate) async fn next(&mut self) -> Result<Got, Ended> {
+    pub async fn next(&mut self) -> Result<Got, Ended> {
         let got = match self.dialect {
             Dialect::Sotw => sotw(self.call.next().await?),
             Dialect::Delta => delta(self.call.next().await?),
@@ -149,7 +138,7 @@ impl Subscriber {
     }
 }
 
-pub(crate) fn sotw(response: DiscoveryResponse) -> Got {
+pub fn sotw(response: DiscoveryResponse) -> Got {
     Got {
         type_url: response.type_url,
         version: response.version_info,
@@ -160,7 +149,7 @@ pub(crate) fn sotw(response: DiscoveryResponse) -> Got {
     }
 }
 
-pub(crate) fn delta(response: DeltaDiscoveryResponse) -> Got {
+pub fn delta(response: DeltaDiscoveryResponse) -> Got {
     let body =
         |any: Option<_>| any.map_or_else(|| "-".to_owned(), |any: proto::google::protobuf::Any| text(&any.value));
     Got {

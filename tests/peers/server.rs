@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
 use parking_lot::Mutex;
+use proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::content::{Content, Plane as Mind, Reply};
 use crate::plane::{Call, Plane};
-use crate::stage::listen;
+use crate::spawn;
+use crate::state::{Content, Plane as Mind, Reply};
 
 /// It, and all its lives.
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
+pub struct Server {
+    pub address: SocketAddr,
     shared: Arc<Mutex<Shared>>,
     /// Says that something of `Shared` has changed.
     changed: watch::Sender<()>,
@@ -40,7 +40,7 @@ struct Shared {
 
 impl Server {
     /// One that says nothing where a client has everything.
-    pub(super) async fn start() -> Self {
+    pub async fn start() -> Self {
         let plane = Plane::start().await;
         let mut server = Self {
             address: plane.address,
@@ -56,16 +56,16 @@ impl Server {
     }
 
     /// Says so many names in one message at most from now on.
-    pub(super) fn split(&self, names: usize) {
+    pub fn split(&self, names: usize) {
         self.shared.lock().split = Some(names);
     }
 
     /// Says nothing of this type from now on.
-    pub(super) fn mute(&self, kind: &'static str) {
+    pub fn mute(&self, kind: &'static str) {
         self.shared.lock().mute = Some(kind);
     }
 
-    pub(super) fn put(&self, kind: &str, name: &str, body: Bytes) {
+    pub fn put(&self, kind: &str, name: &str, body: Bytes) {
         self.edit(|content| {
             content
                 .entry(kind.to_owned())
@@ -74,30 +74,30 @@ impl Server {
         });
     }
 
-    pub(super) fn remove(&self, kind: &str, name: &str) {
+    pub fn remove(&self, kind: &str, name: &str) {
         self.edit(|content| {
             assert!(content.get_mut(kind).unwrap().remove(name).is_some(), "{kind} {name}");
         });
     }
 
     /// Changes what it has, in one step.
-    pub(super) fn edit(&self, edit: impl FnOnce(&mut Content)) {
+    pub fn edit(&self, edit: impl FnOnce(&mut Content)) {
         edit(&mut self.shared.lock().content);
         self.changed.send_replace(());
     }
 
     /// How many streams there were so far.
-    pub(super) fn streams(&self) -> usize {
+    pub fn streams(&self) -> usize {
         self.shared.lock().streams
     }
 
     /// What it has.
-    pub(super) fn content(&self) -> Content {
+    pub fn content(&self) -> Content {
         self.shared.lock().content.clone()
     }
 
     /// All streams end, and it begins anew with another state.
-    pub(super) fn restart(&self, edit: impl FnOnce(&mut Content)) {
+    pub fn restart(&self, edit: impl FnOnce(&mut Content)) {
         let mut shared = self.shared.lock();
         edit(&mut shared.content);
         shared.life += 1;
@@ -106,7 +106,7 @@ impl Server {
     }
 
     /// The same without these resources.
-    pub(super) fn forget(&self, kind: &str, names: &[&str]) {
+    pub fn forget(&self, kind: &str, names: &[&str]) {
         self.restart(|content| {
             let of_kind = content.entry(kind.to_owned()).or_default();
             of_kind.retain(|name, _| !names.contains(&name.as_str()));
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// It is dead: nothing listens any more.
-    pub(super) async fn stop(&mut self) {
+    pub async fn stop(&mut self) {
         if let Some(accepting) = self.accepting.take() {
             accepting.abort();
             // It ends with an error because it was told to.
@@ -124,15 +124,13 @@ impl Server {
     }
 
     /// It lives again, on its old address.
-    pub(super) async fn return_(&mut self) {
-        let listener = listen(self.address).await;
-        self.accept(Plane::tcp(listener, h2::server::Builder::new()));
+    pub async fn return_(&mut self) {
+        self.accept(Plane::again(self.address).await);
     }
 
     fn accept(&mut self, mut plane: Plane) {
         let (shared, changed) = (self.shared.clone(), self.changed.clone());
-        #[expect(clippy::disallowed_methods, reason = "a server runs beside its client")]
-        let accepting = tokio::spawn(async move {
+        let accepting = spawn(async move {
             let mut calls = tokio::task::JoinSet::new();
             while let Some(call) = plane.next_call().await {
                 shared.lock().streams += 1;
@@ -214,4 +212,4 @@ fn parts(whole: DeltaDiscoveryResponse, names: Option<usize>) -> Vec<DeltaDiscov
 }
 
 /// How long a test waits to see that nothing happens.
-pub(super) const A_WHILE: Duration = Duration::from_millis(700);
+pub const A_WHILE: Duration = Duration::from_millis(700);

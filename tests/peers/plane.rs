@@ -3,42 +3,33 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use bytes::{Buf, Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
 use prost::Message;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// How long a test waits for anything before it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Waits for a future, but fails after a time limit.
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("{what} did not happen within {PATIENCE:?}"),
-    }
-}
+pub use crate::{PATIENCE, soon};
+use crate::{framed, now, spawn};
 
 /// A listener that hands every call to the test.
-pub(crate) struct Plane {
-    pub(crate) address: SocketAddr,
+pub struct Plane {
+    pub address: SocketAddr,
     calls: mpsc::Receiver<Call>,
     task: JoinHandle<()>,
 }
 
 /// One stream of a client.
-pub(crate) struct Call {
-    pub(crate) path: String,
-    pub(crate) authority: String,
-    pub(crate) headers: HeaderMap,
+pub struct Call {
+    pub path: String,
+    pub authority: String,
+    pub headers: HeaderMap,
     requests: RecvStream,
     buffer: BytesMut,
     respond: SendResponse<Bytes>,
@@ -57,19 +48,36 @@ enum Order {
     Freeze,
 }
 
+/// Listens on an address that was in use before.
+pub async fn listen(address: SocketAddr) -> TcpListener {
+    let end = now() + PATIENCE;
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) => assert!(now() < end, "{error}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 impl Plane {
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
         Self::with(h2::server::Builder::new()).await
     }
 
     /// A plane with its own HTTP/2 settings.
-    pub(crate) async fn with(builder: h2::server::Builder) -> Self {
+    pub async fn with(builder: h2::server::Builder) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::tcp(listener, builder)
     }
 
+    /// A plane that returns to its address.
+    pub async fn again(address: SocketAddr) -> Self {
+        Self::tcp(listen(address).await, h2::server::Builder::new())
+    }
+
     /// A plane on this listener.
-    pub(crate) fn tcp(listener: TcpListener, builder: h2::server::Builder) -> Self {
+    pub fn tcp(listener: TcpListener, builder: h2::server::Builder) -> Self {
         let address = listener.local_addr().unwrap();
         let listener = Arc::new(listener);
         Self::on(address, builder, move || {
@@ -78,7 +86,7 @@ impl Plane {
         })
     }
 
-    pub(crate) fn unix(path: &std::path::Path) -> Self {
+    pub fn unix(path: &std::path::Path) -> Self {
         let listener = Arc::new(UnixListener::bind(path).unwrap());
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         Self::on(nowhere, h2::server::Builder::new(), move || {
@@ -88,15 +96,14 @@ impl Plane {
     }
 
     /// A plane on the connections that `accept` returns.
-    pub(crate) fn on<S, A, F>(address: SocketAddr, builder: h2::server::Builder, mut accept: A) -> Self
+    pub fn on<S, A, F>(address: SocketAddr, builder: h2::server::Builder, mut accept: A) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         A: FnMut() -> F + Send + 'static,
         F: Future<Output = S> + Send,
     {
         let (sender, calls) = mpsc::channel(16);
-        #[expect(clippy::disallowed_methods, reason = "a server runs beside its client")]
-        let task = tokio::spawn(async move {
+        let task = spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             loop {
                 let io = accept().await;
@@ -107,17 +114,17 @@ impl Plane {
     }
 
     /// The next call.
-    pub(crate) async fn call(&mut self) -> Call {
+    pub async fn call(&mut self) -> Call {
         soon("a call", self.next_call()).await.unwrap()
     }
 
     /// The next call, however long it takes.
-    pub(crate) async fn next_call(&mut self) -> Option<Call> {
+    pub async fn next_call(&mut self) -> Option<Call> {
         self.calls.recv().await
     }
 
     /// Whether a call is there already.
-    pub(crate) fn has_call(&mut self) -> Option<Call> {
+    pub fn has_call(&mut self) -> Option<Call> {
         self.calls.try_recv().ok()
     }
 }
@@ -169,14 +176,14 @@ where
 
 impl Call {
     /// The next request.
-    pub(crate) async fn request<M: Message + Default>(&mut self) -> M {
+    pub async fn request<M: Message + Default>(&mut self) -> M {
         soon("a request", self.try_request())
             .await
             .expect("the client closed the stream")
     }
 
     /// The next request, if the client has not closed the stream.
-    pub(crate) async fn try_request<M: Message + Default>(&mut self) -> Option<M> {
+    pub async fn try_request<M: Message + Default>(&mut self) -> Option<M> {
         loop {
             if let Some(size) = self.buffer.get(1..5).map(|mut size| size.get_u32() as usize)
                 && self.buffer.len() >= 5 + size
@@ -190,37 +197,33 @@ impl Call {
         }
     }
 
-    pub(crate) async fn delta(&mut self) -> DeltaDiscoveryRequest {
+    pub async fn delta(&mut self) -> DeltaDiscoveryRequest {
         self.request().await
     }
 
-    pub(crate) async fn sotw(&mut self) -> DiscoveryRequest {
+    pub async fn sotw(&mut self) -> DiscoveryRequest {
         self.request().await
     }
 
     /// Waits until the client is gone.
-    pub(crate) async fn gone(&mut self) {
+    pub async fn gone(&mut self) {
         soon("the end of the stream", async {
             while self.try_request::<DeltaDiscoveryRequest>().await.is_some() {}
         })
         .await;
     }
 
-    pub(crate) fn send(&mut self, message: &impl Message) {
+    pub fn send(&mut self, message: &impl Message) {
         self.send_bytes(&message.encode_to_vec());
     }
 
     /// Sends a message of these bytes.
-    pub(crate) fn send_bytes(&mut self, message: &[u8]) {
-        let mut frame = BytesMut::with_capacity(message.len() + 5);
-        frame.put_u8(0);
-        frame.put_u32(u32::try_from(message.len()).unwrap());
-        frame.put_slice(message);
-        self.send_raw(frame.freeze());
+    pub fn send_bytes(&mut self, message: &[u8]) {
+        self.send_raw(framed(message));
     }
 
     /// Sends these bytes as they are.
-    pub(crate) fn send_raw(&mut self, bytes: Bytes) {
+    pub fn send_raw(&mut self, bytes: Bytes) {
         self.begin();
         // The client may have closed the stream; the test checks that later.
         let _ = self.responses.as_mut().unwrap().send_data(bytes, false);
@@ -233,7 +236,7 @@ impl Call {
     }
 
     /// Begins the responses with these header fields as well.
-    pub(crate) fn begin_with(&mut self, head: http::response::Builder) {
+    pub fn begin_with(&mut self, head: http::response::Builder) {
         if self.responses.is_none() {
             let head = head.header("content-type", "application/grpc");
             self.responses = Some(self.respond.send_response(head.body(()).unwrap(), false).unwrap());
@@ -241,7 +244,7 @@ impl Call {
     }
 
     /// Ends the stream with a gRPC status.
-    pub(crate) fn finish(mut self, code: tonic::Code, message: &str) {
+    pub fn finish(mut self, code: tonic::Code, message: &str) {
         let code = (code as i32).to_string();
         if let Some(mut responses) = self.responses.take() {
             let mut trailers = HeaderMap::new();
@@ -258,22 +261,22 @@ impl Call {
     }
 
     /// Resets the stream.
-    pub(crate) fn reset(mut self, reason: Reason) {
+    pub fn reset(mut self, reason: Reason) {
         match self.responses.take() {
             Some(mut responses) => responses.send_reset(reason),
             None => self.respond.send_reset(reason),
         }
     }
 
-    pub(crate) async fn go_away(&self, reason: Reason) {
+    pub async fn go_away(&self, reason: Reason) {
         self.connection.send(Order::GoAway(reason)).await.unwrap();
     }
 
-    pub(crate) async fn drain(&self) {
+    pub async fn drain(&self) {
         self.connection.send(Order::Drain).await.unwrap();
     }
 
-    pub(crate) async fn freeze(&self) {
+    pub async fn freeze(&self) {
         self.connection.send(Order::Freeze).await.unwrap();
     }
 }

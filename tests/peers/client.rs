@@ -2,10 +2,9 @@
 //! A client that can also do what no well-behaved client does.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use bytes::{Buf, Bytes, BytesMut};
-use distributary::config::system_path;
-use distributary::wire::message;
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
@@ -14,42 +13,62 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tonic::Code;
+use xds::Dialect;
 
-use super::{Address, PATIENCE, spawn};
+use crate::{PATIENCE, framed, path, spawn};
+
+/// Where a relay listens.
+#[derive(Clone, Debug)]
+pub enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+impl From<&Self> for Address {
+    fn from(address: &Self) -> Self {
+        address.clone()
+    }
+}
 
 /// One HTTP/2 connection.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub struct Client {
     send: SendRequest<Bytes>,
 }
 
 /// One call, whose response headers have come.
-pub(crate) struct Call {
-    pub(crate) head: Response<()>,
-    pub(crate) requests: SendStream<Bytes>,
-    pub(crate) responses: RecvStream,
+pub struct Call {
+    pub head: Response<()>,
+    pub requests: SendStream<Bytes>,
+    pub responses: RecvStream,
     read: BytesMut,
 }
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
-    pub(crate) code: i32,
-    pub(crate) message: String,
+pub struct Ended {
+    pub code: i32,
+    pub message: String,
     /// Whether the client is told when to come back.
-    pub(crate) pushback: bool,
+    pub pushback: bool,
 }
 
 impl Ended {
     /// The call ended with this code, and the client was told when to come back, or was not.
     #[track_caller]
-    pub(crate) fn assert(&self, code: Code, pushback: bool) {
+    pub fn assert(&self, code: Code, pushback: bool) {
         assert_eq!((self.code, self.pushback), (code as i32, pushback), "{self:?}");
     }
 }
 
 /// What the client sends before it waits for the response headers.
-pub(crate) enum Half {
+pub enum Half {
     Open,
     Closed,
     /// One message, and then the end of the request.
@@ -57,9 +76,9 @@ pub(crate) enum Half {
 }
 
 impl Client {
-    pub(crate) async fn connect(address: &Address) -> Self {
+    pub async fn connect(address: impl Into<Address>) -> Self {
         Self::with(
-            address,
+            &address.into(),
             h2::client::Builder::new()
                 .initial_window_size(16 << 20)
                 .initial_connection_window_size(64 << 20),
@@ -69,14 +88,14 @@ impl Client {
     }
 
     /// A connection with other settings, and the task that keeps it going.
-    pub(crate) async fn with(address: &Address, builder: &h2::client::Builder) -> (Self, JoinHandle<()>) {
+    pub async fn with(address: &Address, builder: &h2::client::Builder) -> (Self, JoinHandle<()>) {
         match address {
             Address::Tcp(address) => Self::over(tcp(*address).await, builder).await,
-            Address::Unix(path) => Self::over(UnixStream::connect(system_path(path)).await.unwrap(), builder).await,
+            Address::Unix(path) => Self::over(UnixStream::connect(path).await.unwrap(), builder).await,
         }
     }
 
-    pub(crate) async fn over<S>(socket: S, builder: &h2::client::Builder) -> (Self, JoinHandle<()>)
+    pub async fn over<S>(socket: S, builder: &h2::client::Builder) -> (Self, JoinHandle<()>)
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
@@ -85,26 +104,31 @@ impl Client {
         (Self { send }, task)
     }
 
+    /// A stream of all types.
+    pub async fn ads(&self, dialect: Dialect) -> Call {
+        self.call(path(dialect)).await
+    }
+
     /// A call of a gRPC method.
-    pub(crate) async fn call(&self, path: &str) -> Call {
+    pub async fn call(&self, path: &str) -> Call {
         self.call_with(path, &[]).await
     }
 
-    pub(crate) async fn call_with(&self, path: &str, headers: &[(&str, &str)]) -> Call {
+    pub async fn call_with(&self, path: &str, headers: &[(&str, &str)]) -> Call {
         let mut all = vec![("content-type", "application/grpc"), ("te", "trailers")];
         all.extend_from_slice(headers);
         self.request("POST", path, &all, Half::Open).await.unwrap()
     }
 
     /// A call of a method that takes exactly one message.
-    pub(crate) async fn unary(&self, path: &str, request: &impl Message) -> Call {
+    pub async fn unary(&self, path: &str, request: &impl Message) -> Call {
         let headers = [("content-type", "application/grpc"), ("te", "trailers")];
-        let half = Half::Unary(message(&request.encode_to_vec()));
+        let half = Half::Unary(framed(&request.encode_to_vec()));
         self.request("POST", path, &headers, half).await.unwrap()
     }
 
     /// Any request, as soon as the server allows one more.
-    pub(crate) async fn request(
+    pub async fn request(
         &self,
         verb: &str,
         path: &str,
@@ -142,45 +166,45 @@ async fn tcp(address: SocketAddr) -> TcpStream {
 
 impl Call {
     /// Sends one message.
-    pub(crate) fn send(&mut self, request: &impl Message) {
-        self.send_bytes(message(&request.encode_to_vec()));
+    pub fn send(&mut self, request: &impl Message) {
+        self.send_bytes(framed(&request.encode_to_vec()));
     }
 
-    pub(crate) fn send_bytes(&mut self, bytes: impl Into<Bytes>) {
+    pub fn send_bytes(&mut self, bytes: impl Into<Bytes>) {
         // A call that the server has ended takes no more messages; its end says why.
         drop(self.requests.send_data(bytes.into(), false));
     }
 
-    pub(crate) fn close_half(&mut self) {
+    pub fn close_half(&mut self) {
         self.requests.send_data(Bytes::new(), true).unwrap();
     }
 
     /// The next message, or how the call ended.
-    pub(crate) async fn next<M: Message + Default>(&mut self) -> Result<M, Ended> {
+    pub async fn next<M: Message + Default>(&mut self) -> Result<M, Ended> {
         timeout(PATIENCE, self.next_bytes())
             .await
             .expect("no response")
             .map(|bytes| M::decode(bytes).unwrap())
     }
 
-    pub(crate) async fn end(&mut self) -> Ended {
+    pub async fn end(&mut self) -> Ended {
         let ended = timeout(PATIENCE, self.next_bytes()).await.expect("the call goes on");
         ended.expect_err("a response instead of the end")
     }
 
     /// Whether nothing comes for a while.
-    pub(crate) async fn is_silent(&mut self) -> bool {
+    pub async fn is_silent(&mut self) -> bool {
         timeout(std::time::Duration::from_millis(300), self.next_bytes())
             .await
             .is_err()
     }
 
-    pub(crate) async fn next_bytes(&mut self) -> Result<Bytes, Ended> {
+    pub async fn next_bytes(&mut self) -> Result<Bytes, Ended> {
         Ok(self.next_flagged().await?.1)
     }
 
     /// The next message, and whether it is compressed.
-    pub(crate) async fn next_flagged(&mut self) -> Result<(u8, Bytes), Ended> {
+    pub async fn next_flagged(&mut self) -> Result<(u8, Bytes), Ended> {
         loop {
             if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
                 && self.read.len() >= 5 + length
