@@ -33,7 +33,7 @@
 //! | owner | who is asked for a type and a name: an authority, a source, or the servers at the top | [`xds::Owners`] |
 //! | sight | the cuts that one session reads: one for each owner | [`xds::Sight`] |
 //! | leg | one of the two streams of a view: the wildcard of a type and its names do not share one | [`protocol::Leg`] |
-//! | gate, ticket | how many streams to a server may be opened at a time, and the place in the queue | [`protocol::Gate`] |
+//! | gate, ticket | how many streams to a server may be opened at a time, and the place in the queue | [`protocol::OpenLimit`] |
 //! | session | one discovery stream of one client, in its connection's task | [`downstream`] |
 //! | seat | a session's place at a view; dropping it ends all that the session wants there | [`cache::Seat`] |
 //! | lease | the wish of at least one session for a name, or the wildcard, of a view | [`cache`] |

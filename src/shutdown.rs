@@ -98,7 +98,6 @@ impl Drop for DrainTrigger {
 
 impl Drain {
     /// Whether the drain has begun.
-    #[must_use]
     pub fn is_draining(&self) -> bool {
         self.begun.load(Ordering::Acquire)
     }

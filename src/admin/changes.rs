@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::adoption::Adoption;
-use super::forms::{self, Answered, Asked, Limited};
+use super::forms::{self, Answered, FormQuery, Limited};
 use crate::census::{Census, Entry};
 use crate::classes::{Class, Pattern};
 use crate::clock::WallClock;
@@ -21,11 +21,11 @@ use crate::inquiry::{Depth, Question, Whom};
 use crate::xds::{HoldChange, HoldWords, Name, TypeUrl};
 
 /// When it arrived, the last one first; of which type, and for which class.
-type Key = (Reverse<Instant>, TypeUrl, Class);
+type ChangeKey = (Reverse<Instant>, TypeUrl, Class);
 
 /// What arrived together.
 #[derive(Default)]
-struct Change {
+struct ChangeRow {
     count: usize,
     some: Vec<Name>,
 }
@@ -38,7 +38,7 @@ const NAMED: usize = 3;
 /// How many contents are taken at a time.
 const PAGE: usize = 256;
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Limited>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<Limited>) -> Answered {
     let wanted = forms::asked(wanted, "/changes or /changes?limit=COUNT")?;
     let _turn = shown.status.questions().turn().await?;
     let clock = WallClock::read();
@@ -95,24 +95,19 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
 }
 
 /// Returns the last changes.
-async fn last(census: &Census, limit: usize) -> BTreeMap<Key, Change> {
+async fn last(census: &Census, limit: usize) -> BTreeMap<ChangeKey, ChangeRow> {
     let mut found = BTreeMap::new();
     let mut pages = census.pages(|_| true);
-    loop {
-        // Others who ask get their turn.
-        tokio::task::yield_now().await;
-        let entries = pages.next(PAGE);
-        if entries.is_empty() {
-            return found;
-        }
+    while let Some(entries) = pages.in_turn(PAGE).await {
         for entry in entries {
             note(&mut found, pages.class(), entry, limit);
         }
     }
+    found
 }
 
 /// Notes a content, unless so many others came after it.
-fn note(found: &mut BTreeMap<Key, Change>, class: &Class, entry: Entry, limit: usize) {
+fn note(found: &mut BTreeMap<ChangeKey, ChangeRow>, class: &Class, entry: Entry, limit: usize) {
     let (Some(content), Some(name)) = (entry.resource, entry.name) else {
         return;
     };

@@ -19,7 +19,7 @@ use crate::config::{Address, is_abstract, system_path};
 use crate::tls::{self, ServerTls};
 
 /// A listener that is not registered with a runtime yet.
-pub(super) enum Bound {
+pub(super) enum BoundListener {
     Socket(net::TcpListener),
     Unix(unix::UnixListener),
 }
@@ -32,7 +32,7 @@ pub(super) enum Entrance {
 }
 
 /// A connection of which nothing was read.
-pub(super) enum Arrival {
+pub(super) enum SilentVisitor {
     Plain(TcpStream, SocketAddr),
     Secure(TcpStream, SocketAddr, Arc<ServerTls>),
     Unix(UnixStream),
@@ -41,7 +41,7 @@ pub(super) enum Arrival {
 /// The most connections that wait to be accepted. What is above that has to try again a second later.
 const BACKLOG: i32 = 1024;
 
-impl Bound {
+impl BoundListener {
     /// Binds this address. Also returns it with the port that the system chose for port 0.
     pub(super) fn bind(address: &Address) -> io::Result<(Self, Address)> {
         Ok(match address {
@@ -93,22 +93,22 @@ fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
 
 impl Entrance {
     /// Waits for the next connection.
-    pub(super) async fn accept(&self) -> io::Result<Arrival> {
+    pub(super) async fn accept(&self) -> io::Result<SilentVisitor> {
         Ok(match self {
             Self::Plain(listener) => {
                 let (socket, peer) = listener.accept().await?;
-                Arrival::Plain(socket, peer)
+                SilentVisitor::Plain(socket, peer)
             }
             Self::Secure(listener, tls) => {
                 let (socket, peer) = listener.accept().await?;
-                Arrival::Secure(socket, peer, tls.clone())
+                SilentVisitor::Secure(socket, peer, tls.clone())
             }
-            Self::Unix(listener) => Arrival::Unix(listener.accept().await?.0),
+            Self::Unix(listener) => SilentVisitor::Unix(listener.accept().await?.0),
         })
     }
 }
 
-impl Arrival {
+impl SilentVisitor {
     /// Shakes hands if there is TLS, and lets the visitor ask.
     pub(super) async fn visit(self, conversation: Conversation) {
         match self {

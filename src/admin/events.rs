@@ -28,13 +28,13 @@ use crate::xds::authority_label;
 
 /// Those who read.
 #[derive(Clone, Debug)]
-struct Readers {
+struct EventReaders {
     room: Arc<Semaphore>,
     last: Arc<Mutex<Last>>,
 }
 
 /// The last look, and when it was.
-type Last = Option<(Instant, Arc<Look>)>;
+type Last = Option<(Instant, Arc<Glimpse>)>;
 
 /// How many may read at the same time.
 const READERS_MAX: usize = 16;
@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is seen at one moment.
 #[derive(Debug, Default, PartialEq)]
-struct Look {
+struct Glimpse {
     status: &'static str,
     /// By authority and server.
     servers: BTreeMap<(String, String), Value>,
@@ -57,7 +57,7 @@ struct Look {
     counts: Value,
 }
 
-impl Default for Readers {
+impl Default for EventReaders {
     fn default() -> Self {
         Self {
             room: Arc::new(Semaphore::new(READERS_MAX)),
@@ -68,7 +68,7 @@ impl Default for Readers {
 
 /// Returns the route.
 pub(super) fn router() -> Router<Shown> {
-    let readers = Readers::default();
+    let readers = EventReaders::default();
     Router::new().route(
         "/events",
         get(async move |State(shown): State<Shown>| answer(shown, readers)),
@@ -79,7 +79,7 @@ pub(super) fn router() -> Router<Shown> {
     clippy::disallowed_methods,
     reason = "a reader that reads nothing polls nothing, and must end all the same"
 )]
-fn answer(shown: Shown, readers: Readers) -> Response {
+fn answer(shown: Shown, readers: EventReaders) -> Response {
     let Ok(place) = readers.room.clone().try_acquire_owned() else {
         let why = format!("{READERS_MAX} others read the events already\n");
         return (StatusCode::TOO_MANY_REQUESTS, why).into_response();
@@ -98,8 +98,8 @@ fn answer(shown: Shown, readers: Readers) -> Response {
 }
 
 /// Tells a reader what changes, until it is gone or reads nothing. Meanwhile it has its place.
-async fn tell(look: impl Fn() -> Arc<Look>, told: mpsc::Sender<String>, _place: OwnedSemaphorePermit) {
-    let mut before = Arc::new(Look::default());
+async fn tell(look: impl Fn() -> Arc<Glimpse>, told: mpsc::Sender<String>, _place: OwnedSemaphorePermit) {
+    let mut before = Arc::new(Glimpse::default());
     let mut ticks = tokio::time::interval(PACE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -117,9 +117,9 @@ async fn tell(look: impl Fn() -> Arc<Look>, told: mpsc::Sender<String>, _place: 
     }
 }
 
-impl Readers {
+impl EventReaders {
     /// Returns how everything looks now, or did a moment ago.
-    fn look(&self, shown: &Shown) -> Arc<Look> {
+    fn look(&self, shown: &Shown) -> Arc<Glimpse> {
         let now = clock::now();
         let mut last = self.last.lock();
         if let Some((at, look)) = &*last
@@ -129,7 +129,7 @@ impl Readers {
         }
         let clusters = shown.overview.look();
         let status = super::process::state(shown.health.status());
-        let mut look = Look::new(status, &clusters, &shown.metrics.families());
+        let mut look = Glimpse::new(status, &clusters, &shown.metrics.families());
         look.holds = holds::brief(shown);
         let look = Arc::new(look);
         *last = Some((now, look.clone()));
@@ -137,7 +137,7 @@ impl Readers {
     }
 }
 
-impl Look {
+impl Glimpse {
     fn new(status: &'static str, clusters: &Clusters, metrics: &[MetricFamily]) -> Self {
         let authorities = clusters.authorities.iter();
         let servers = authorities.flat_map(|(authority, servers)| {
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn only_changes_are_told() {
         let server = |state: &str| (("#old".to_owned(), "cp:1".to_owned()), json!({ "state": state }));
-        let look = |state: &str| Look {
+        let look = |state: &str| Glimpse {
             status: "LIVE",
             servers: [server(state)].into(),
             holds: BTreeMap::new(),
@@ -218,7 +218,7 @@ mod tests {
             let lines = text.lines().filter_map(|line| line.strip_prefix("event: "));
             lines.map(str::to_owned).collect::<Vec<_>>()
         };
-        let first = look("answering").since(&Look::default());
+        let first = look("answering").since(&Glimpse::default());
         assert_eq!(names(&first), ["status", "server", "pressure", "counts"]);
         assert!(first.ends_with("event: counts\ndata: {\"streams\":1}\n\n"), "{first}");
         assert_eq!(names(&look("answering").since(&look("answering"))), ["counts"]);
@@ -226,7 +226,7 @@ mod tests {
             names(&look("unreachable").since(&look("answering"))),
             ["server", "counts"]
         );
-        let held = |count: u64| Look {
+        let held = |count: u64| Glimpse {
             holds: [("1-cds-mass".to_owned(), json!({ "count": count }))].into(),
             ..look("answering")
         };
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(names(&held(1).since(&held(1))), ["counts"]);
         assert_eq!(names(&held(2).since(&held(1))), ["hold", "counts"]);
         assert!(look("answering").since(&held(2)).contains("\"hold\":null"));
-        let gone = Look {
+        let gone = Glimpse {
             servers: BTreeMap::new(),
             ..look("x")
         };
@@ -244,7 +244,7 @@ mod tests {
     /// Two events wait for a reader: one on its way, and one that is told it next. Then its place is free again.
     #[tokio::test(start_paused = true)]
     async fn who_reads_nothing_loses_its_place() {
-        let readers = Readers::default();
+        let readers = EventReaders::default();
         let place = readers.room.clone().try_acquire_owned().unwrap();
         let (told, mut tells) = mpsc::channel(1);
         let telling = tell(Arc::default, told, place);

@@ -19,7 +19,7 @@ use crate::xds::NoType;
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Format {
+pub(super) enum AnswerForm {
     /// For people.
     #[default]
     Text,
@@ -28,14 +28,14 @@ pub(super) enum Format {
 }
 
 /// A query, if it is one of its kind.
-pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
+pub(super) type FormQuery<T> = Result<Query<T>, QueryRejection>;
 
 /// A query that only chooses the form of the answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Formatted {
     #[serde(default)]
-    pub(super) format: Format,
+    pub(super) format: AnswerForm,
 }
 
 /// A query that only chooses how much is listed.
@@ -92,7 +92,7 @@ pub(super) fn wrong(why: impl Into<String>) -> Refused {
 }
 
 /// Returns what a query asks, or a refusal that says what to write.
-pub(super) fn asked<T>(asked: Asked<T>, usage: &str) -> Result<T, Refused> {
+pub(super) fn asked<T>(asked: FormQuery<T>, usage: &str) -> Result<T, Refused> {
     match asked {
         Ok(Query(asked)) => Ok(asked),
         Err(_) => Err(wrong(format!("write {usage}\n"))),

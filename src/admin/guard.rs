@@ -16,7 +16,7 @@ use rustls_pki_types::CertificateDer;
 use tokio::net::UnixStream;
 
 use super::forms::{Answered, Refused};
-use super::tenure::Shown;
+use super::tenure::Credential;
 use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminHosts, AdminRules, Config};
 use crate::identity::{Identity, certified};
@@ -75,7 +75,7 @@ pub(super) async fn pass(
         return Ok(next.run(request).await);
     }
     let action = if reads { AdminAction::Read } else { AdminAction::Change };
-    let shown = Shown::new(guard.clone(), visitor.clone(), request.headers(), action);
+    let shown = Credential::new(guard.clone(), visitor.clone(), request.headers(), action);
     if guard.rules.load().is_empty() {
         return Ok(shown.bound(next.run(request).await));
     }

@@ -25,10 +25,10 @@ const KEPT: usize = 360;
 
 /// The counts of the last hour.
 #[derive(Clone, Debug)]
-pub struct History(Arc<Mutex<Ring>>);
+pub struct History(Arc<Mutex<Points>>);
 
 #[derive(Debug)]
-struct Ring {
+struct Points {
     began: Instant,
     points: VecDeque<Point>,
     /// The sums at the last point.
@@ -57,7 +57,7 @@ struct Point {
 
 impl Default for History {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Ring::new(clock::now()))))
+        Self(Arc::new(Mutex::new(Points::new(clock::now()))))
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn answer(State(shown): State<Shown>) -> Response {
     forms::json(&shown.history.0.lock().json(WallClock::read()))
 }
 
-impl Ring {
+impl Points {
     const fn new(began: Instant) -> Self {
         Self {
             began,
@@ -212,7 +212,7 @@ mod tests {
     fn the_ring_is_an_hour() {
         let clock = WallClock::read();
         let began = clock.now;
-        let mut ring = Ring::new(began);
+        let mut ring = Points::new(began);
         let number = |at: u32| u64::from(at);
         for at in 0..400_u32 {
             let counts = sums(number(at) * 20, [number(at), number(at) * 2, number(at) * 2]);
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_told() {
         let began = clock::now();
-        let mut ring = Ring::new(began);
+        let mut ring = Points::new(began);
         ring.note(began, sums(5, [1, 1, 1]), 0, 0);
         assert!(ring.points.is_empty());
         ring.note(began + PACE, sums(5, [1, 1, 1]), 0, 0);

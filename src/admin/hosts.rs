@@ -10,17 +10,21 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::guard::{Guard, is_probe};
-use super::orders::Access;
+use super::orders::RequestOrigin;
 
 /// Metrics come to scrapers under any name.
 const METRICS: [&str; 2] = ["/metrics", "/stats/prometheus"];
 
 /// Lets a request pass that asks for this address by a name of its own. Over TLS only those reach it who believe its certificate, and no
 /// web page reaches a Unix socket. Browsers always send the header, and speak HTTP/2, which has none, only over TLS.
-pub(super) async fn pass(State((guard, access)): State<(Guard, Access)>, request: Request, next: Next) -> Response {
+pub(super) async fn pass(
+    State((guard, access)): State<(Guard, RequestOrigin)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let path = request.uri().path();
     let free = [Method::GET, Method::HEAD].contains(request.method()) && (is_probe(path) || METRICS.contains(&path));
-    if free || !matches!(access, Access::Plain(_)) {
+    if free || !matches!(access, RequestOrigin::Plain(_)) {
         return next.run(request).await;
     }
     match foreign(request.headers(), &guard) {

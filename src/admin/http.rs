@@ -9,16 +9,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
 
-use super::forms::{self, Answered, Asked, Format, Formatted, Refused};
-use super::orders::Access;
+use super::forms::{self, AnswerForm, Answered, FormQuery, Formatted, Refused};
+use super::orders::RequestOrigin;
 use super::{
     Shown, certificates, changes, clients, config_dump, escaped, events, guard, help, history, holds, hosts, nacks,
     orders, page, process, reflection, resources, snapshots, stats, status, views,
 };
 use crate::clock::WallClock;
-use crate::telemetry::{Exposition, Status};
+use crate::telemetry::{Exposition, RelayStatus};
 
-pub(super) fn router(shown: Shown, access: Access) -> Router {
+pub(super) fn router(shown: Shown, access: RequestOrigin) -> Router {
     Router::new()
         .route("/help", get(async || help::HELP))
         .route("/live", get(async || "LIVE\n"))
@@ -72,24 +72,24 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
 
 pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {
     match shown.health.status() {
-        Status::Starting => {
+        RelayStatus::Starting => {
             let missing = shown.health.missing();
             let mut words = vec![format!("STARTING: {}", shown.health.not_reached())];
             words.append(&mut shown.overview.look().reasons(missing.as_ref()));
             (StatusCode::SERVICE_UNAVAILABLE, words.join("; ") + "\n")
         }
-        Status::Ready => (StatusCode::OK, "READY\n".to_owned()),
-        Status::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n".to_owned()),
+        RelayStatus::Ready => (StatusCode::OK, "READY\n".to_owned()),
+        RelayStatus::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n".to_owned()),
     }
 }
 
-async fn clusters(State(shown): State<Shown>, asked: Asked<Formatted>) -> Answered {
+async fn clusters(State(shown): State<Shown>, asked: FormQuery<Formatted>) -> Answered {
     let Formatted { format } = forms::asked(asked, "/clusters or /clusters?format=json")?;
     let clusters = shown.overview.look();
     let standings = shown.status.census().standings().await;
     Ok(match format {
-        Format::Text => clusters.text(&standings).into_response(),
-        Format::Json => forms::line(&clusters.json(WallClock::read(), &standings)),
+        AnswerForm::Text => clusters.text(&standings).into_response(),
+        AnswerForm::Json => forms::line(&clusters.json(WallClock::read(), &standings)),
     })
 }
 
@@ -167,7 +167,7 @@ mod tests {
     use crate::config::{Address, Config, Flags};
     use crate::json::Schemas;
     use crate::proto::envoy::config::core::v3 as core;
-    use crate::telemetry::{Health, Metrics, Status};
+    use crate::telemetry::{Health, Metrics, RelayStatus};
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -240,7 +240,11 @@ mod tests {
     #[test]
     fn readiness_follows_health_and_liveness_does_not() {
         let (_admin, address, health) = start();
-        for (status, code) in [(Status::Starting, 503), (Status::Ready, 200), (Status::Draining, 503)] {
+        for (status, code) in [
+            (RelayStatus::Starting, 503),
+            (RelayStatus::Ready, 200),
+            (RelayStatus::Draining, 503),
+        ] {
             health.advance(status);
             for path in ["/ready", "/healthz/ready"] {
                 let answer = ask(address, &format!("GET {path}"));
@@ -323,7 +327,7 @@ mod tests {
     #[test]
     fn an_operator_says_what_probes_are_told() {
         let (_admin, address, health) = start();
-        health.advance(Status::Ready);
+        health.advance(RelayStatus::Ready);
         for (path, code) in [("/healthcheck/fail", 503), ("/healthcheck/ok", 200)] {
             assert!(
                 ask(address, &format!("POST {path}")).starts_with("HTTP/1.1 200 "),

@@ -12,16 +12,17 @@ use axum::response::IntoResponse;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
 use super::Shown;
-use super::forms::{self, Answered, Asked};
+use super::forms::{self, Answered, FormQuery};
+use crate::config::LogFilter;
 
 /// The log of the process.
 #[derive(Clone)]
 pub struct Logging {
     filter: Arc<dyn Fn() -> String + Send + Sync>,
-    set: Arc<Set>,
+    set: Arc<SetFilter>,
 }
 
-type Set = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+type SetFilter = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 /// The parts of the relay that log, and other programs' parts in it.
 const OWN: [&str; 14] = [
@@ -65,7 +66,7 @@ impl Logging {
 
 const USAGE: &str = "/logging, /logging?level=LEVEL, /logging?PART=LEVEL or /logging?paths=PART:LEVEL,PART:LEVEL";
 
-pub(super) async fn answer(State(shown): State<Shown>, asked: Asked<Vec<(String, String)>>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, asked: FormQuery<Vec<(String, String)>>) -> Answered {
     let asked = forms::asked(asked, USAGE)?;
     let logging = &shown.process.logging;
     let mut levels = Levels::read(&logging.filter());
@@ -99,16 +100,7 @@ impl Levels {
             targets: BTreeMap::new(),
             others: Vec::new(),
         };
-        let mut depth = 0_usize;
-        let parts = filter.split(|character| {
-            match character {
-                '[' | '{' => depth += 1,
-                ']' | '}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            character == ',' && depth == 0
-        });
-        for part in parts.map(str::trim).filter(|part| !part.is_empty()) {
+        for part in LogFilter::parts(filter).filter(|part| !part.is_empty()) {
             let target = part.split_once('=').filter(|_| !part.contains(['[', '{']));
             match (part.parse(), target.map(|(target, level)| (target, level.parse()))) {
                 (Ok(level), _) => levels.usual = level,

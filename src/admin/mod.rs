@@ -38,7 +38,7 @@ mod views;
 mod visits;
 mod written;
 
-pub(crate) use crate::answers::{Lacking, OfType, Server, Spoken};
+pub(crate) use crate::answers::{LackingNames, OfType, ServerRow, SpokenDialect};
 pub(crate) use clusters::why;
 pub use clusters::{Clusters, NameCounts, Overview, State};
 pub use guard::Guard;
@@ -62,10 +62,10 @@ use crate::census::ClientStatus;
 use crate::config::Address;
 use crate::telemetry::{Health, Metrics};
 use crate::tls::{InUse, ServerTls};
-use entrance::Bound;
-use orders::Access;
-use reception::Manner;
-use visits::Room;
+use entrance::BoundListener;
+use orders::RequestOrigin;
+use reception::Terms;
+use visits::VisitorRoom;
 
 /// The admin address in use; dropping it closes it.
 #[derive(Debug)]
@@ -160,21 +160,21 @@ impl Admin {
         shown: Shown,
     ) -> Result<Self, AdminError> {
         // Binds here and not on the thread, so that a port in use is an error at the start.
-        let (bound, address) = Bound::bind(address).map_err(|source| AdminError::Bind {
+        let (bound, address) = BoundListener::bind(address).map_err(|source| AdminError::Bind {
             address: address.clone(),
             source,
         })?;
         let bind_probes = |address: &Address| {
-            Bound::bind(address).map_err(|source| AdminError::BindProbes {
+            BoundListener::bind(address).map_err(|source| AdminError::BindProbes {
                 address: address.clone(),
                 source,
             })
         };
         let (bound_probes, probes) = probes.map(bind_probes).transpose()?.unzip();
         let access = match (&address, &tls) {
-            (Address::Socket(_), Some(_)) => Access::Tls,
-            (Address::Socket(address), None) => Access::Plain(address.port()),
-            (Address::Unix(_), _) => Access::Unix,
+            (Address::Socket(_), Some(_)) => RequestOrigin::Tls,
+            (Address::Socket(address), None) => RequestOrigin::Plain(address.port()),
+            (Address::Unix(_), _) => RequestOrigin::Unix,
         };
         let (stop, stopped) = oneshot::channel();
         let (report, started) = std::sync::mpsc::sync_channel(1);
@@ -185,13 +185,13 @@ impl Admin {
                     bound,
                     tls: None,
                     router: probes::router(shown.clone()),
-                    manner: Manner::once(room(probes::CONNECTIONS_MAX), probes::LIFETIME),
+                    manner: Terms::once(room(probes::CONNECTIONS_MAX), probes::LIFETIME),
                 });
                 let serving = Serving {
                     bound,
                     tls,
                     router: http::router(shown.clone(), access),
-                    manner: Manner::many(room(CONNECTIONS_MAX)),
+                    manner: Terms::many(room(CONNECTIONS_MAX)),
                 };
                 run(serving, probing, &shown, stopped, &report);
             })
@@ -241,17 +241,17 @@ const NICE: i32 = 5;
 
 /// What is served at a bound address.
 struct Serving {
-    bound: Bound,
+    bound: BoundListener,
     tls: Option<Arc<ServerTls>>,
     router: Router,
-    manner: Manner,
+    manner: Terms,
 }
 
 /// Returns how much room there is at an address for at most so many connections.
-fn room(connections_max: usize) -> Room {
+fn room(connections_max: usize) -> VisitorRoom {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let part = usize::try_from(descriptors / PART_OF_DESCRIPTORS).unwrap_or(usize::MAX);
-    Room::new(part.clamp(CONNECTIONS_MIN, connections_max))
+    VisitorRoom::new(part.clamp(CONNECTIONS_MIN, connections_max))
 }
 
 /// The body of the admin thread.

@@ -11,13 +11,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Deserialize;
 
-use super::forms::{self, Asked, Refused};
+use super::forms::{self, FormQuery, Refused};
 use super::guard::Guard;
 use super::{DrainOrder, Shown, holds, hosts, logging, reload};
 
 /// How a request has come.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Access {
+pub(super) enum RequestOrigin {
     /// Over a Unix socket, which no web page reaches.
     Unix,
     /// Without TLS, to this port.
@@ -27,7 +27,7 @@ pub(super) enum Access {
 }
 
 /// Returns the routes.
-pub(super) fn router(access: Access, guard: Guard) -> Router<Shown> {
+pub(super) fn router(access: RequestOrigin, guard: Guard) -> Router<Shown> {
     let believed = move |State(guard): State<Guard>, request: Request, next: Next| async move {
         match doubt(request.headers(), access, &guard) {
             None => next.run(request).await,
@@ -51,11 +51,11 @@ pub(super) fn router(access: Access, guard: Guard) -> Router<Shown> {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Manner {
+struct DrainQuery {
     graceful: Option<String>,
 }
 
-async fn drain(State(shown): State<Shown>, manner: Asked<Manner>) -> Result<&'static str, Refused> {
+async fn drain(State(shown): State<Shown>, manner: FormQuery<DrainQuery>) -> Result<&'static str, Refused> {
     let manner = forms::asked(manner, "/drain_listeners or /drain_listeners?graceful")?;
     let graceful = manner.graceful.is_some();
     // If this fails, an order is already waiting.
@@ -88,11 +88,11 @@ pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
 
 /// Returns why a request may come from a web page. A page cannot choose the `Host` header. An attacker can make a host name
 /// resolve to this address, but cannot do that with an IP address or a name of the operator's, nor have a certificate for that name here.
-fn doubt(headers: &HeaderMap, access: Access, guard: &Guard) -> Option<&'static str> {
+fn doubt(headers: &HeaderMap, access: RequestOrigin, guard: &Guard) -> Option<&'static str> {
     let (scheme, port) = match access {
-        Access::Unix => return None,
-        Access::Plain(port) => ("http://", Some(port)),
-        Access::Tls => ("https://", None),
+        RequestOrigin::Unix => return None,
+        RequestOrigin::Plain(port) => ("http://", Some(port)),
+        RequestOrigin::Tls => ("https://", None),
     };
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).filter(|host| port.is_none_or(|port| is_own(host, port, guard)));
@@ -125,7 +125,7 @@ mod tests {
             origin
                 .into_iter()
                 .for_each(|origin| drop(headers.insert(header::ORIGIN, origin.parse().unwrap())));
-            doubt(&headers, Access::Plain(9901), &Guard::default()).is_some()
+            doubt(&headers, RequestOrigin::Plain(9901), &Guard::default()).is_some()
         };
         for host in ["127.0.0.1:9901", "localhost:9901", "[::1]:9901", "10.1.2.3:9901"] {
             assert!(!doubted(host, None), "{host}");
@@ -146,16 +146,16 @@ mod tests {
         ] {
             assert!(doubted(host, None), "{host}");
         }
-        assert!(doubt(&HeaderMap::new(), Access::Plain(9901), &Guard::default()).is_some());
-        assert!(doubt(&HeaderMap::new(), Access::Unix, &Guard::default()).is_none());
+        assert!(doubt(&HeaderMap::new(), RequestOrigin::Plain(9901), &Guard::default()).is_some());
+        assert!(doubt(&HeaderMap::new(), RequestOrigin::Unix, &Guard::default()).is_none());
     }
 
     #[test]
     fn who_is_believed_over_tls() {
         let mut headers = HeaderMap::new();
-        assert!(doubt(&headers, Access::Tls, &Guard::default()).is_some());
+        assert!(doubt(&headers, RequestOrigin::Tls, &Guard::default()).is_some());
         headers.insert(header::HOST, "relay.example.com".parse().unwrap());
-        assert!(doubt(&headers, Access::Tls, &Guard::default()).is_none());
+        assert!(doubt(&headers, RequestOrigin::Tls, &Guard::default()).is_none());
         for (origin, doubted) in [
             ("https://relay.example.com", false),
             ("http://relay.example.com", true),
@@ -163,7 +163,7 @@ mod tests {
         ] {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
             assert_eq!(
-                doubt(&headers, Access::Tls, &Guard::default()).is_some(),
+                doubt(&headers, RequestOrigin::Tls, &Guard::default()).is_some(),
                 doubted,
                 "{origin}"
             );

@@ -15,11 +15,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::forms::{self, Answered, Asked, Format, Formatted};
+use super::forms::{self, AnswerForm, Answered, FormQuery, Formatted};
 use super::{Logging, Shown};
 use crate::clock::{self, WallClock};
 use crate::config::{Address, Config, hide_secrets};
-use crate::telemetry::{Status, VERSION};
+use crate::telemetry::{RelayStatus, VERSION};
 use crate::xds::printable;
 
 /// The process.
@@ -65,12 +65,12 @@ async fn server_info(State(shown): State<Shown>) -> Response {
     forms::json(&shown.process.info(shown.health.status(), shown.status.node(), uptime))
 }
 
-async fn listeners(State(shown): State<Shown>, asked: Asked<Formatted>) -> Answered {
+async fn listeners(State(shown): State<Shown>, asked: FormQuery<Formatted>) -> Answered {
     let Formatted { format } = forms::asked(asked, "/listeners or /listeners?format=json")?;
     let listeners = shown.process.listeners.get().map(Vec::as_slice).unwrap_or_default();
     Ok(match format {
-        Format::Text => text(listeners).into_response(),
-        Format::Json => forms::json(&statuses(listeners)),
+        AnswerForm::Text => text(listeners).into_response(),
+        AnswerForm::Json => forms::json(&statuses(listeners)),
     })
 }
 
@@ -97,7 +97,7 @@ impl Process {
     }
 
     /// Returns Envoy's ServerInfo, as far as it applies.
-    fn info(&self, status: Status, mut node: Value, uptime: Duration) -> Value {
+    fn info(&self, status: RelayStatus, mut node: Value, uptime: Duration) -> Value {
         hide_secrets(&mut node);
         let config = self.config.load();
         let uptime = format!("{}s", uptime.as_secs());
@@ -125,11 +125,11 @@ impl Process {
 }
 
 /// Returns Envoy's word for a status.
-pub(super) const fn state(status: Status) -> &'static str {
+pub(super) const fn state(status: RelayStatus) -> &'static str {
     match status {
-        Status::Starting => "PRE_INITIALIZING",
-        Status::Ready => "LIVE",
-        Status::Draining => "DRAINING",
+        RelayStatus::Starting => "PRE_INITIALIZING",
+        RelayStatus::Ready => "LIVE",
+        RelayStatus::Draining => "DRAINING",
     }
 }
 
@@ -195,9 +195,9 @@ mod tests {
         let logging = Logging::new(|| "info".to_owned(), |_| Ok(()));
         let process = Process::new(config, Some("relay.yaml".into()), logging);
         for (status, state) in [
-            (Status::Starting, "PRE_INITIALIZING"),
-            (Status::Ready, "LIVE"),
-            (Status::Draining, "DRAINING"),
+            (RelayStatus::Starting, "PRE_INITIALIZING"),
+            (RelayStatus::Ready, "LIVE"),
+            (RelayStatus::Draining, "DRAINING"),
         ] {
             let info = process.info(status, json!({ "id": "relay-1" }), Duration::from_millis(61_900));
             assert_is("envoy.admin.v3.ServerInfo", &info);

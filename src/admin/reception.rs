@@ -24,17 +24,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::MissedTickBehavior;
 use tower::ServiceExt as _;
 
-use super::entrance::{Arrival, Entrance};
+use super::entrance::{Entrance, SilentVisitor};
 use super::guard::{Visitor, is_probe};
 use super::http::is_lost;
-use super::visits::{Answering, Presence, Room, Visits};
+use super::visits::{Answering, VisitorPresence, VisitorRoom, Visits};
 use super::{forms, reflection, reload, status};
 use crate::{clock, config};
 
 /// How connections are served.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
-    room: Room,
+pub(super) struct Terms {
+    room: VisitorRoom,
     /// How long a connection lasts that has one request; without it, each may have many.
     once: Option<Duration>,
 }
@@ -42,8 +42,8 @@ pub(super) struct Manner {
 /// What a connection is served with.
 pub(super) struct Conversation {
     router: Router,
-    manner: Manner,
-    presence: Arc<Presence>,
+    manner: Terms,
+    presence: Arc<VisitorPresence>,
 }
 
 /// The most bytes of the head of a request.
@@ -64,7 +64,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Serves this entrance for as long as it is polled.
-pub(super) async fn serve(entrance: Entrance, router: Router, manner: Manner) {
+pub(super) async fn serve(entrance: Entrance, router: Router, manner: Terms) {
     let visits = Visits::new(manner.room);
     let mut here = FuturesUnordered::new();
     let mut ticks = tokio::time::interval(LOOK);
@@ -88,7 +88,7 @@ pub(super) async fn serve(entrance: Entrance, router: Router, manner: Manner) {
 }
 
 /// Waits for a connection, whatever the system says meanwhile.
-async fn arrival(entrance: &Entrance) -> Arrival {
+async fn arrival(entrance: &Entrance) -> SilentVisitor {
     loop {
         match entrance.accept().await {
             Ok(arrival) => return arrival,
@@ -98,14 +98,14 @@ async fn arrival(entrance: &Entrance) -> Arrival {
     }
 }
 
-impl Manner {
+impl Terms {
     /// Lets each connection have many requests.
-    pub(super) const fn many(room: Room) -> Self {
+    pub(super) const fn many(room: VisitorRoom) -> Self {
         Self { room, once: None }
     }
 
     /// Lets each connection have one request and last so long.
-    pub(super) const fn once(room: Room, lifetime: Duration) -> Self {
+    pub(super) const fn once(room: VisitorRoom, lifetime: Duration) -> Self {
         Self {
             room,
             once: Some(lifetime),

@@ -62,20 +62,20 @@ pub(super) fn only_looks(path: &str) -> bool {
 #[derive(Clone)]
 struct Reflection(Schemas);
 
-type Answers = Pin<Box<dyn Stream<Item = Result<ServerReflectionResponse, Status>> + Send>>;
+type ReflectionAnswers = Pin<Box<dyn Stream<Item = Result<ServerReflectionResponse, Status>> + Send>>;
 type Codec = ProstCodec<ServerReflectionResponse, ServerReflectionRequest>;
 
 impl StreamingService<ServerReflectionRequest> for Reflection {
     type Response = ServerReflectionResponse;
-    type ResponseStream = Answers;
-    type Future = BoxFuture<'static, Result<tonic::Response<Answers>, Status>>;
+    type ResponseStream = ReflectionAnswers;
+    type Future = BoxFuture<'static, Result<tonic::Response<ReflectionAnswers>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<ServerReflectionRequest>>) -> Self::Future {
         let server = self.clone();
         let answers = request
             .into_inner()
             .map(move |asked| asked.map(|asked| server.answer(asked)));
-        let answers: Answers = Box::pin(answers);
+        let answers: ReflectionAnswers = Box::pin(answers);
         async { Ok(tonic::Response::new(answers)) }.boxed()
     }
 }

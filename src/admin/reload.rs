@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::Shown;
-use super::forms::{self, Answered, Asked, Refused};
+use super::forms::{self, Answered, FormQuery, Refused};
 
 /// The order to read the configuration again.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub enum ReloadAnswer {
 /// The query of `/reload`, which has none: what means something else must not change anything.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manner {}
+pub(super) struct ReloadQuery {}
 
 /// Where a configuration is sent that may be the relay's next one: the only long thing that anybody sends.
 pub(super) const VALIDATE: &str = "/validate";
@@ -53,7 +53,7 @@ pub(super) const VALIDATE: &str = "/validate";
 /// The query of `/validate`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Called {
+pub(super) struct ValidateQuery {
     name: Option<String>,
 }
 
@@ -64,12 +64,12 @@ pub(super) fn router() -> Router<Shown> {
         .route(VALIDATE, post(validate).layer(DefaultBodyLimit::disable()))
 }
 
-async fn reload(State(shown): State<Shown>, manner: Asked<Manner>) -> Answered {
-    let Manner {} = forms::asked(manner, "/reload; POST /validate says what a text would change")?;
+async fn reload(State(shown): State<Shown>, manner: FormQuery<ReloadQuery>) -> Answered {
+    let ReloadQuery {} = forms::asked(manner, "/reload; POST /validate says what a text would change")?;
     order(&shown, None).await
 }
 
-async fn validate(State(shown): State<Shown>, called: Asked<Called>, text: Bytes) -> Answered {
+async fn validate(State(shown): State<Shown>, called: FormQuery<ValidateQuery>, text: Bytes) -> Answered {
     let usage = "/validate or /validate?name=NAME, and the configuration as the body";
     let called = forms::asked(called, usage)?;
     let name = called.name.unwrap_or_else(|| "text".to_owned());

@@ -19,13 +19,13 @@ use serde::Deserialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::Shown;
-use super::forms::{self, Answered, Asked, Refused};
+use super::forms::{self, Answered, FormQuery, Refused};
 use super::guard::{self, Visitor};
-use super::orders::Access;
+use super::orders::RequestOrigin;
 use super::turns::Turns;
 use crate::clock;
 use crate::config::AdminAction;
-use crate::telemetry::Status;
+use crate::telemetry::RelayStatus;
 
 /// The snapshots of all views, and whose turn it is to take them.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub type Give = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct SnapshotQuery {
     #[serde(default)]
     secrets: bool,
 }
@@ -60,7 +60,7 @@ struct Wanted {
 const PART_BYTES: usize = 64 << 10;
 
 /// The part of an answer that is being written. `None` is its end: an answer without one was cut off.
-struct Parts {
+struct SnapshotWriter {
     part: Vec<u8>,
     out: Sender<Option<Bytes>>,
 }
@@ -96,12 +96,12 @@ impl Default for Pace {
 }
 
 /// Returns the routes.
-pub(super) fn router(access: Access) -> Router<Shown> {
+pub(super) fn router(access: RequestOrigin) -> Router<Shown> {
     let taken = async move |State(shown): State<Shown>,
                             Extension(visitor): Extension<Visitor>,
                             headers: HeaderMap,
-                            wanted: Asked<Wanted>| {
-        let Wanted { secrets } = forms::asked(wanted, "/snapshots or /snapshots?secrets=true")?;
+                            wanted: FormQuery<SnapshotQuery>| {
+        let SnapshotQuery { secrets } = forms::asked(wanted, "/snapshots or /snapshots?secrets=true")?;
         if secrets {
             may_have_secrets(&shown, &visitor, &headers, access)?;
         }
@@ -111,8 +111,13 @@ pub(super) fn router(access: Access) -> Router<Shown> {
 }
 
 /// Refuses keys and certificates without TLS, and to whom no rule allows them.
-fn may_have_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Access) -> Result<(), Refused> {
-    if matches!(access, Access::Plain(_)) {
+fn may_have_secrets(
+    shown: &Shown,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    access: RequestOrigin,
+) -> Result<(), Refused> {
+    if matches!(access, RequestOrigin::Plain(_)) {
         let why = "keys and certificates are given over TLS only; add `admin.tls`, or ask without secrets=true\n";
         return Err(Refused::new(StatusCode::FORBIDDEN, why));
     }
@@ -125,7 +130,7 @@ fn may_have_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, acces
     reason = "an answer is paced beside its connection, which may take nothing"
 )]
 async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Answered {
-    if shown.health.status() == Status::Starting {
+    if shown.health.status() == RelayStatus::Starting {
         let why = "this relay is starting itself, and has no snapshot to give\n";
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
     }
@@ -164,7 +169,7 @@ async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Answered {
 /// Writes all snapshots, for as long as somebody takes them.
 fn write(snapshots: Vec<Give>, out: Sender<Option<Bytes>>) {
     let part = Vec::with_capacity(PART_BYTES);
-    let mut into = Parts { part, out };
+    let mut into = SnapshotWriter { part, out };
     let all = |give: Give| give(&mut into);
     // It fails only if nobody takes them any more.
     if snapshots.into_iter().try_for_each(all).is_ok() && into.flush().is_ok() {
@@ -193,7 +198,7 @@ impl Pace {
     }
 }
 
-impl Write for Parts {
+impl Write for SnapshotWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = PART_BYTES - self.part.len();
         let taken = bytes.get(..room).unwrap_or(bytes);

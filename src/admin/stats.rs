@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::forms::{self, Answered, Asked};
+use super::forms::{self, Answered, FormQuery};
 use super::{Shown, http};
 use crate::telemetry::Exposition;
 use crate::xds::{Expression, printable};
@@ -17,16 +17,16 @@ use crate::xds::{Expression, printable};
 /// The query of `/stats`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct StatsQuery {
     #[serde(default)]
-    format: Format,
+    format: StatsFormat,
     filter: Option<String>,
     usedonly: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+enum StatsFormat {
     #[default]
     Text,
     Json,
@@ -35,7 +35,7 @@ enum Format {
 
 /// One line of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sample<'a> {
+struct StatLine<'a> {
     /// Its name, with the labels.
     name: &'a str,
     /// Its value, as it was written.
@@ -44,19 +44,19 @@ struct Sample<'a> {
 
 const USAGE: &str = "/stats, with any of filter=REGEX, usedonly and format=text, json or prometheus";
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<StatsQuery>) -> Answered {
     let wanted = forms::asked(wanted, USAGE)?;
     let filter = wanted.filter.as_deref().map(Expression::part).transpose();
     let filter = filter.map_err(|fault| forms::wrong(format!("filter: {fault}\n")))?;
     let text = http::metrics_text(&shown, Exposition::Prometheus).await?;
-    let some = |sample: &Sample<'_>| {
+    let some = |sample: &StatLine<'_>| {
         let used = wanted.usedonly.is_none() || sample.number() != Some(0.0);
         used && filter.as_ref().is_none_or(|filter| filter.fits(sample.name))
     };
     Ok(match wanted.format {
-        Format::Text => lines(samples(&text).filter(some)).into_response(),
-        Format::Json => forms::json(&stats(samples(&text).filter(some))),
-        Format::Prometheus => (
+        StatsFormat::Text => lines(samples(&text).filter(some)).into_response(),
+        StatsFormat::Json => forms::json(&stats(samples(&text).filter(some))),
+        StatsFormat::Prometheus => (
             [(header::CONTENT_TYPE, Exposition::Prometheus.content_type())],
             chosen(&text, some),
         )
@@ -64,7 +64,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) ->
     })
 }
 
-impl<'a> Sample<'a> {
+impl<'a> StatLine<'a> {
     /// Reads a line of the text format; `None` is a comment.
     fn read(line: &'a str) -> Option<Self> {
         let name_end = match line.find(['{', ' '])? {
@@ -98,16 +98,16 @@ fn labels_end(text: &str) -> Option<usize> {
 }
 
 /// Reads metrics in the text format.
-fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
-    text.lines().filter_map(Sample::read)
+fn samples(text: &str) -> impl Iterator<Item = StatLine<'_>> {
+    text.lines().filter_map(StatLine::read)
 }
 
-fn lines<'a>(samples: impl Iterator<Item = Sample<'a>>) -> String {
-    let lines = samples.map(|Sample { name, value }| format!("{}: {value}\n", printable(name)));
+fn lines<'a>(samples: impl Iterator<Item = StatLine<'a>>) -> String {
+    let lines = samples.map(|StatLine { name, value }| format!("{}: {value}\n", printable(name)));
     lines.collect()
 }
 
-fn stats<'a>(samples: impl Iterator<Item = Sample<'a>>) -> Value {
+fn stats<'a>(samples: impl Iterator<Item = StatLine<'a>>) -> Value {
     let stats = samples.map(|sample| {
         let whole = sample.value.parse::<i64>().map(Value::from).ok();
         let number = whole.or_else(|| sample.number().filter(|number| number.is_finite()).map(Value::from));
@@ -117,11 +117,11 @@ fn stats<'a>(samples: impl Iterator<Item = Sample<'a>>) -> Value {
 }
 
 /// Returns some of the metrics in the text format, each with the comments of its family.
-fn chosen(text: &str, some: impl Fn(&Sample<'_>) -> bool) -> String {
+fn chosen(text: &str, some: impl Fn(&StatLine<'_>) -> bool) -> String {
     let (mut chosen, mut comments) = (String::new(), String::new());
     let mut after_sample = false;
     for line in text.lines() {
-        match Sample::read(line) {
+        match StatLine::read(line) {
             Some(sample) => {
                 after_sample = true;
                 if some(&sample) {
@@ -169,7 +169,7 @@ b{le=\"+Inf\"} NaN
         ];
         assert_eq!(found, expected);
         for broken in ["", "a", "a{", "a{b=\"} 1", "{", "# x"] {
-            assert_eq!(Sample::read(broken), None, "{broken}");
+            assert_eq!(StatLine::read(broken), None, "{broken}");
         }
     }
 

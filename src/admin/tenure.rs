@@ -21,7 +21,7 @@ use super::guard::{Guard, Visitor, judge};
 use crate::config::{AdminAction, AdminRules};
 
 /// What a visitor has shown, and for what.
-pub(super) struct Shown {
+pub(super) struct Credential {
     guard: Guard,
     visitor: Visitor,
     token: HeaderMap,
@@ -31,7 +31,7 @@ pub(super) struct Shown {
 /// The body of such an answer.
 struct Tenure {
     body: Body,
-    shown: Shown,
+    shown: Credential,
     /// The rules by which the right was last looked at.
     rules: Arc<AdminRules>,
     ticks: Interval,
@@ -41,7 +41,7 @@ struct Tenure {
 
 const LOOK: Duration = Duration::from_secs(1);
 
-impl Shown {
+impl Credential {
     /// Keeps what decides of these headers.
     pub(super) fn new(guard: Guard, visitor: Visitor, headers: &HeaderMap, action: AdminAction) -> Self {
         let tokens = headers.get_all(AUTHORIZATION).iter();

@@ -9,8 +9,8 @@ use axum::extract::State;
 use serde_json::json;
 
 use super::Shown;
-use super::forms::{self, Answered, Asked, Limited};
-use crate::answers::{self, Half, Halves, Views};
+use super::forms::{self, Answered, FormQuery, Limited};
+use crate::answers::{self, HalfRow, Halves, ViewList};
 use crate::cache::View;
 use crate::clock;
 use crate::xds::{self, ServerState};
@@ -18,7 +18,7 @@ use crate::xds::{self, ServerState};
 /// After so many views others get their turn.
 const AT_ONCE: usize = 256;
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Limited>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<Limited>) -> Answered {
     let wanted = forms::asked(wanted, "/views or /views?limit=COUNT")?;
     let names = shown.overview.look().names;
     let views = shown.status.census().views();
@@ -32,10 +32,10 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Limited>) -
     }
     let left_out = views.len() - listed.len();
     let views = listed;
-    Ok(forms::json(&json!(Views { left_out, views })))
+    Ok(forms::json(&json!(ViewList { left_out, views })))
 }
 
-fn shown_view(view: &View, names: &BTreeMap<usize, String>) -> answers::View {
+fn shown_view(view: &View, names: &BTreeMap<usize, String>) -> answers::ViewRow {
     let (reading, watching) = view.demand().readers();
     let cut = view.cut();
     let away = cut.server_state() == ServerState::Failing;
@@ -48,7 +48,7 @@ fn shown_view(view: &View, names: &BTreeMap<usize, String>) -> answers::View {
     });
     let holds = view.head().holds();
     let troubles = holds.iter().filter(|hold| hold.is_trouble(clock::now()));
-    answers::View {
+    answers::ViewRow {
         class: view.class().to_string(),
         server: names.get(&view.server()).cloned(),
         reading,
@@ -69,8 +69,8 @@ fn sent_older(view: &View) -> usize {
 }
 
 /// Returns what the wildcard covers, or what was asked for by name.
-fn half(state: &xds::State, away: bool) -> Half {
-    Half {
+fn half(state: &xds::State, away: bool) -> HalfRow {
+    HalfRow {
         resources: state.present(),
         bytes: state.bytes(),
         complete: state.complete(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The list of client streams.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Clients {
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<ClientRow>,
     #[serde(flatten)]
     pub(crate) end: ClientsEnd,
 }
@@ -27,95 +27,86 @@ pub(crate) struct ClientsEnd {
 }
 
 /// One client stream.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Client {
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ClientRow {
     pub(crate) stream: String,
     pub(crate) node: ClientNode,
     pub(crate) identity: String,
     pub(crate) class: String,
     pub(crate) address: String,
     pub(crate) dialect: String,
-    #[serde(default)]
     pub(crate) service: String,
     pub(crate) since: String,
-    #[serde(default)]
     pub(crate) requests: u64,
-    #[serde(default)]
     pub(crate) request_bytes: u64,
     /// Only the list says it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) state: String,
-    pub(crate) types: BTreeMap<String, ClientType>,
+    pub(crate) types: BTreeMap<String, ClientTypeRow>,
 }
 
 /// The node of a client.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct ClientNode {
     pub(crate) id: String,
     pub(crate) cluster: String,
-    #[serde(default)]
-    pub(crate) locality: Locality,
+    pub(crate) locality: NodeLocality,
     pub(crate) user_agent_name: String,
-    #[serde(default)]
     pub(crate) user_agent_version: String,
 }
 
 /// Where a node is.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Locality {
+pub(crate) struct NodeLocality {
     pub(crate) region: String,
     pub(crate) zone: String,
     pub(crate) sub_zone: String,
 }
 
 /// What a client has of a type.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct ClientType {
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ClientTypeRow {
     pub(crate) status: String,
     /// The control plane from which it is read.
-    #[serde(default)]
     pub(crate) server: Option<String>,
-    #[serde(default)]
     pub(crate) wildcard: bool,
-    #[serde(default)]
     pub(crate) names: usize,
     pub(crate) last_sent: Option<String>,
     pub(crate) last_accepted: Option<String>,
     pub(crate) unanswered_since: Option<String>,
     /// The error texts of what it rejects.
-    #[serde(default)]
     pub(crate) rejections: Vec<String>,
     /// What it was sent older content of, because it rejects the current one and had nothing: some of that.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) older: Vec<Older>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) older: Vec<OlderRow>,
     /// What it keeps as it was, because it rejects the current content: some of that.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) rejecting: Vec<Older>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rejecting: Vec<OlderRow>,
     /// What is only said of one client that is shown in full.
     #[serde(flatten)]
-    pub(crate) full: Option<Full>,
+    pub(crate) full: Option<ClientResources>,
 }
 
 /// A name of which a client rejects the current content.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Older {
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct OlderRow {
     pub(crate) name: String,
     /// The version that it rejects.
-    #[serde(default)]
     pub(crate) version: String,
     /// The version that it was sent instead, if it had nothing.
-    #[serde(default)]
     pub(crate) served: String,
     pub(crate) why: String,
-    #[serde(default)]
     pub(crate) since: String,
-    #[serde(default)]
     pub(crate) words: String,
 }
 
 /// All resources of a type that a client asks for.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Full {
+pub(crate) struct ClientResources {
     /// Whether the client has accepted all of them.
     pub(crate) ready: bool,
     /// How many by how they stand.

@@ -11,54 +11,54 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use clients::{Client, ClientNode, ClientType, Clients, ClientsEnd, Full, Locality, OfClient, Older};
-pub(crate) use nacks::{Before, Nacks, Rejected, Rejecter};
-pub(crate) use resources::{Content, Holder, Holders, Listed, Resources, Said, Whole};
+pub(crate) use clients::{
+    ClientNode, ClientResources, ClientRow, ClientTypeRow, Clients, ClientsEnd, NodeLocality, OfClient, OlderRow,
+};
+pub(crate) use nacks::{EarlierContent, Nacks, RejectedContent, RejecterRow};
+pub(crate) use resources::{ContentRow, HolderRow, Holders, ResourceRow, Resources, SaidContent, Whole};
 
 /// `/clusters`
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Clusters {
-    pub(crate) authorities: Vec<Authority>,
+pub(crate) struct ClusterList {
+    pub(crate) authorities: Vec<AuthorityRow>,
     /// What is wrong with the relay's own files.
     #[serde(default)]
     pub(crate) faults: Vec<String>,
     /// How its client streams stand.
-    pub(crate) clients: Option<Standings>,
+    pub(crate) clients: Option<StandingCounts>,
 }
 
 /// How the client streams of a relay stand.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Standings {
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct StandingCounts {
     pub(crate) streams: usize,
     pub(crate) up_to_date: usize,
     pub(crate) rejecting: usize,
     /// Clients that were sent older content in the place of what they reject.
-    #[serde(default)]
     pub(crate) older: usize,
     pub(crate) lagging: usize,
     pub(crate) waiting: usize,
     /// Clients that wait and have no stream at present.
-    #[serde(default)]
     pub(crate) away: usize,
     /// How many hung and were cut off in the last ten minutes.
-    #[serde(default)]
     pub(crate) hung: usize,
     /// The last of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hung_clients: Vec<Hung>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hung_clients: Vec<HungClient>,
     /// The counts in a sentence.
     pub(crate) why: String,
 }
 
 /// A client that hung and was cut off.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Hung {
+pub(crate) struct HungClient {
     pub(crate) name: String,
     pub(crate) at: String,
     pub(crate) why: String,
 }
 
-impl Standings {
+impl StandingCounts {
     /// Returns how many clients there are.
     pub(crate) const fn clients(&self) -> usize {
         self.streams.saturating_add(self.away)
@@ -67,14 +67,15 @@ impl Standings {
 
 /// The control planes of one authority, by priority.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Authority {
+pub(crate) struct AuthorityRow {
     pub(crate) name: String,
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<ServerRow>,
 }
 
 /// One control plane.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Server {
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ServerRow {
     pub(crate) server: String,
     pub(crate) state: String,
     pub(crate) since: Option<String>,
@@ -82,27 +83,23 @@ pub(crate) struct Server {
     pub(crate) next_attempt: Option<String>,
     pub(crate) last_success: Option<String>,
     pub(crate) streams: usize,
-    #[serde(default)]
     pub(crate) refused: usize,
-    #[serde(default)]
-    pub(crate) dialects: BTreeMap<String, Spoken>,
+    pub(crate) dialects: BTreeMap<String, SpokenDialect>,
     /// The types for which it ends streams, with its error texts.
-    #[serde(default)]
     pub(crate) suspected: BTreeMap<String, String>,
     /// The types that are not requested from it, with the reasons.
-    #[serde(default)]
     pub(crate) unserved: BTreeMap<String, String>,
     pub(crate) sessions: usize,
     pub(crate) watching: usize,
     pub(crate) types: BTreeMap<String, OfType>,
-    pub(crate) lacking: Lacking,
+    pub(crate) lacking: LackingNames,
     /// The state and its reasons, in a sentence.
     pub(crate) why: String,
 }
 
 /// A dialect in use.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Spoken {
+pub(crate) struct SpokenDialect {
     pub(crate) streams: usize,
     pub(crate) reason: String,
 }
@@ -120,23 +117,22 @@ pub(crate) struct OfType {
 
 /// What is wanted and was not sent.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Lacking {
-    #[serde(default)]
+#[serde(default)]
+pub(crate) struct LackingNames {
     pub(crate) sessions: usize,
     pub(crate) count: usize,
-    #[serde(default)]
     pub(crate) some: Vec<String>,
 }
 
 /// `/views`
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Views {
+pub(crate) struct ViewList {
     #[serde(default)]
     pub(crate) left_out: usize,
-    pub(crate) views: Vec<View>,
+    pub(crate) views: Vec<ViewRow>,
 }
 
-impl Views {
+impl ViewList {
     /// Returns how many removals are held at which somebody should look. An older relay does not tell them apart.
     pub(crate) fn in_trouble(&self) -> usize {
         let views = self.views.iter();
@@ -150,26 +146,23 @@ impl Views {
 }
 
 /// One view.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct View {
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ViewRow {
     pub(crate) class: String,
     pub(crate) server: Option<String>,
-    #[serde(default)]
     pub(crate) reading: usize,
-    #[serde(default)]
     pub(crate) watching: usize,
     /// How many removed resources are still served.
-    #[serde(default)]
     pub(crate) held: usize,
     /// How many of them somebody should look at.
     pub(crate) held_in_trouble: Option<usize>,
     /// How many clients were sent older content in the place of what they reject.
-    #[serde(default)]
     pub(crate) older: usize,
     pub(crate) types: BTreeMap<String, Halves>,
 }
 
-impl View {
+impl ViewRow {
     /// Whether any client reads it.
     pub(crate) const fn is_read(&self) -> bool {
         self.reading > 0
@@ -179,18 +172,17 @@ impl View {
 /// What the wildcard covers, and what was asked for by name.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Halves {
-    pub(crate) wildcard: Option<Half>,
-    pub(crate) named: Half,
+    pub(crate) wildcard: Option<HalfRow>,
+    pub(crate) named: HalfRow,
 }
 
 /// One of the two. The digests of equal contents are equal.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Half {
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct HalfRow {
     pub(crate) resources: usize,
-    #[serde(default)]
     pub(crate) bytes: usize,
     pub(crate) complete: bool,
-    #[serde(default)]
     pub(crate) stale: bool,
     pub(crate) digest: String,
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The list of rejections.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Nacks {
-    pub(crate) rejections: Vec<Rejected>,
+    pub(crate) rejections: Vec<RejectedContent>,
     /// How many more there are.
     pub(crate) left_out: usize,
     /// How many streams did not answer in time.
@@ -18,14 +18,13 @@ pub(crate) struct Nacks {
 }
 
 /// A content that clients reject for one reason.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Rejected {
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct RejectedContent {
     /// The content, if it was asked for.
-    #[serde(default)]
     pub(crate) content: Value,
     /// What was there before.
-    #[serde(default)]
-    pub(crate) before: Option<Before>,
+    pub(crate) before: Option<EarlierContent>,
     #[serde(rename = "type")]
     pub(crate) type_url: String,
     pub(crate) name: String,
@@ -33,32 +32,29 @@ pub(crate) struct Rejected {
     /// The words of the clients.
     pub(crate) rejection: String,
     pub(crate) clients: usize,
-    pub(crate) some: Vec<Rejecter>,
+    pub(crate) some: Vec<RejecterRow>,
     /// How many clients by their software and its version.
     pub(crate) software: BTreeMap<String, usize>,
     /// How many have accepted it, and how many have done neither: if a name was chosen.
-    #[serde(default)]
     pub(crate) accepted: Option<BTreeMap<String, usize>>,
-    #[serde(default)]
     pub(crate) waiting: Option<BTreeMap<String, usize>>,
     pub(crate) since: Option<String>,
     /// When the control plane was told.
     pub(crate) reported: Option<String>,
     /// How many of the clients were sent older content in its place, because they had nothing.
-    #[serde(default)]
     pub(crate) older: usize,
 }
 
 /// The content before one that is rejected.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Before {
+pub(crate) struct EarlierContent {
     pub(crate) version: String,
     pub(crate) content: Value,
 }
 
 /// A client that rejects something.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Rejecter {
+pub(crate) struct RejecterRow {
     pub(crate) stream: String,
     pub(crate) node: String,
 }

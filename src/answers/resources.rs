@@ -9,12 +9,12 @@ use serde_json::Value;
 /// The list of resources, by type.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Resources {
-    pub(crate) resources: BTreeMap<String, Vec<Listed>>,
+    pub(crate) resources: BTreeMap<String, Vec<ResourceRow>>,
 }
 
 /// What a relay knows of a name, without its content.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct ResourceRow {
     pub(crate) name: String,
     pub(crate) class: String,
     /// Whether no client reads the view that has it.
@@ -36,7 +36,7 @@ pub(crate) struct Whole {
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) type_url: String,
-    pub(crate) contents: Vec<Content>,
+    pub(crate) contents: Vec<ContentRow>,
     /// By how it stands with them.
     pub(crate) clients: BTreeMap<String, Holders>,
     #[serde(default)]
@@ -48,17 +48,17 @@ pub(crate) struct Whole {
 
 /// A content in one view.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Content {
+pub(crate) struct ContentRow {
     #[serde(flatten)]
-    pub(crate) listed: Listed,
+    pub(crate) listed: ResourceRow,
     /// What is only said if there is a content.
     #[serde(flatten)]
-    pub(crate) said: Option<Said>,
+    pub(crate) said: Option<SaidContent>,
 }
 
 /// What a control plane has said about a content, and the content.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Said {
+pub(crate) struct SaidContent {
     pub(crate) version_info: Option<String>,
     pub(crate) nonce: Option<String>,
     pub(crate) control_plane: Option<String>,
@@ -74,12 +74,12 @@ pub(crate) struct Holders {
     pub(crate) count: usize,
     /// How many by the relay's version.
     pub(crate) versions: BTreeMap<String, usize>,
-    pub(crate) some: Vec<Holder>,
+    pub(crate) some: Vec<HolderRow>,
 }
 
 /// One of them.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Holder {
+pub(crate) struct HolderRow {
     #[serde(default)]
     pub(crate) stream: String,
     pub(crate) node: String,

@@ -19,7 +19,7 @@ use crate::config::{self, Config, Reach};
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::Metrics;
-use crate::upstream::{Files, RestServer, Status, Target, UpstreamSettings};
+use crate::upstream::{Files, RestServer, ServerTarget, StreamStatus, UpstreamSettings};
 
 /// All control planes that are configured, and those that were until a moment ago.
 pub(super) struct Fleet {
@@ -27,17 +27,17 @@ pub(super) struct Fleet {
     schemas: Schemas,
     /// K-25: the mark by which the relay recognizes itself.
     mark: String,
-    members: Mutex<Members>,
+    members: Mutex<FleetMembers>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Members {
+struct FleetMembers {
     all: BTreeMap<usize, Arc<Member>>,
     /// The number of the next new server.
     next: usize,
     /// The lists of servers by their names, that at the top without one.
-    rows: BTreeMap<String, Row>,
+    rows: BTreeMap<String, ServerList>,
     /// The lists among them without which clients cannot be served.
     needed: Vec<(String, Vec<usize>)>,
     /// Since when these are in no route.
@@ -46,11 +46,11 @@ struct Members {
 
 /// A list of servers, as operators see it.
 #[derive(Clone)]
-pub(super) struct Row {
+pub(super) struct ServerList {
     /// The owner of what is asked for there: an authority, a source, or none.
     pub(super) owner: Option<String>,
     /// Whose it is.
-    pub(super) readers: Readers,
+    pub(super) readers: ListReaders,
     /// By priority.
     pub(super) servers: Vec<usize>,
     /// Servers that the same clients have in another list.
@@ -61,7 +61,7 @@ pub(super) struct Row {
 
 /// Which classes of clients a list of servers is for.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Readers {
+pub(super) enum ListReaders {
     /// All.
     All,
     /// That of the rule at this position.
@@ -83,7 +83,7 @@ pub(super) struct Member {
 /// The source of a view's resources.
 #[derive(Clone)]
 pub(super) enum Fed {
-    Grpc(Arc<Target>, Arc<UpstreamSettings>),
+    Grpc(Arc<ServerTarget>, Arc<UpstreamSettings>),
     Rest(Arc<RestServer>, Arc<UpstreamSettings>),
     Files(Arc<Files>),
 }
@@ -185,7 +185,7 @@ impl Fleet {
         let mut reading = None;
         let fed = match &server.reach {
             Reach::Grpc(grpc) => {
-                let target = Target::new(&name, grpc.clone(), metrics.upstreams.of(&name));
+                let target = ServerTarget::new(&name, grpc.clone(), metrics.upstreams.of(&name));
                 Fed::Grpc(target, settings())
             }
             Reach::Rest(rest) => {
@@ -215,7 +215,7 @@ impl Fleet {
     }
 
     /// Returns all lists of servers by their names.
-    pub(super) fn rows(&self) -> BTreeMap<String, Row> {
+    pub(super) fn rows(&self) -> BTreeMap<String, ServerList> {
         self.members.lock().rows.clone()
     }
 
@@ -254,7 +254,7 @@ impl Fleet {
     }
 }
 
-impl Readers {
+impl ListReaders {
     /// Whether the class of the rule at this position is among them. The position is only looked for where it matters.
     pub(super) fn have(&self, rule: impl FnOnce() -> Option<usize>) -> bool {
         match self {
@@ -266,12 +266,12 @@ impl Readers {
 }
 
 /// Returns all lists of servers by their names.
-fn rows(upstream: &config::Upstream, numbered: impl Fn(&[usize]) -> Vec<usize>) -> BTreeMap<String, Row> {
+fn rows(upstream: &config::Upstream, numbered: impl Fn(&[usize]) -> Vec<usize>) -> BTreeMap<String, ServerList> {
     let mut rows = BTreeMap::new();
     let owned = |owner: String, servers: &[usize]| {
-        let row = Row {
+        let row = ServerList {
             owner: Some(owner.clone()),
-            readers: Readers::All,
+            readers: ListReaders::All,
             servers: numbered(servers),
             others: Vec::new(),
             is_canary: false,
@@ -285,8 +285,8 @@ fn rows(upstream: &config::Upstream, numbered: impl Fn(&[usize]) -> Vec<usize>) 
             .map(|(name, of)| owned(name.clone(), &of.servers)),
     );
     rows.extend(upstream.sources.iter().map(|of| owned(of.key(), &of.servers)));
-    let mut listed = |name: &str, readers: Readers, (servers, canary): (&[usize], Option<&config::Canary>)| {
-        let row = |servers: &[usize], others: &[usize], is_canary| Row {
+    let mut listed = |name: &str, readers: ListReaders, (servers, canary): (&[usize], Option<&config::Canary>)| {
+        let row = |servers: &[usize], others: &[usize], is_canary| ServerList {
             owner: None,
             readers: readers.clone(),
             servers: numbered(servers),
@@ -303,18 +303,22 @@ fn rows(upstream: &config::Upstream, numbered: impl Fn(&[usize]) -> Vec<usize>) 
     let classes = upstream.classes.iter().enumerate();
     let with_own: Vec<usize> = classes.filter(|(_, own)| own.is_some()).map(|(at, _)| at).collect();
     for at in &with_own {
-        listed(&format!("classes[{at}]"), Readers::Rule(*at), upstream.lists(Some(*at)));
+        listed(
+            &format!("classes[{at}]"),
+            ListReaders::Rule(*at),
+            upstream.lists(Some(*at)),
+        );
     }
     let all = if with_own.is_empty() {
-        Readers::All
+        ListReaders::All
     } else {
-        Readers::AllBut(with_own)
+        ListReaders::AllBut(with_own)
     };
     listed("", all, upstream.lists(None));
     rows
 }
 
-impl Members {
+impl FleetMembers {
     /// Notes which servers are in use, and since when the others are not.
     fn leave(&mut self, used: &[usize], now: Instant) {
         self.left.retain(|number, _| !used.contains(number));
@@ -341,7 +345,7 @@ impl Member {
     }
 
     /// Returns its status apart from the streams of views: that of files, or of the attempts until it is reached for the first time.
-    pub(super) fn status(&self) -> Option<Status> {
+    pub(super) fn status(&self) -> Option<StreamStatus> {
         match &self.fed {
             Fed::Grpc(target, _) => target.contact(),
             Fed::Rest(server, _) => server.contact(),

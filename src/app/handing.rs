@@ -13,7 +13,7 @@ use super::plan;
 use crate::admin::{Give, Pace, Snapshots};
 use crate::cache::{Scopes, View};
 use crate::json::Schemas;
-use crate::snapshot::{Choice, Identity, give};
+use crate::snapshot::{Choice, SnapshotIdentity, give};
 use crate::xds::{Resource, TypeUrl};
 
 /// What stands in place of a secret.
@@ -49,12 +49,12 @@ pub(super) fn snapshots(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, schemas: &Sche
 
 /// Returns what the snapshot of a view is found by. The class of a rule that was changed or removed ends with its clients and has
 /// no snapshot.
-pub(super) fn identity(fleet: &Fleet, scopes: &Scopes, view: &View) -> Option<Identity> {
+pub(super) fn identity(fleet: &Fleet, scopes: &Scopes, view: &View) -> Option<SnapshotIdentity> {
     let class = view.class();
     if class.rule.is_some() && scopes.rule(class).is_none() {
         return None;
     }
-    Some(Identity {
+    Some(SnapshotIdentity {
         server: fleet.get(view.server())?.in_snapshots()?.to_owned(),
         class: plan::class(scopes, class),
     })

@@ -15,7 +15,7 @@ use crate::admin::DrainOrder;
 use crate::clock;
 use crate::shutdown::{DrainTrigger, Stop, StopSignals, after};
 use crate::supervisor::Supervisor;
-use crate::telemetry::{Health, Metrics, Status};
+use crate::telemetry::{Health, Metrics, RelayStatus};
 
 /// The part of the drain time over which the departures of clients are spread. The rest is for the last of them to finish.
 const SPREAD: f64 = 0.8;
@@ -71,8 +71,8 @@ impl Leaving {
             }
             Some(order) = self.orders.recv() => order.graceful,
         };
-        let known = self.health.status() == Status::Draining || self.metrics.connections.get() == 0;
-        self.health.advance(Status::Draining);
+        let known = self.health.status() == RelayStatus::Draining || self.metrics.connections.get() == 0;
+        self.health.advance(RelayStatus::Draining);
         let announce = self.live.config().timers.drain_announce;
         if !announces || known || announce.is_zero() {
             return;

@@ -19,18 +19,18 @@ use crate::tls::{HTTP1, HTTP2, Protocols, ServerTls};
 use crate::wire::Listener;
 
 /// The control planes that are reached over TLS, by name.
-type Servers = Vec<(String, Tls)>;
+type TlsServers = Vec<(String, Tls)>;
 
 /// The listeners and the admin address.
 pub(super) struct Listening {
     /// In the order of the configuration.
-    listeners: Vec<Bound>,
+    listeners: Vec<OpenListener>,
     admin: Option<Arc<ServerTls>>,
     /// What is presented to control planes, for whoever looks after the files.
-    servers: watch::Sender<Servers>,
+    servers: watch::Sender<TlsServers>,
 }
 
-struct Bound {
+struct OpenListener {
     /// The bound address, as the log has it.
     shown: String,
     address: Address,
@@ -45,7 +45,7 @@ impl Listening {
         admin: Option<Arc<ServerTls>>,
         shared: &Arc<Shared>,
         drain: &Drain,
-    ) -> Result<(Self, watch::Receiver<Servers>), AppError> {
+    ) -> Result<(Self, watch::Receiver<TlsServers>), AppError> {
         let mut sockets = Vec::new();
         let mut listeners = Vec::new();
         for listener in &config.listeners {
@@ -133,7 +133,7 @@ fn reached(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-fn bind(listener: &config::Listener) -> Result<(Listener, Bound), AppError> {
+fn bind(listener: &config::Listener) -> Result<(Listener, OpenListener), AppError> {
     let config::Listener {
         address,
         tls,
@@ -159,7 +159,7 @@ fn bind(listener: &config::Listener) -> Result<(Listener, Bound), AppError> {
     let handshakes = tls.map(|tls| Handshakes::new(tls, plan::HANDSHAKES));
     let entrance = Arc::new(Entrance::new(handshakes, proxies.clone()));
     entrance.require_identity(*requires_identity);
-    let bound = Bound {
+    let bound = OpenListener {
         shown,
         address,
         entrance,

@@ -25,7 +25,7 @@ pub(super) struct Memory {
 
 /// What the kernel tells of the memory of the process, in bytes.
 #[derive(Clone, Copy, Debug)]
-struct Pages {
+struct MemoryPages {
     /// All of its address space.
     space: usize,
     /// What it has for itself in memory: the kernel cannot take it back. What the allocator has not given back is part of it.
@@ -57,7 +57,7 @@ impl Memory {
         }
     }
 
-    fn nearest(&self, pages: Option<Pages>) -> Option<Used> {
+    fn nearest(&self, pages: Option<MemoryPages>) -> Option<Used> {
         let resident = self.limit_of_groups().into_iter().chain(self.machine()).min();
         let [data, space] = self.limits_of_process();
         // For the limits of the process counts what is reserved, resident or not.
@@ -78,7 +78,7 @@ impl Memory {
         })
     }
 
-    fn pages(&self) -> Option<Pages> {
+    fn pages(&self) -> Option<MemoryPages> {
         let counts = read_to_string(self.root.join("proc/self/statm")).ok()?;
         let bytes = |count: &str| count.parse::<usize>().ok()?.checked_mul(rustix::param::page_size());
         let counts: Vec<usize> = counts.split_ascii_whitespace().map_while(bytes).collect();
@@ -86,7 +86,7 @@ impl Memory {
         let [space, resident, shared, _, _, data, ..] = *counts else {
             return None;
         };
-        Some(Pages {
+        Some(MemoryPages {
             space,
             resident: resident.checked_sub(shared)?,
             data,

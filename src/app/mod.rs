@@ -53,7 +53,7 @@ use crate::json::{SchemaError, Schemas};
 use crate::otlp::{self, Export};
 use crate::shutdown::{self, DrainTrigger, Hangups, OtherSignals, StopSignals};
 use crate::supervisor::Supervisor;
-use crate::telemetry::{COMMIT, Health, Log, Metrics, Status, TurnTimes, VERSION};
+use crate::telemetry::{COMMIT, Health, Metrics, ProcessLog, RelayStatus, TurnTimes, VERSION};
 use crate::tls::{BadFile, InUse, Renewal};
 use crate::token::{BadKeys, KeyRenewal, Tokens};
 use crate::wire::Budget;
@@ -102,7 +102,7 @@ pub fn signals() -> Result<(Hangups, impl Future<Output = ()> + use<>), AppError
 }
 
 /// Runs the relay until it is told to stop. Reads the configuration again from its origin.
-pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppError> {
+pub async fn run(config: Config, origin: Origin, log: ProcessLog) -> Result<(), AppError> {
     begin(&config, &origin);
     descriptors::raise();
     let supervisor = Arc::new(Supervisor::of_environment());
@@ -239,7 +239,7 @@ fn export(shown: &Shown) -> Option<Export> {
 }
 
 /// Returns what the process is, for the admin address.
-fn process(config: &Config, origin: &Origin, log: &Arc<Log>) -> Process {
+fn process(config: &Config, origin: &Origin, log: &Arc<ProcessLog>) -> Process {
     let (filter, set) = (log.clone(), log.clone());
     let set = move |filter: &str| set.set(filter).map_err(|error| error.to_string());
     let logging = Logging::new(move || filter.filter(), set);
@@ -321,9 +321,9 @@ async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, super
         ticks.tick().await;
         supervisor.alive();
         let status = match shared.health.status() {
-            Status::Starting => shared.health.not_reached(),
-            Status::Ready => "clients are served".to_owned(),
-            Status::Draining => "not ready for clients: draining, or an operator says so".to_owned(),
+            RelayStatus::Starting => shared.health.not_reached(),
+            RelayStatus::Ready => "clients are served".to_owned(),
+            RelayStatus::Draining => "not ready for clients: draining, or an operator says so".to_owned(),
         };
         if told.as_ref() != Some(&status) {
             supervisor.status(&status);

@@ -20,9 +20,9 @@ use tokio::sync::mpsc;
 
 use super::received::Received;
 use super::spawn;
-use super::taking::{Room, Taking, Unfit};
+use super::taking::{AnswerRoom, StopReading, Taking};
 use crate::clock;
-use crate::config::{Config, Credentials, Endpoint, MemoryLimit, Neighbour};
+use crate::config::{Config, Credentials, Endpoint, MemoryLimit, NeighbourSettings};
 use crate::telemetry::{Metrics, TurnTimes};
 use crate::tls::HTTP1;
 use crate::upstream::{Failure, connect, host, reason};
@@ -30,7 +30,7 @@ use crate::xds::Types;
 
 /// The relays that are asked.
 pub(super) struct Neighbours {
-    from: Vec<Neighbour>,
+    from: Vec<NeighbourSettings>,
     secrets: bool,
     types: Types,
     memory: MemoryLimit,
@@ -39,13 +39,13 @@ pub(super) struct Neighbours {
 
 /// One address of a neighbour.
 struct Door<'a> {
-    neighbour: &'a Neighbour,
+    neighbour: &'a NeighbourSettings,
     address: SocketAddr,
 }
 
 /// Why nothing came from a neighbour.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+enum NoSnapshot {
     #[error(transparent)]
     Unreached(#[from] Failure),
     #[error("{}", reason(.0))]
@@ -55,7 +55,7 @@ enum Refusal {
     #[error("it did not begin to answer within {HEAD:?}")]
     Silent,
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Unfit(#[from] StopReading),
     #[error("the thread that reads a snapshot ended")]
     Lost,
 }
@@ -91,7 +91,7 @@ impl Neighbours {
         if self.from.is_empty() {
             return;
         }
-        let room = &Arc::new(Room::new(self.memory));
+        let room = &Arc::new(AnswerRoom::new(self.memory));
         let asked = async {
             let doors = self.doors().await;
             let mut answers: Vec<BoxFuture<'_, _>> = Vec::new();
@@ -119,9 +119,9 @@ impl Neighbours {
         }
     }
 
-    fn refused(&self, door: &Door<'_>, error: &Refusal) {
+    fn refused(&self, door: &Door<'_>, error: &NoSnapshot) {
         // A name stands for this relay, too, and for others that start with it.
-        if let Refusal::Status { status: 503, said } = error {
+        if let NoSnapshot::Status { status: 503, said } = error {
             tracing::info!(neighbour = door.neighbour.uri, address = %door.address, said, "a neighbour has no snapshot to give");
             return;
         }
@@ -152,10 +152,15 @@ impl Neighbours {
 
     /// Takes all snapshots of one neighbour, each when it is complete. Returns how many there are. They are read as they come, on a
     /// thread where that may take long.
-    async fn take(&self, door: &Door<'_>, room: &Arc<Room>, received: &Arc<Received>) -> Result<usize, Refusal> {
+    async fn take(
+        &self,
+        door: &Door<'_>,
+        room: &Arc<AnswerRoom>,
+        received: &Arc<Received>,
+    ) -> Result<usize, NoSnapshot> {
         let mut body = clock::timeout(HEAD, self.begun(door))
             .await
-            .unwrap_or(Err(Refusal::Silent))?;
+            .unwrap_or(Err(NoSnapshot::Silent))?;
         let taking = Taking::new(room, &self.types, self.secrets);
         let (parts, mut of) = mpsc::channel::<Bytes>(PARTS);
         let (received, metrics) = (received.clone(), self.metrics.clone());
@@ -177,16 +182,16 @@ impl Neighbours {
             }
         }
         drop(parts);
-        Ok(read.await.map_err(|_| Refusal::Lost)??)
+        Ok(read.await.map_err(|_| NoSnapshot::Lost)??)
     }
 
     /// Asks, and returns the answer if it is one. A neighbour whose rules give no secrets is asked for the rest.
-    async fn begun(&self, door: &Door<'_>) -> Result<Incoming, Refusal> {
+    async fn begun(&self, door: &Door<'_>) -> Result<Incoming, NoSnapshot> {
         let Door { neighbour, address } = door;
         let turns = &self.metrics.turns.other;
         if self.secrets && neighbour.credentials != Credentials::Insecure {
             match door.get("/snapshots?secrets=true", turns).await {
-                Err(Refusal::Status { status: 403, said }) => {
+                Err(NoSnapshot::Status { status: 403, said }) => {
                     tracing::warn!(neighbour = neighbour.uri, %address, said, "a neighbour gives no keys and certificates; it is asked for the rest");
                 }
                 answered => return answered,
@@ -197,7 +202,7 @@ impl Neighbours {
 }
 
 impl Door<'_> {
-    async fn get(&self, path: &'static str, turns: &TurnTimes) -> Result<Incoming, Refusal> {
+    async fn get(&self, path: &'static str, turns: &TurnTimes) -> Result<Incoming, NoSnapshot> {
         let Self { neighbour, address } = self;
         let endpoint = Endpoint::Tcp {
             host: address.ip().to_string(),
@@ -223,7 +228,7 @@ impl Door<'_> {
         }
         let said = Limited::new(body, SAID_BYTES).collect().await;
         let said = said.map(|said| said.to_bytes()).unwrap_or_default();
-        Err(Refusal::Status {
+        Err(NoSnapshot::Status {
             status: status.as_u16(),
             said: String::from_utf8_lossy(&said).trim().to_owned(),
         })

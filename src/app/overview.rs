@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::fleet::{Fed, Fleet, Row};
-use crate::admin::{Clusters, Lacking, NameCounts, OfType, Server, Spoken, State, why};
+use super::fleet::{Fed, Fleet, ServerList};
+use crate::admin::{Clusters, LackingNames, NameCounts, OfType, ServerRow, SpokenDialect, State, why};
 use crate::cache::{Scopes, View};
 use crate::census::visit;
 use crate::clock::WallClock;
 use crate::telemetry::Faults;
-use crate::upstream::{Phase, Status};
+use crate::upstream::{StreamPhase, StreamStatus};
 use crate::xds::{Name, Owners, ServerState, Target, TypeUrl};
 
 /// How many missing names are shown, and how many characters of each.
@@ -32,7 +32,7 @@ pub(super) struct Overview {
     streams: Mutex<Vec<(Weak<View>, Statuses)>>,
 }
 
-type Statuses = Box<dyn Fn() -> Vec<Status> + Send + Sync>;
+type Statuses = Box<dyn Fn() -> Vec<StreamStatus> + Send + Sync>;
 
 impl Overview {
     pub(super) fn new(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, faults: &Arc<Faults>) -> Arc<Self> {
@@ -45,7 +45,7 @@ impl Overview {
     }
 
     /// Adds a view and the function that returns the status of its streams.
-    pub(super) fn add(&self, view: &Arc<View>, statuses: impl Fn() -> Vec<Status> + Send + Sync + 'static) {
+    pub(super) fn add(&self, view: &Arc<View>, statuses: impl Fn() -> Vec<StreamStatus> + Send + Sync + 'static) {
         let mut streams = self.streams.lock();
         // Those that are gone are looked for only when there is no room, so that many views may come one after the other.
         if streams.len() == streams.capacity() {
@@ -86,21 +86,24 @@ impl Overview {
         counts
     }
 
-    fn server(&self, at: usize, owner: Option<&str>, views: &[&Arc<View>]) -> Option<Server> {
+    fn server(&self, at: usize, owner: Option<&str>, views: &[&Arc<View>]) -> Option<ServerRow> {
         let views: Vec<_> = views.iter().copied().filter(|view| view.server() == at).collect();
         let member = self.fleet.get(at)?;
         let of_views = self.statuses(&views);
-        let mut streams: Vec<Status> = of_views.iter().flatten().cloned().collect();
+        let mut streams: Vec<StreamStatus> = of_views.iter().flatten().cloned().collect();
         // What a stream has met is newer than the attempts before it.
         let source = member.status().filter(|_| !streams.iter().any(has_met));
         let unseen = source.as_ref().map(|source| match source.phase {
-            Phase::Answering => State::Answering,
-            Phase::Waiting => State::Unreachable,
-            Phase::Connecting if source.failing_since.is_some() => State::Unreachable,
-            Phase::Idle | Phase::Connecting | Phase::Open => State::Connecting,
+            StreamPhase::Answering => State::Answering,
+            StreamPhase::Waiting => State::Unreachable,
+            StreamPhase::Connecting if source.failing_since.is_some() => State::Unreachable,
+            StreamPhase::Idle | StreamPhase::Connecting | StreamPhase::Open => State::Connecting,
         });
         streams.extend(source);
-        let used: Vec<&Status> = streams.iter().filter(|status| status.phase != Phase::Idle).collect();
+        let used: Vec<&StreamStatus> = streams
+            .iter()
+            .filter(|status| status.phase != StreamPhase::Idle)
+            .collect();
         let state = if used.is_empty() {
             State::Unused
         } else {
@@ -111,11 +114,11 @@ impl Overview {
         };
         let since = match state {
             State::Unreachable => used.iter().filter_map(|status| status.failing_since).min(),
-            State::Answering => since(&used, Phase::Answering),
-            State::Connected => since(&used, Phase::Open),
+            State::Answering => since(&used, StreamPhase::Answering),
+            State::Connected => since(&used, StreamPhase::Open),
             State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
         };
-        let open = |status: &&&Status| is_open(status);
+        let open = |status: &&&StreamStatus| is_open(status);
         let readers = views.iter().map(|view| view.demand().readers_of(owner));
         let (sessions, watching) = readers.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching));
         let mut types = BTreeMap::new();
@@ -126,7 +129,7 @@ impl Overview {
         }
         let clock = WallClock::read();
         let time = |at: Option<Instant>| at.map(|at| clock.time(at));
-        let mut server = Server {
+        let mut server = ServerRow {
             server: member.name.clone(),
             state: state.word().to_owned(),
             since: time(since),
@@ -149,7 +152,7 @@ impl Overview {
     }
 
     /// Returns the status of the streams of each view.
-    fn statuses(&self, views: &[&Arc<View>]) -> Vec<Vec<Status>> {
+    fn statuses(&self, views: &[&Arc<View>]) -> Vec<Vec<StreamStatus>> {
         let all = self.streams.lock();
         let mut of: BTreeMap<*const View, Vec<&Statuses>> = BTreeMap::new();
         for (view, statuses) in all.iter() {
@@ -165,7 +168,7 @@ impl Overview {
 
 /// Returns the servers that are not configured for the readers of a list any more, and from which sessions still read what is asked for
 /// there.
-fn left(row: &Row, views: &[&Arc<View>]) -> BTreeSet<usize> {
+fn left(row: &ServerList, views: &[&Arc<View>]) -> BTreeSet<usize> {
     if row.is_canary {
         return BTreeSet::new();
     }
@@ -175,16 +178,16 @@ fn left(row: &Row, views: &[&Arc<View>]) -> BTreeSet<usize> {
     read.map(|view| view.server()).collect()
 }
 
-const fn is_open(status: &Status) -> bool {
-    matches!(status.phase, Phase::Open | Phase::Answering)
+const fn is_open(status: &StreamStatus) -> bool {
+    matches!(status.phase, StreamPhase::Open | StreamPhase::Answering)
 }
 
 /// Whether the stream has met its server, or failed to.
-const fn has_met(status: &Status) -> bool {
+const fn has_met(status: &StreamStatus) -> bool {
     is_open(status) || status.error.is_some()
 }
 
-fn since(streams: &[&Status], phase: Phase) -> Option<Instant> {
+fn since(streams: &[&StreamStatus], phase: StreamPhase) -> Option<Instant> {
     let streams = streams.iter().filter(|status| status.phase == phase);
     streams.map(|status| status.since).min()
 }
@@ -196,20 +199,20 @@ fn by_type<'a>(all: impl Iterator<Item = (&'a TypeUrl, &'a Arc<str>)>) -> BTreeM
 }
 
 /// Returns the dialects of the streams in use, where the server offers two.
-fn dialects(streams: &[&Status]) -> BTreeMap<String, Spoken> {
-    let mut dialects: BTreeMap<_, Spoken> = BTreeMap::new();
+fn dialects(streams: &[&StreamStatus]) -> BTreeMap<String, SpokenDialect> {
+    let mut dialects: BTreeMap<_, SpokenDialect> = BTreeMap::new();
     for status in streams {
         let Some(why) = &status.why else { continue };
         let spoken = dialects.entry(status.dialect.word().to_owned()).or_default();
-        spoken.streams += usize::from(matches!(status.phase, Phase::Open | Phase::Answering));
+        spoken.streams += usize::from(matches!(status.phase, StreamPhase::Open | StreamPhase::Answering));
         spoken.reason = why.to_string();
     }
     dialects
 }
 
 /// Returns the state of the server of these views. A server that refuses some streams counts as reachable for the others.
-fn server_state(views: &[&Arc<View>], streams: &[Vec<Status>]) -> State {
-    let refused = |streams: &[Status]| streams.iter().any(|status| status.refused);
+fn server_state(views: &[&Arc<View>], streams: &[Vec<StreamStatus>]) -> State {
+    let refused = |streams: &[StreamStatus]| streams.iter().any(|status| status.refused);
     let served = views.iter().zip(streams).filter(|(_, streams)| !refused(streams));
     let mut served = served.map(|(view, _)| view.head().server_state()).peekable();
     if served.peek().is_some() {
@@ -260,8 +263,8 @@ fn label(type_url: &TypeUrl) -> String {
 }
 
 /// Returns what is subscribed of the owner and was not answered yet.
-fn lacking(views: &[&Arc<View>], owners: &Owners, owner: Option<&str>) -> Lacking {
-    let mut all = Lacking::default();
+fn lacking(views: &[&Arc<View>], owners: &Owners, owner: Option<&str>) -> LackingNames {
+    let mut all = LackingNames::default();
     for view in views {
         let ours = |(type_url, target): &(TypeUrl, Target)| owners.of(type_url, target.name()) == owner;
         let lacking: Vec<_> = view.unanswered().into_iter().filter(ours).collect();
@@ -316,10 +319,10 @@ mod tests {
         };
         let (up, failing) = (view(ServerState::Up), view(ServerState::Failing));
         let streams = |refused| {
-            let status = Status {
-                phase: Phase::Waiting,
+            let status = StreamStatus {
+                phase: StreamPhase::Waiting,
                 refused,
-                ..Status::idle(xds::Dialect::Delta, plan::now())
+                ..StreamStatus::idle(xds::Dialect::Delta, plan::now())
             };
             vec![status]
         };

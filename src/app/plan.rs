@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{Scopes, ViewSettings};
 use crate::classes::{self, Class, CredentialFiles, Unfit};
-use crate::config::{Config, Credentials, Identity, Limits, Reach, Tls};
+use crate::config::{CertificateFiles, Config, Credentials, Limits, Reach, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Holds};
 use crate::upstream::{ClassFiles, Dictionary};
@@ -192,7 +192,7 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
 pub(super) fn files(class: &Class) -> Result<Option<ClassFiles>, Unfit> {
     let files = class.credentials()?;
     Ok(files.map(|CredentialFiles { identity, token }| ClassFiles {
-        identity: identity.map(|(certificate_file, private_key_file)| Identity {
+        identity: identity.map(|(certificate_file, private_key_file)| CertificateFiles {
             certificate_file,
             private_key_file,
         }),

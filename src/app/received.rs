@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::snapshot::{Identity, Snapshot};
+use crate::snapshot::{Snapshot, SnapshotIdentity};
 use crate::xds::Cut;
 
 /// The snapshots of neighbours.
 #[derive(Debug, Default)]
-pub(super) struct Received(watch::Sender<State>);
+pub(super) struct Received(watch::Sender<ReceivedState>);
 
 #[derive(Debug, Default)]
-struct State {
-    snapshots: BTreeMap<Identity, Cut>,
+struct ReceivedState {
+    snapshots: BTreeMap<SnapshotIdentity, Cut>,
     /// All servers of which one came.
     servers: BTreeSet<String>,
     /// Set once nothing more comes: until when the rest is kept.
@@ -48,8 +48,8 @@ impl Received {
     }
 
     /// Returns the snapshot of a view, once it is there or nothing more comes. It is given once.
-    pub(super) async fn take(&self, of: &Identity) -> Option<Cut> {
-        let known = |state: &State| state.until.is_some() || state.snapshots.contains_key(of);
+    pub(super) async fn take(&self, of: &SnapshotIdentity) -> Option<Cut> {
+        let known = |state: &ReceivedState| state.until.is_some() || state.snapshots.contains_key(of);
         // This is the sender, so there is one.
         let _ = self.0.subscribe().wait_for(known).await;
         let mut taken = None;

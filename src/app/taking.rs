@@ -10,11 +10,11 @@ use super::memory::Memory;
 use super::plan;
 use crate::config::MemoryLimit;
 use crate::downstream::{Action, Used};
-use crate::snapshot::{Decoder, Fault, MAGIC, Snapshot};
+use crate::snapshot::{Decoder, MAGIC, Snapshot, SnapshotFault};
 use crate::xds::Types;
 
 /// The memory that is left for all answers together.
-pub(super) struct Room {
+pub(super) struct AnswerRoom {
     memory: Memory,
     limit: MemoryLimit,
     /// How many bytes may still be announced.
@@ -23,7 +23,7 @@ pub(super) struct Room {
 
 /// An answer that is being read.
 pub(super) struct Taking {
-    room: Arc<Room>,
+    room: Arc<AnswerRoom>,
     types: Types,
     secrets: bool,
     /// What has come of the head of the next snapshot: its length, and with what each begins.
@@ -44,13 +44,13 @@ struct Announced {
 
 /// The room that a snapshot takes. Dropping it makes the room free.
 struct Reserved {
-    room: Arc<Room>,
+    room: Arc<AnswerRoom>,
     bytes: u64,
 }
 
 /// Why an answer is not read on.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unfit {
+pub(super) enum StopReading {
     #[error("it announces a snapshot of {} MiB, and there is memory for {} MiB; see `limits.memory`", .announced >> 20, .left >> 20)]
     Large { announced: u64, left: u64 },
     #[error("memory is short: {} of {} MiB are in use; see `limits.memory`", .0.used >> 20, .0.max >> 20)]
@@ -60,7 +60,7 @@ pub(super) enum Unfit {
     #[error("its answer ends within a snapshot")]
     Torn,
     #[error("it sends what is no snapshot for this relay: {0}")]
-    Broken(#[from] Fault),
+    Broken(#[from] SnapshotFault),
 }
 
 /// How many bytes are taken at most, however much memory there is: all of it should be there within seconds.
@@ -69,7 +69,7 @@ const BYTES_MAX: u64 = 512 << 20;
 const LOOK_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = size_of::<u64>() + MAGIC.len();
 
-impl Room {
+impl AnswerRoom {
     /// Looks how much is left below where the relay would shed load.
     pub(super) fn new(limit: MemoryLimit) -> Self {
         let memory = Memory::new();
@@ -84,19 +84,21 @@ impl Room {
     }
 
     /// Takes the place of a snapshot.
-    fn take(&self, bytes: u64) -> Result<(), Unfit> {
+    fn take(&self, bytes: u64) -> Result<(), StopReading> {
         let taken = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        taken.map(drop).map_err(|left| Unfit::Large { announced: bytes, left })
+        taken
+            .map(drop)
+            .map_err(|left| StopReading::Large { announced: bytes, left })
     }
 
     /// Fails once the relay sheds load.
-    fn look(&self) -> Result<(), Unfit> {
+    fn look(&self) -> Result<(), StopReading> {
         let mut limits = limits(&self.memory, self.limit);
         limits
             .find(|used| Action::last(*used).is_some())
-            .map_or(Ok(()), |used| Err(Unfit::Short(used)))
+            .map_or(Ok(()), |used| Err(StopReading::Short(used)))
     }
 }
 
@@ -107,7 +109,7 @@ fn limits(memory: &Memory, limit: MemoryLimit) -> impl Iterator<Item = Used> {
 }
 
 impl Taking {
-    pub(super) fn new(room: &Arc<Room>, types: &Types, secrets: bool) -> Self {
+    pub(super) fn new(room: &Arc<AnswerRoom>, types: &Types, secrets: bool) -> Self {
         Self {
             room: room.clone(),
             types: types.clone(),
@@ -120,7 +122,7 @@ impl Taking {
     }
 
     /// Reads the next bytes. `add` says whether a snapshot is kept.
-    pub(super) fn read(&mut self, mut bytes: &[u8], add: &mut impl FnMut(Snapshot) -> bool) -> Result<(), Unfit> {
+    pub(super) fn read(&mut self, mut bytes: &[u8], add: &mut impl FnMut(Snapshot) -> bool) -> Result<(), StopReading> {
         while !bytes.is_empty() || self.snapshot.as_ref().is_some_and(|snapshot| snapshot.left == 0) {
             let Some(mut snapshot) = self.snapshot.take() else {
                 let (of_head, rest) = part(bytes, HEAD_BYTES - self.head.len());
@@ -156,20 +158,20 @@ impl Taking {
     }
 
     /// Nothing follows. Returns how many snapshots there were.
-    pub(super) fn finish(self) -> Result<usize, Unfit> {
+    pub(super) fn finish(self) -> Result<usize, StopReading> {
         match self.head.is_empty() && self.snapshot.is_none() {
             true => Ok(self.found),
-            false => Err(Unfit::Torn),
+            false => Err(StopReading::Torn),
         }
     }
 
     /// Makes room for a snapshot with this head. What does not begin as one announces nothing.
-    fn announced(&self, head: &[u8]) -> Result<Announced, Unfit> {
-        let (length, begins) = head.split_first_chunk().ok_or(Unfit::Foreign)?;
+    fn announced(&self, head: &[u8]) -> Result<Announced, StopReading> {
+        let (length, begins) = head.split_first_chunk().ok_or(StopReading::Foreign)?;
         let bytes = u64::from_le_bytes(*length);
-        let left = bytes.checked_sub(begins.len() as u64).ok_or(Unfit::Foreign)?;
+        let left = bytes.checked_sub(begins.len() as u64).ok_or(StopReading::Foreign)?;
         if begins != MAGIC {
-            return Err(Unfit::Foreign);
+            return Err(StopReading::Foreign);
         }
         self.room.take(bytes)?;
         let mut snapshot = Announced {

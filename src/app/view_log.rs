@@ -17,12 +17,12 @@ use crate::xds::ServerState;
 pub(super) struct ViewLog {
     scopes: Arc<Scopes>,
     fleet: Arc<Fleet>,
-    views: BTreeMap<(Class, usize), Course>,
+    views: BTreeMap<(Class, usize), ViewCourse>,
 }
 
 /// The state of one view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct ViewState {
     failing: bool,
     /// How many sessions read it, if its server is nowhere the first choice: they have fallen back to it.
     fallen: usize,
@@ -30,9 +30,9 @@ struct Seen {
 
 /// The states of one view, one after the other.
 #[derive(Clone, Copy, Debug, Default)]
-struct Course {
-    last: Seen,
-    logged: Seen,
+struct ViewCourse {
+    last: ViewState,
+    logged: ViewState,
     /// When the present minute began, and how often a line was written in it.
     begun: Option<Instant>,
     lines: u32,
@@ -65,7 +65,7 @@ impl ViewLog {
         let rows = self.fleet.rows();
         for view in &views {
             let first = rows.values().any(|row| row.servers.first() == Some(&view.server()));
-            let seen = Seen {
+            let seen = ViewState {
                 failing: view.cut().server_state() == ServerState::Failing,
                 fallen: if first { 0 } else { view.demand().readers().0 },
             };
@@ -76,7 +76,7 @@ impl ViewLog {
         }
     }
 
-    fn tell(&self, view: &View, before: Seen, now: Seen, suppressed: u64) {
+    fn tell(&self, view: &View, before: ViewState, now: ViewState, suppressed: u64) {
         let member = self.fleet.get(view.server());
         let server = member.as_ref().map_or("", |member| &member.name);
         let class = plan::class(&self.scopes, view.class());
@@ -104,10 +104,10 @@ impl ViewLog {
     }
 }
 
-impl Course {
+impl ViewCourse {
     /// Notes a state. If a line may be written about it, returns the state that was logged last, and how many changes were not logged
     /// since.
-    fn note(&mut self, seen: Seen, now: Instant) -> Option<(Seen, u64)> {
+    fn note(&mut self, seen: ViewState, now: Instant) -> Option<(ViewState, u64)> {
         let changes = u64::from(std::mem::replace(&mut self.last, seen) != seen);
         let over = |begun| now.saturating_duration_since(begun) >= MINUTE;
         if self.begun.is_none_or(over) {
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn a_server_that_flaps() {
         let start = plan::now();
-        let mut course = Course::default();
-        let seen = |failing| Seen { failing, fallen: 0 };
+        let mut course = ViewCourse::default();
+        let seen = |failing| ViewState { failing, fallen: 0 };
         let mut written = Vec::new();
         for second in 0..120 {
             // It flaps for 50 s, and is lost then.

@@ -18,7 +18,7 @@ use super::{handing, plan};
 use crate::cache::{Knowledge, Scopes, View};
 use crate::clock::WallClock;
 use crate::config::Config;
-use crate::snapshot::{Folder, Identity, SnapshotError, read};
+use crate::snapshot::{Folder, SnapshotError, SnapshotIdentity, read};
 use crate::telemetry::{FaultSource, LinePaces, Metrics};
 use crate::xds::{Cut, Hold, Types};
 
@@ -34,13 +34,13 @@ pub(super) struct Warm {
     scopes: Arc<Scopes>,
     metrics: Arc<Metrics>,
     /// By identity: the view that was written last, and its generation then.
-    written: Mutex<BTreeMap<Identity, Written>>,
+    written: Mutex<BTreeMap<SnapshotIdentity, WrittenView>>,
     /// The lines about those that cannot be written.
     paces: LinePaces,
 }
 
 /// What was written of a view.
-struct Written {
+struct WrittenView {
     view: Weak<View>,
     generation: u64,
     holds: Arc<Vec<Hold>>,
@@ -48,8 +48,8 @@ struct Written {
 }
 
 /// A view that has changed since it was last written.
-struct Changed {
-    of: Identity,
+struct ChangedView {
+    of: SnapshotIdentity,
     kept: Knowledge,
     view: Arc<View>,
     generation: u64,
@@ -140,7 +140,7 @@ impl Warm {
         }
     }
 
-    async fn saved(&self, of: &Identity) -> Option<Cut> {
+    async fn saved(&self, of: &SnapshotIdentity) -> Option<Cut> {
         let folder = self.folder.clone()?;
         let (types, class) = (self.types.clone(), of.clone());
         let loaded = blocking(move || folder.load(&class, &types, plan::now())).await;
@@ -168,7 +168,7 @@ impl Warm {
         async move { self.write(changed).await }
     }
 
-    fn changed(&self) -> Vec<Changed> {
+    fn changed(&self) -> Vec<ChangedView> {
         if self.folder.is_none() {
             return Vec::new();
         }
@@ -181,7 +181,7 @@ impl Warm {
             let same = written.get(&of).is_some_and(|last| last.is(&view, generation));
             // An empty view must not replace an earlier snapshot.
             if !same && !kept.is_empty() {
-                changed.push(Changed {
+                changed.push(ChangedView {
                     of,
                     kept,
                     view,
@@ -192,10 +192,10 @@ impl Warm {
         changed
     }
 
-    async fn write(&self, changed: Vec<Changed>) {
+    async fn write(&self, changed: Vec<ChangedView>) {
         let Some(folder) = &self.folder else { return };
         let (mut any, mut faults) = (false, Vec::new());
-        for Changed {
+        for ChangedView {
             of,
             kept,
             view,
@@ -208,7 +208,7 @@ impl Warm {
                     tracing::debug!(server = of.server, class = of.class, generation, "snapshot written");
                     self.metrics.snapshots.written.inc();
                     let mut written = self.written.lock();
-                    let last = Written {
+                    let last = WrittenView {
                         view: Arc::downgrade(&view),
                         generation,
                         holds,
@@ -245,7 +245,7 @@ impl Warm {
     }
 
     /// Says what a restart would begin with, because a snapshot cannot be written.
-    fn fault(&self, of: &Identity, error: &SnapshotError) -> String {
+    fn fault(&self, of: &SnapshotIdentity, error: &SnapshotError) -> String {
         let written = self.written.lock();
         let last = written.get(of).map(|last| WallClock::read().time(last.at));
         let last = last.map_or_else(
@@ -269,7 +269,7 @@ impl Warm {
         }
     }
 
-    fn identity(&self, view: &View) -> Option<Identity> {
+    fn identity(&self, view: &View) -> Option<SnapshotIdentity> {
         handing::identity(&self.fleet, &self.scopes, view)
     }
 
@@ -279,7 +279,7 @@ impl Warm {
     }
 }
 
-impl Written {
+impl WrittenView {
     fn is(&self, view: &View, generation: u64) -> bool {
         let same = std::ptr::eq(self.view.as_ptr(), view) && self.generation == generation;
         same && Arc::ptr_eq(&self.holds, &view.head().holds())

@@ -17,7 +17,7 @@ use xds::{Beside, Name, Neighbour, TypeUrl};
 /// that changes.
 #[must_use]
 pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<Beside> {
-    let standpoint = Standpoint {
+    let standpoint = Surroundings {
         scopes: scopes.clone(),
         routes: scopes.routes(),
         view: view.clone(),
@@ -42,7 +42,7 @@ pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<
 }
 
 /// A view among all others, for one turn of its writer.
-struct Standpoint {
+struct Surroundings {
     scopes: Arc<Scopes>,
     routes: Arc<Routes>,
     view: Arc<View>,
@@ -52,7 +52,7 @@ struct Standpoint {
 
 type Owner = Option<Arc<str>>;
 
-impl Standpoint {
+impl Surroundings {
     /// The writer is woken when something changes in a view that its clients read or may come to read, and when there is another one.
     fn watch(&self) {
         self.scopes.note_onlooker(&self.view);

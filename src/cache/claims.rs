@@ -27,7 +27,7 @@ impl Claims {
         self.number
     }
 
-    /// Returns of how many leases the connection is the first that wants them, over all views.
+    /// Returns how many leases this connection was the first to request, across all views.
     #[must_use]
     pub fn names(&self) -> usize {
         self.names.load(Ordering::Relaxed)

@@ -13,10 +13,10 @@ use classes::Marks;
 
 /// Senders and the marks that they may not bring for a while.
 #[derive(Debug, Default)]
-pub(crate) struct Loops(Mutex<Refused>);
+pub(crate) struct Loops(Mutex<RefusedMarks>);
 
 /// By sender and mark, until when.
-type Refused = BTreeMap<(Arc<str>, Box<str>), Instant>;
+type RefusedMarks = BTreeMap<(Arc<str>, Box<str>), Instant>;
 
 /// How long. A real loop is asked about once in that time; a client that invents a mark of the control plane disturbs others once.
 const REFUSED: Duration = Duration::from_secs(10 * 60);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tonic::Status;
 
 use super::Census;
-use super::configs::{Configs, Piece};
+use super::configs::{ConfigPiece, Configs};
 use super::csds::{Contents, client_types};
 use super::document::Document;
 use super::questions::Questions;
@@ -63,13 +63,13 @@ impl ClientStatus {
         let mut begun = false;
         while let Some(piece) = configs.next().await {
             match piece {
-                Piece::Begin(config) => {
+                ConfigPiece::Begin(config) => {
                     if std::mem::replace(&mut begun, true) {
                         answer.end(CONFIG).await?;
                     }
                     answer.extend(&*config).await?;
                 }
-                Piece::Resources(generic_xds_configs) => {
+                ConfigPiece::Resources(generic_xds_configs) => {
                     let resources = ClientConfig {
                         generic_xds_configs,
                         ..ClientConfig::default()
@@ -119,7 +119,6 @@ impl ClientStatus {
     }
 
     /// Returns a content as JSON without its secrets; null if its type is not known.
-    #[must_use]
     pub fn content(&self, type_url: &TypeUrl, resource: &Resource) -> Value {
         let json = self
             .schemas
@@ -129,13 +128,11 @@ impl ClientStatus {
     }
 
     /// The schemas of what it shows.
-    #[must_use]
     pub const fn schemas(&self) -> &Schemas {
         &self.schemas
     }
 
     /// Returns the relay's own node as JSON.
-    #[must_use]
     pub fn node(&self) -> Value {
         let name = "envoy.config.core.v3.Node";
         let json = self.schemas.decode(name, &self.node.encode_to_vec(), Secrets::Redact);
@@ -144,13 +141,11 @@ impl ClientStatus {
     }
 
     /// All client streams.
-    #[must_use]
     pub const fn census(&self) -> &Census {
         &self.census
     }
 
     /// The places of questions.
-    #[must_use]
     pub const fn questions(&self) -> &Questions {
         &self.questions
     }

@@ -14,18 +14,18 @@ use crate::proto::envoy::service::status::v3::client_config::GenericXdsConfig;
 /// An answer on its way.
 pub(super) struct Configs {
     contents: Contents,
-    source: Source,
+    source: ConfigSource,
 }
 
 /// The next piece of an answer.
-pub(super) enum Piece {
+pub(super) enum ConfigPiece {
     /// A configuration begins. Its resources follow.
     Begin(Box<ClientConfig>),
     /// Some resources of it.
     Resources(Vec<GenericXdsConfig>),
 }
 
-enum Source {
+enum ConfigSource {
     /// What the relay has of its control planes; the node of the only configuration comes first.
     Relay(Option<Box<core::Node>>, Pages),
     /// What clients have; the resources of one of them are taken.
@@ -47,7 +47,7 @@ impl Configs {
     pub(super) fn of_relay(contents: Contents, node: core::Node, entries: Pages) -> Self {
         Self {
             contents,
-            source: Source::Relay(Some(Box::new(node)), entries),
+            source: ConfigSource::Relay(Some(Box::new(node)), entries),
         }
     }
 
@@ -55,37 +55,37 @@ impl Configs {
     pub(super) fn of_clients(contents: Contents, round: Round) -> Self {
         Self {
             contents,
-            source: Source::Clients(Box::new(round), StreamResources::default()),
+            source: ConfigSource::Clients(Box::new(round), StreamResources::default()),
         }
     }
 
     /// Returns the next piece.
-    pub(super) async fn next(&mut self) -> Option<Piece> {
+    pub(super) async fn next(&mut self) -> Option<ConfigPiece> {
         // Others on the same thread get their turn.
         tokio::task::yield_now().await;
         let Self { contents, source } = self;
         match source {
-            Source::Relay(node, pages) => {
+            ConfigSource::Relay(node, pages) => {
                 if let Some(node) = node.take() {
                     let begun = ClientConfig {
                         node: Some(*node),
                         ..ClientConfig::default()
                     };
-                    return Some(Piece::Begin(Box::new(begun)));
+                    return Some(ConfigPiece::Begin(Box::new(begun)));
                 }
                 let entries = pages.next(PAGE);
                 let resources = entries.iter().map(|entry| contents.at_relay(entry)).collect();
-                (!entries.is_empty()).then_some(Piece::Resources(resources))
+                (!entries.is_empty()).then_some(ConfigPiece::Resources(resources))
             }
-            Source::Clients(round, left) => {
+            ConfigSource::Clients(round, left) => {
                 let resources = left.some(contents);
                 if !resources.is_empty() {
-                    return Some(Piece::Resources(resources));
+                    return Some(ConfigPiece::Resources(resources));
                 }
                 let stream = round.next().await?;
                 let begun = contents.client(&stream);
                 *left = StreamResources::of(stream);
-                Some(Piece::Begin(Box::new(begun)))
+                Some(ConfigPiece::Begin(Box::new(begun)))
             }
         }
     }

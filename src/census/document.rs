@@ -5,7 +5,7 @@
 
 use prost::Message;
 
-use super::configs::{Configs, Piece};
+use super::configs::{ConfigPiece, Configs};
 use crate::json::{Schemas, Secrets};
 use crate::proto::envoy::service::status::v3::client_config::GenericXdsConfig;
 
@@ -40,8 +40,8 @@ impl Document {
             return None;
         }
         Some(match self.configs.next().await {
-            Some(Piece::Begin(config)) => self.begin(&*config),
-            Some(Piece::Resources(resources)) => self.resources(resources),
+            Some(ConfigPiece::Begin(config)) => self.begin(&*config),
+            Some(ConfigPiece::Resources(resources)) => self.resources(resources),
             None => self.end(),
         })
     }

@@ -39,7 +39,6 @@ impl Hung {
     }
 
     /// Returns those of the last ten minutes, the last one first.
-    #[must_use]
     pub fn all(&self, now: Instant) -> Vec<(String, CutOff)> {
         let mut known = self.0.lock();
         known.retain(|_, one| is_shown(one, now));

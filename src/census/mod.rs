@@ -34,7 +34,7 @@ pub use document::Document;
 pub use entries::{Entry, visit, visit_name};
 pub use hung::{CutOff, Hung};
 pub use pages::Pages;
-use pages::{Chosen, Extent};
+use pages::{ChosenTypes, PageExtent};
 pub use questions::{Busy, QuestionTurn, Questions};
 pub use service::{Allowed, ClientStatusServer, SERVICE, StatusMethod};
 use standings::LastStandings;
@@ -60,7 +60,7 @@ pub struct Round {
     views: Vec<Arc<View>>,
     /// The sessions of the view that is asked.
     respondents: Option<Respondents>,
-    asked: Option<Asked>,
+    asked: Option<AskedSessions>,
     answers: std::vec::IntoIter<ClientStream>,
     /// Whether a session may be asked at several views.
     repeats: bool,
@@ -70,7 +70,7 @@ pub struct Round {
 }
 
 /// Sessions that were asked.
-struct Asked {
+struct AskedSessions {
     /// Those who have not answered keep it alive.
     inquiry: Weak<Inquiry>,
     answers: oneshot::Receiver<Vec<ClientStream>>,
@@ -98,31 +98,30 @@ impl Census {
     }
 
     /// Returns the views.
-    #[must_use]
     pub fn views(&self) -> Vec<Arc<View>> {
         self.scopes.all()
     }
 
     /// Returns the clients that wait and have no stream, because their last one ended unanswered.
-    #[must_use]
     pub fn unserved(&self) -> &Unserved {
         &self.unserved
     }
 
     /// Returns the clients that hung and were cut off.
-    #[must_use]
     pub fn hung(&self) -> &Hung {
         &self.hung
     }
 
     /// Returns the contents of the types that are chosen, to be read some at a time.
-    #[must_use]
     pub fn pages(&self, chosen: impl Fn(&TypeUrl) -> bool + Send + 'static) -> Pages {
-        Pages::new(&self.views(), Extent::Contents, Chosen::Those(Box::new(chosen)))
+        Pages::new(
+            &self.views(),
+            PageExtent::Contents,
+            ChosenTypes::Those(Box::new(chosen)),
+        )
     }
 
     /// Returns the types of which the views have anything, or of which clients ask for something.
-    #[must_use]
     pub fn types(&self) -> BTreeSet<TypeUrl> {
         let mut types = BTreeSet::new();
         for view in self.views() {
@@ -133,19 +132,16 @@ impl Census {
     }
 
     /// Returns all entries of the chosen types, also those without content, to be read some at a time.
-    #[must_use]
     pub fn entries(&self, chosen: impl Fn(&TypeUrl) -> bool + Send + 'static) -> Pages {
-        Pages::new(&self.views(), Extent::Entries, Chosen::Those(Box::new(chosen)))
+        Pages::new(&self.views(), PageExtent::Entries, ChosenTypes::Those(Box::new(chosen)))
     }
 
     /// Returns the same of one type.
-    #[must_use]
     pub fn entries_of(&self, type_url: TypeUrl) -> Pages {
-        Pages::new(&self.views(), Extent::Entries, Chosen::One(type_url))
+        Pages::new(&self.views(), PageExtent::Entries, ChosenTypes::One(type_url))
     }
 
     /// Asks all sessions that the question is for.
-    #[must_use]
     pub fn ask(&self, question: Question) -> Round {
         let mut views = self.views();
         views.reverse();
@@ -181,13 +177,12 @@ impl Round {
     }
 
     /// Returns how many sessions did not answer in time.
-    #[must_use]
     pub const fn late(&self) -> usize {
         self.late
     }
 
     /// Asks the next sessions. Returns nothing if all were asked.
-    async fn ask_some(&mut self) -> Option<Asked> {
+    async fn ask_some(&mut self) -> Option<AskedSessions> {
         let turn = clock::timeout(PATIENCE, self.turn.clone().acquire_owned()).await;
         let at_once = match self.question.depth {
             Depth::Resources => AT_ONCE_IN_FULL,
@@ -198,11 +193,11 @@ impl Round {
             self.respondents = Some(self.views.pop()?.respondents(&self.question));
         }
         let inquiry = Arc::downgrade(&inquiry);
-        Some(Asked { inquiry, answers })
+        Some(AskedSessions { inquiry, answers })
     }
 
     /// Collects the answers of those who were asked.
-    async fn collect(&mut self, asked: Asked) -> Vec<ClientStream> {
+    async fn collect(&mut self, asked: AskedSessions) -> Vec<ClientStream> {
         let mut answers = match clock::timeout(PATIENCE, asked.answers).await {
             Some(answers) => answers.unwrap_or_default(),
             None => {

@@ -16,17 +16,17 @@ use crate::xds::{Cut, Known, Name, State, Target, TypeUrl};
 pub struct Pages {
     /// Those that are not read to their end; the next one is the last.
     views: Vec<Weak<View>>,
-    chosen: Chosen,
-    extent: Extent,
+    chosen: ChosenTypes,
+    extent: PageExtent,
     class: Class,
     is_read: bool,
-    place: Option<Reached>,
+    place: Option<PagePlace>,
     /// What clients lacked when the view was begun, as far as it was not read.
     lacking: Option<BTreeMap<TypeUrl, VecDeque<Target>>>,
 }
 
 /// Which types are read.
-pub(super) enum Chosen {
+pub(super) enum ChosenTypes {
     /// A view is not looked through for other ones.
     One(TypeUrl),
     Those(Box<dyn Fn(&TypeUrl) -> bool + Send>),
@@ -34,7 +34,7 @@ pub(super) enum Chosen {
 
 /// How much is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum PageExtent {
     /// Contents.
     Contents,
     /// All entries, also those without content.
@@ -42,16 +42,16 @@ pub(super) enum Extent {
 }
 
 /// Up to where a view is read.
-struct Reached {
+struct PagePlace {
     type_url: TypeUrl,
-    part: Part,
+    part: TypePart,
     /// The last name of the part; `None` is the wildcard.
     after: Option<Name>,
 }
 
 /// The parts of a type, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum TypePart {
     Wildcard,
     Named,
     /// The names that have only an error. They are few.
@@ -61,7 +61,7 @@ enum Part {
 }
 
 impl Pages {
-    pub(super) fn new(views: &[Arc<View>], extent: Extent, chosen: Chosen) -> Self {
+    pub(super) fn new(views: &[Arc<View>], extent: PageExtent, chosen: ChosenTypes) -> Self {
         Self {
             views: views.iter().rev().map(Arc::downgrade).collect(),
             chosen,
@@ -86,14 +86,19 @@ impl Pages {
         Vec::new()
     }
 
+    /// Does the same after others who ask had their turn; `None` at the end.
+    pub async fn in_turn(&mut self, most: usize) -> Option<Vec<Entry>> {
+        tokio::task::yield_now().await;
+        let entries = self.next(most);
+        (!entries.is_empty()).then_some(entries)
+    }
+
     /// The class whose view the last page is of.
-    #[must_use]
     pub const fn class(&self) -> &Class {
         &self.class
     }
 
     /// Whether any client reads the view that the last page is of.
-    #[must_use]
     pub const fn is_read(&self) -> bool {
         self.is_read
     }
@@ -109,7 +114,7 @@ impl Pages {
             None => Bound::Unbounded,
         };
         while let Some(type_url) = self.next_type(&cut, &from) {
-            for part in [Part::Wildcard, Part::Named, Part::Rest, Part::Lacking] {
+            for part in [TypePart::Wildcard, TypePart::Named, TypePart::Rest, TypePart::Lacking] {
                 let room = most.saturating_sub(page.len());
                 page.extend(self.of_part(&cut, &type_url, part, room));
                 if page.len() >= most {
@@ -123,12 +128,12 @@ impl Pages {
 
     /// Looks up what clients lack when a view is begun, because they wait meanwhile.
     fn look_up(&mut self, view: &View) {
-        let looked_up = self.extent == Extent::Entries;
+        let looked_up = self.extent == PageExtent::Entries;
         let chosen = &self.chosen;
         self.lacking.get_or_insert_with(|| match chosen {
             _ if !looked_up => BTreeMap::new(),
-            Chosen::One(one) => BTreeMap::from([(one.clone(), view.lacking_in(one).into())]),
-            Chosen::Those(chosen) => {
+            ChosenTypes::One(one) => BTreeMap::from([(one.clone(), view.lacking_in(one).into())]),
+            ChosenTypes::Those(chosen) => {
                 let mut lacking = BTreeMap::<_, VecDeque<_>>::new();
                 let all = view.lacking().into_iter().filter(|(type_url, _)| chosen(type_url));
                 all.for_each(|(type_url, target)| lacking.entry(type_url).or_default().push_back(target));
@@ -140,8 +145,8 @@ impl Pages {
     /// Returns the next type of a view that is chosen.
     fn next_type(&self, cut: &Cut, from: &Bound<TypeUrl>) -> Option<TypeUrl> {
         let chosen = match &self.chosen {
-            Chosen::One(one) => return (*from != Bound::Excluded(one.clone())).then(|| one.clone()),
-            Chosen::Those(chosen) => chosen,
+            ChosenTypes::One(one) => return (*from != Bound::Excluded(one.clone())).then(|| one.clone()),
+            ChosenTypes::Those(chosen) => chosen,
         };
         let mut from = from.as_ref();
         loop {
@@ -159,7 +164,7 @@ impl Pages {
     }
 
     /// Returns the next entries of a part, and moves the place behind them.
-    fn of_part(&mut self, cut: &Cut, type_url: &TypeUrl, part: Part, most: usize) -> Vec<Entry> {
+    fn of_part(&mut self, cut: &Cut, type_url: &TypeUrl, part: TypePart, most: usize) -> Vec<Entry> {
         let place = self.place.as_ref().filter(|place| place.type_url == *type_url);
         let after = match place {
             Some(place) if part < place.part => return Vec::new(),
@@ -167,17 +172,17 @@ impl Pages {
             Some(_) | None => None,
         };
         let found = match (part, cut.slot(type_url)) {
-            (Part::Lacking, _) => self.lacking(cut, type_url, most),
+            (TypePart::Lacking, _) => self.lacking(cut, type_url, most),
             (_, None) => Vec::new(),
-            (Part::Rest, _) if after.is_some() => Vec::new(),
-            (Part::Rest, Some(slot)) => {
+            (TypePart::Rest, _) if after.is_some() => Vec::new(),
+            (TypePart::Rest, Some(slot)) => {
                 let mut found = Vec::new();
                 parts(slot).for_each(|(state, covered)| rest(state, covered, |one| found.push(one)));
-                found.retain(|entry| self.extent == Extent::Entries || entry.resource.is_some());
+                found.retain(|entry| self.extent == PageExtent::Entries || entry.resource.is_some());
                 found
             }
-            (Part::Wildcard | Part::Named, Some(slot)) => {
-                let covered = part == Part::Wildcard;
+            (TypePart::Wildcard | TypePart::Named, Some(slot)) => {
+                let covered = part == TypePart::Wildcard;
                 let state = parts(slot).find(|(_, of_wildcard)| *of_wildcard == covered);
                 let other = slot.wildcard.as_deref().filter(|_| !covered);
                 let found = state.map(|(state, _)| self.entries(state, covered, other, after.flatten().as_ref(), most));
@@ -186,7 +191,7 @@ impl Pages {
         };
         if let Some(after) = found.last().map(|entry| entry.name.clone()) {
             let type_url = type_url.clone();
-            self.place = Some(Reached { type_url, part, after });
+            self.place = Some(PagePlace { type_url, part, after });
         }
         found
     }
@@ -205,7 +210,7 @@ impl Pages {
             .entries()
             .range::<(Bound<&Name>, Bound<&Name>), Name>((from, Bound::Unbounded));
         let is_new = |name: &Name, known: &Known| other.is_none_or(|other| other.entries().get(name) != Some(known));
-        let is_asked = |known: &Known| self.extent == Extent::Entries || known.resource().is_some();
+        let is_asked = |known: &Known| self.extent == PageExtent::Entries || known.resource().is_some();
         let chosen = entries.filter(|(name, known)| is_asked(known) && is_new(name, known));
         let chosen = chosen.map(|(name, known)| entry(state, name, Some(known), covered));
         chosen.take(most).collect()
@@ -284,8 +289,8 @@ mod tests {
         view
     }
 
-    fn all() -> Chosen {
-        Chosen::Those(Box::new(|_| true))
+    fn all() -> ChosenTypes {
+        ChosenTypes::Those(Box::new(|_| true))
     }
 
     fn names(page: &[Entry]) -> Vec<&str> {
@@ -297,7 +302,7 @@ mod tests {
     fn pages_of_any_size_have_everything_once() {
         let views = [view(), view()];
         for most in 1..12 {
-            let mut pages = Pages::new(&views, Extent::Contents, all());
+            let mut pages = Pages::new(&views, PageExtent::Contents, all());
             let mut all = Vec::new();
             loop {
                 let page = pages.next(most);
@@ -310,9 +315,9 @@ mod tests {
             let of_one = ["a", "b", "c", "e", "f"];
             assert_eq!(all, [of_one, of_one].concat(), "{most}");
         }
-        let eds = Chosen::Those(Box::new(|type_url| type_url.short() == Some("eds")));
-        for chosen in [eds, Chosen::One(TypeUrl::new(EDS))] {
-            let mut some = Pages::new(&views[..1], Extent::Contents, chosen);
+        let eds = ChosenTypes::Those(Box::new(|type_url| type_url.short() == Some("eds")));
+        for chosen in [eds, ChosenTypes::One(TypeUrl::new(EDS))] {
+            let mut some = Pages::new(&views[..1], PageExtent::Contents, chosen);
             assert_eq!(names(&some.next(1)), ["e"]);
             assert_eq!(names(&some.next(9)), ["f"]);
             assert_eq!(some.next(9).len(), 0);
@@ -323,7 +328,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_between_pages() {
         let view = view();
-        let mut pages = Pages::new(std::slice::from_ref(&view), Extent::Contents, all());
+        let mut pages = Pages::new(std::slice::from_ref(&view), PageExtent::Contents, all());
         assert_eq!(names(&pages.next(2)), ["a", "b"]);
         publish(&view, CDS, true, vec![put(CDS, "aa", b"1"), put(CDS, "bb", b"1")]);
         assert_eq!(names(&pages.next(2)), ["bb", "c"]);
@@ -348,7 +353,7 @@ mod tests {
             assert_eq!(seat.want(&want), Ok(()));
         }
         for most in 1..12 {
-            let mut pages = Pages::new(std::slice::from_ref(&view), Extent::Entries, all());
+            let mut pages = Pages::new(std::slice::from_ref(&view), PageExtent::Entries, all());
             let mut all = Vec::new();
             loop {
                 let page = pages.next(most);
@@ -375,8 +380,8 @@ mod tests {
         }
         let mut one = Pages::new(
             std::slice::from_ref(&view),
-            Extent::Entries,
-            Chosen::One(TypeUrl::new(CDS)),
+            PageExtent::Entries,
+            ChosenTypes::One(TypeUrl::new(CDS)),
         );
         assert_eq!(one.next(6).len(), 6);
         assert_eq!(names(&one.next(6)), ["z"]);

@@ -15,14 +15,14 @@ use crate::xds::TypeUrl;
 
 /// The clients that wait and have no stream.
 #[derive(Debug, Default)]
-pub struct Unserved(Mutex<Known>);
+pub struct Unserved(Mutex<KnownWaiters>);
 
 /// Which client it is, as far as that can be told: those with one node id, at one address, that use one service, are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller(u64);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownWaiters {
     /// The number tells callers that are alike from each other.
     waiters: BTreeMap<(Caller, u32), Waiter>,
     last: u32,
@@ -94,7 +94,6 @@ impl Unserved {
     }
 
     /// Returns for which type each of them waits that has waited for so long.
-    #[must_use]
     pub fn after(&self, patience: Duration, now: Instant) -> Vec<TypeUrl> {
         let known = &mut *self.0.lock();
         known.forget(now);
@@ -104,7 +103,7 @@ impl Unserved {
     }
 }
 
-impl Known {
+impl KnownWaiters {
     /// Forgets those that have not come back.
     fn forget(&mut self, now: Instant) {
         self.waiters.retain(|_, waiter| now < waiter.until);

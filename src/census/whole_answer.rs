@@ -26,7 +26,7 @@ pub(super) struct WholeAnswer {
 }
 
 /// A part with its memory.
-struct Part {
+struct AnswerPart {
     bytes: Bytes,
     _memory: OwnedSemaphorePermit,
 }
@@ -99,14 +99,14 @@ impl WholeAnswer {
     /// Returns these bytes with the memory for them.
     async fn part(&self, bytes: BytesMut) -> Result<Bytes, Busy> {
         let memory = self.turn.memory(bytes.capacity()).await?;
-        Ok(Bytes::from_owner(Part {
+        Ok(Bytes::from_owner(AnswerPart {
             bytes: bytes.freeze(),
             _memory: memory,
         }))
     }
 }
 
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for AnswerPart {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -26,13 +26,11 @@ pub struct Class {
 
 impl Class {
     /// Whether the two differ in nothing except what their clients can read.
-    #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         (&self.rule, &self.key) == (&other.rule, &other.key)
     }
 
     /// Returns the class of clients that read the same, whatever else divides them.
-    #[must_use]
     pub fn shared(&self) -> Self {
         Self {
             endpoint_collections: self.endpoint_collections,
@@ -54,13 +52,11 @@ impl Class {
     }
 
     /// Returns the part of a client's node that is passed on; `wire` is the node as it came.
-    #[must_use]
     pub fn take(&self, wire: &core::Node) -> Option<Arc<Taken>> {
         self.rule.as_ref()?.passes.take(wire)
     }
 
     /// Returns what the control plane sees of the class.
-    #[must_use]
     pub fn presented(&self) -> Presented {
         let endpoint_collections = self.endpoint_collections;
         let Some(rule) = &self.rule else {

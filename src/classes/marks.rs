@@ -45,13 +45,11 @@ impl Marks {
     }
 
     /// The marks. The last one is the client's own.
-    #[must_use]
     pub const fn relays(&self) -> &[String] {
         &self.relays
     }
 
     /// Who answers for them, if they are passed on.
-    #[must_use]
     pub const fn sender(&self) -> Option<&Arc<str>> {
         self.sender.as_ref()
     }

@@ -47,7 +47,6 @@ pub struct UserAgent {
 
 impl UserAgent {
     /// Returns a number below 16. Other software may have the same.
-    #[must_use]
     pub fn number(&self) -> u8 {
         let bytes = self.name.bytes().chain([0]).chain(self.version.bytes());
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -110,7 +109,6 @@ impl fmt::Display for UserAgent {
 
 impl Node {
     /// Returns the class of the client, or the class of all clients if they share what it reads.
-    #[must_use]
     pub fn class_of(&self, shared: bool) -> Class {
         match shared {
             true => self.class.shared(),
@@ -119,7 +117,6 @@ impl Node {
     }
 
     /// Returns it as a message, as far as it is known.
-    #[must_use]
     pub fn wire(&self) -> core::Node {
         let mut metadata = Struct::default();
         for (written, value) in &self.metadata {
@@ -146,19 +143,16 @@ impl Node {
 
     /// G-18: whether it is gRPC, which turns to its next server if a stream ends before the first response. A relay may pass on
     /// the user agent of its clients.
-    #[must_use]
     pub fn is_grpc(&self) -> bool {
         self.user_agent.name.starts_with(GRPC) && !self.is_relay()
     }
 
     /// Whether it is a relay of this kind.
-    #[must_use]
     pub const fn is_relay(&self) -> bool {
         self.marks.is_some()
     }
 
     /// K-25: the marks of the relays that the stream has come through, as far as they are kept.
-    #[must_use]
     pub fn relays(&self) -> &[String] {
         self.marks.as_ref().map_or(&[], |marks| marks.relays())
     }

@@ -121,7 +121,6 @@ impl Default for Members {
 
 impl Passes {
     /// Returns what is passed on of this node, without what the relay itself states (K-04, K-25). `None`: nothing.
-    #[must_use]
     pub fn take(&self, client: &Node) -> Option<Arc<Taken>> {
         let taken = match self {
             Self::Nothing => return None,
@@ -137,7 +136,6 @@ impl Passes {
     }
 
     /// Returns the node `relay` with what was taken from a client.
-    #[must_use]
     pub fn give(&self, taken: Option<&Taken>, relay: Node) -> Node {
         let client = taken.map(Taken::read).unwrap_or_default();
         match self {
@@ -194,7 +192,6 @@ impl Taken {
     }
 
     /// How many bytes are kept.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.len()
     }

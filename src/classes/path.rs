@@ -57,13 +57,11 @@ impl Path {
     }
 
     /// The keys.
-    #[must_use]
     pub fn parts(&self) -> &[String] {
         &self.parts
     }
 
     /// Returns the place as text, with quotes only where they are needed.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -28,7 +28,6 @@ pub struct Fields(Vec<(Box<str>, Box<str>)>);
 
 impl Fields {
     /// Returns what a field stands for.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(field, _)| **field == *name);
         found.map(|(_, value)| &**value)
@@ -129,13 +128,11 @@ impl Pattern {
     }
 
     /// Whether every text matches.
-    #[must_use]
     pub fn is_any(&self) -> bool {
         !self.pieces.is_empty() && self.pieces.iter().all(|piece| *piece == Piece::Any)
     }
 
     /// Returns the text with which every match begins, and whether it is all of it.
-    #[must_use]
     pub fn fixed(&self) -> (&str, bool) {
         match &*self.pieces {
             [] => ("", true),
@@ -146,7 +143,6 @@ impl Pattern {
     }
 
     /// Returns the same pattern with values in place of fields. A value stands for itself, whatever characters it has.
-    #[must_use]
     pub fn filled(&self, fields: &Fields) -> Self {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -165,7 +161,6 @@ impl Pattern {
     }
 
     /// Whether the whole text matches.
-    #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         match &*self.pieces {
             [Piece::Text(whole)] => **whole == *text,
@@ -175,7 +170,6 @@ impl Pattern {
     }
 
     /// Returns what the fields stand for, if the whole text matches. Each `*` stands for as little as it can.
-    #[must_use]
     pub fn found(&self, text: &str) -> Option<Fields> {
         let mut fields = Fields::default();
         let mut parts = self.pieces.split(|piece| *piece == Piece::Any);

@@ -41,7 +41,6 @@ pub enum Selector {
 
 impl Selector {
     /// Returns the value in this node; empty for what is not a part of a node.
-    #[must_use]
     pub fn read<'a>(&self, node: &'a Node) -> &'a str {
         match self {
             Self::Id => &node.id,
@@ -65,13 +64,11 @@ impl Selector {
     }
 
     /// Whether it is in what the relay has checked about a client, and not in what the client says.
-    #[must_use]
     pub const fn is_identity(&self) -> bool {
         self.kind().is_some()
     }
 
     /// Returns the word of the identities that it is in, if it is in these.
-    #[must_use]
     pub const fn kind(&self) -> Option<&'static str> {
         if let Self::Identity(word) = self {
             Some(word)

@@ -12,10 +12,10 @@ use http::{HeaderName, HeaderValue};
 use tokio::runtime::Runtime;
 
 use super::Misuse;
-use crate::config::{Credentials, Endpoint, Grpc, Identity, LogFilter, Rejections, Supply, Tls, Transport};
-use crate::get::{Peer, header};
+use crate::config::{CertificateFiles, Credentials, Endpoint, Grpc, LogFilter, Rejections, Supply, Tls, Transport};
+use crate::get::{AskedPeer, header};
 use crate::proto::envoy::config::core::v3::Node;
-use crate::telemetry::{Format, Log};
+use crate::telemetry::{LogFormat, ProcessLog};
 
 /// The address of a server, as it was written.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl TlsFiles {
     /// Returns TLS with these files.
     pub(super) fn settings(&self) -> Tls {
         let identity = self.cert.clone().zip(self.key.clone());
-        let identity = identity.map(|(certificate_file, private_key_file)| Identity {
+        let identity = identity.map(|(certificate_file, private_key_file)| CertificateFiles {
             certificate_file,
             private_key_file,
         });
@@ -126,14 +126,14 @@ impl TlsFiles {
 pub(super) fn runtime() -> anyhow::Result<Runtime> {
     let level = std::env::var("RUST_LOG").ok().filter(|level| !level.is_empty());
     let filter = LogFilter::parse(level.as_deref().unwrap_or("off")).map_err(Error::msg)?;
-    drop(Log::start(filter.as_str(), Format::Text)?);
+    drop(ProcessLog::start(filter.as_str(), LogFormat::Text)?);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build().context("cannot start")
 }
 
 impl Alone {
     /// Returns the server at an address, which is asked as this node.
-    pub(super) fn peer(&self, server: &ServerAddress, node: Node) -> Result<Peer, Misuse> {
+    pub(super) fn peer(&self, server: &ServerAddress, node: Node) -> Result<AskedPeer, Misuse> {
         let transport = match self.dialect {
             Dialect::Delta => Transport::Delta,
             Dialect::Sotw => Transport::Sotw,
@@ -167,7 +167,7 @@ impl Manner {
         tls: bool,
         transport: Transport,
         node: Node,
-    ) -> Result<Peer, Misuse> {
+    ) -> Result<AskedPeer, Misuse> {
         let ServerAddress {
             text,
             endpoint,
@@ -188,7 +188,7 @@ impl Manner {
             true => Credentials::Tls(self.files.settings()),
             false => Credentials::Insecure,
         };
-        Ok(Peer {
+        Ok(AskedPeer {
             server: text.clone(),
             grpc: Grpc {
                 endpoint: endpoint.clone(),

@@ -12,7 +12,7 @@ use super::asking::{AdminAccess, Bounds, now, time};
 
 /// Ask running relays whether they can serve clients: prints the answers of /ready; the exit code is 0 if all can
 #[derive(Debug, Args)]
-pub(super) struct Health {
+pub(super) struct HealthCommand {
     /// Ask again until all can, at most so long, such as 30s
     #[arg(long, value_name = "TIME", value_parser = time)]
     wait: Option<Duration>,
@@ -26,7 +26,7 @@ pub(super) struct Health {
 /// How often relays are asked.
 const PACE: Duration = Duration::from_millis(200);
 
-impl Health {
+impl HealthCommand {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         let path = if self.live { "/live" } else { "/ready" };
         let Some(wait) = self.wait else {

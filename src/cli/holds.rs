@@ -9,26 +9,26 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 
 use super::asking::{AdminAccess, Bounds, Heard, Relay, encoded, tell};
-use crate::answers::Views;
+use crate::answers::ViewList;
 
 /// Show which removed resources are still served, why, and until when, and which older contents clients use. Exits with 1 if much was
 /// lost at once, if something that a control plane still sends has referred to a removed resource for over 15 minutes, or if a client
 /// was sent older content in the place of what it rejects
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Holds {
+pub(super) struct HoldsCommand {
     #[command(flatten)]
     access: AdminAccess,
     #[command(subcommand)]
-    order: Option<Order>,
+    order: Option<HoldCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Order {
+enum HoldCommand {
     /// Hold removals for longer
     Extend {
         #[command(flatten)]
-        what: Ordered,
+        what: HoldOrdered,
         /// For how long from now on, at most 24h
         #[arg(long = "for", value_name = "TIME", default_value = "30m")]
         time: String,
@@ -37,13 +37,13 @@ enum Order {
     /// further client is sent it, and what it names is not kept
     Release {
         #[command(flatten)]
-        what: Ordered,
+        what: HoldOrdered,
     },
 }
 
 /// What an order is about.
 #[derive(Debug, Args)]
-struct Ordered {
+struct HoldOrdered {
     #[command(flatten)]
     access: AdminAccess,
     /// The id of a hold, or TYPE/NAME of a resource, such as cds/payments
@@ -53,17 +53,17 @@ struct Ordered {
     reason: String,
 }
 
-impl Holds {
+impl HoldsCommand {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         match self.order {
-            Some(Order::Extend { what, time }) => what.give("extend", &format!("&for={}", encoded(&time)), out),
-            Some(Order::Release { what }) => what.give("release", "", out),
+            Some(HoldCommand::Extend { what, time }) => what.give("extend", &format!("&for={}", encoded(&time)), out),
+            Some(HoldCommand::Release { what }) => what.give("release", "", out),
             None => tell(self.access.each(held), out),
         }
     }
 }
 
-impl Ordered {
+impl HoldOrdered {
     fn give(&self, order: &str, more: &str, out: &mut impl Write) -> anyhow::Result<()> {
         let (target, reason) = (encoded(&self.target), encoded(&self.reason));
         let path = format!("/holds/{order}?target={target}&reason={reason}{more}");
@@ -73,7 +73,7 @@ impl Ordered {
 
 /// Returns what a relay holds, and what of that is wrong.
 fn held(relay: Relay<'_>) -> anyhow::Result<Heard> {
-    let (text, views) = (relay.text("/holds")?, relay.json::<Views>("/views")?);
+    let (text, views) = (relay.text("/holds")?, relay.json::<ViewList>("/views")?);
     let mut wrong = Vec::new();
     let (trouble, older) = (views.in_trouble(), views.older());
     if trouble > 0 {

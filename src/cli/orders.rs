@@ -12,14 +12,14 @@ use super::asking::{AdminAccess, Bounds, encoded};
 
 /// Have running relays read their configuration again; prints what has changed, and from when on it holds
 #[derive(Debug, Args)]
-pub(super) struct Reload {
+pub(super) struct ReloadCommand {
     #[command(flatten)]
     access: AdminAccess,
 }
 
 /// Move clients away from running relays: /ready fails first, then they are disconnected one by one. SIGTERM ends a relay
 #[derive(Debug, Args)]
-pub(super) struct Drain {
+pub(super) struct DrainCommand {
     #[command(flatten)]
     access: AdminAccess,
 }
@@ -33,13 +33,13 @@ pub(super) struct LogLevel {
     access: AdminAccess,
 }
 
-impl Reload {
+impl ReloadCommand {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         self.access.order("POST", "/reload", b"", Bounds::LIST, out)
     }
 }
 
-impl Drain {
+impl DrainCommand {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         let path = "/drain_listeners?graceful";
         self.access.order("POST", path, b"", Bounds::LINE, out)

@@ -10,7 +10,7 @@ use clap::Args;
 use super::Misuse;
 use crate::app::{self, Origin};
 use crate::config::{Flags, LogFilter};
-use crate::telemetry::{Format, Log};
+use crate::telemetry::{LogFormat, ProcessLog};
 
 const LISTEN: &str = "DISTRIBUTARY_LISTEN";
 const UPSTREAM: &str = "DISTRIBUTARY_UPSTREAM";
@@ -46,7 +46,7 @@ pub(super) struct Serve {
     log_level: Option<String>,
     /// text or json
     #[arg(long, value_name = "FORMAT", env = "DISTRIBUTARY_LOG_FORMAT", default_value = "text")]
-    log_format: Format,
+    log_format: LogFormat,
 }
 
 impl Serve {
@@ -92,7 +92,7 @@ impl Serve {
         let level = self.log_level.or_else(|| std::env::var("RUST_LOG").ok());
         let level = level.filter(|level| !level.is_empty());
         let filter = level.as_deref().map(LogFilter::parse).transpose().map_err(Error::msg)?;
-        let log = Log::start(filter.unwrap_or_default().as_str(), self.log_format)?;
+        let log = ProcessLog::start(filter.unwrap_or_default().as_str(), self.log_format)?;
         let flags = Flags {
             listen: self.listen,
             upstream: self.upstream,

@@ -12,16 +12,16 @@ use anyhow::bail;
 use clap::Args;
 
 use super::asking::{AdminAccess, Bounds, Relay, encoded, now, time};
-use crate::answers::{Content, Holders, Whole};
+use crate::answers::{ContentRow, Holders, Whole};
 use crate::xds::{TypeUrl, printable};
 
 /// Wait until the clients that ask for a resource have accepted it; exit code 1 says who has not
 #[derive(Debug, Args)]
-pub(super) struct Wait {
+pub(super) struct WaitCommand {
     /// The resource, such as cds/web; with @VERSION, that content and no other: the relay's version of it, or the control plane's
     /// own. What follows the last @ is the version; write a@b@ for a resource with the name a@b
-    #[arg(value_name = "TYPE/NAME[@VERSION]", value_parser = Target::read)]
-    target: Target,
+    #[arg(value_name = "TYPE/NAME[@VERSION]", value_parser = WaitTarget::read)]
+    target: WaitTarget,
     /// Which share of these clients
     #[arg(long = "for", value_name = "PERCENT", default_value = "100%", value_parser = percent)]
     share: f64,
@@ -42,14 +42,14 @@ pub(super) struct Wait {
 }
 
 #[derive(Clone, Debug)]
-struct Target {
+struct WaitTarget {
     type_url: TypeUrl,
     name: String,
     version: Option<String>,
 }
 
 /// How far the clients of one relay are.
-struct Progress {
+struct WaitProgress {
     accepted: usize,
     all: usize,
     /// Some who have not accepted it.
@@ -63,7 +63,7 @@ const PACE: Duration = Duration::from_millis(250);
 /// A relay knows only what clients have made it ask for, whether a control plane has it or a file.
 const NOBODY: &str = "no client asks for it, and no client was given it";
 
-impl Target {
+impl WaitTarget {
     fn read(text: &str) -> Result<Self, String> {
         let (type_url, rest) = text.split_once('/').ok_or("write TYPE/NAME, such as cds/web")?;
         let type_url = type_url.parse().map_err(|error| format!("`{type_url}` is {error}"))?;
@@ -79,7 +79,7 @@ impl Target {
     }
 }
 
-impl Wait {
+impl WaitCommand {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         let deadline = now() + self.timeout;
         loop {
@@ -96,7 +96,7 @@ impl Wait {
     }
 
     /// Asks each relay. None: it knows nothing of the resource.
-    fn look(&self) -> anyhow::Result<Vec<(String, Option<Progress>)>> {
+    fn look(&self) -> anyhow::Result<Vec<(String, Option<WaitProgress>)>> {
         let whom = [("node", &self.node), ("class", &self.class)].into_iter();
         let whom = whom.filter_map(|(key, text)| Some(format!("&{key}={}", encoded(text.as_deref()?))));
         let path = format!(
@@ -109,15 +109,15 @@ impl Wait {
         each.into_iter().map(|(relay, found)| Ok((relay, found?))).collect()
     }
 
-    fn look_at(&self, relay: Relay<'_>, path: &str) -> anyhow::Result<Option<Progress>> {
+    fn look_at(&self, relay: Relay<'_>, path: &str) -> anyhow::Result<Option<WaitProgress>> {
         Ok(match relay.ask("GET", path, b"", Bounds::LIST)? {
             (404, _) => None,
             answer => Some(self.progress(&relay.read(&relay.body(answer)?, path)?)),
         })
     }
 
-    fn progress(&self, said: &Whole) -> Progress {
-        let is_meant = |content: &&Content| match &self.target.version {
+    fn progress(&self, said: &Whole) -> WaitProgress {
+        let is_meant = |content: &&ContentRow| match &self.target.version {
             None => true,
             Some(wanted) => {
                 let said = content.said.as_ref().and_then(|said| said.version_info.as_ref());
@@ -139,7 +139,7 @@ impl Wait {
             }
         };
         let some = said.clients.values().flat_map(|of| &of.some);
-        Progress {
+        WaitProgress {
             accepted: said.clients.get("accepted").map_or(0, accepted),
             all: said.clients.values().map(|of| of.count).sum(),
             others: some.map(|one| printable(&one.node).into_owned()).collect(),
@@ -148,7 +148,7 @@ impl Wait {
     }
 
     /// Returns how many clients have accepted it, of how many, if that is enough.
-    fn is_reached(&self, found: &[(String, Option<Progress>)]) -> Option<(usize, usize)> {
+    fn is_reached(&self, found: &[(String, Option<WaitProgress>)]) -> Option<(usize, usize)> {
         let known = || found.iter().filter_map(|(_, progress)| progress.as_ref());
         if known().next().is_none() || known().any(|one| one.other_content.is_some()) {
             return None;
@@ -160,12 +160,12 @@ impl Wait {
     }
 
     /// Returns what is missing, in a line for each relay.
-    fn missing(&self, found: &[(String, Option<Progress>)]) -> String {
+    fn missing(&self, found: &[(String, Option<WaitProgress>)]) -> String {
         let mut text = String::new();
         for (relay, progress) in found {
             let what = match progress {
                 None => NOBODY.to_owned(),
-                Some(Progress {
+                Some(WaitProgress {
                     other_content: Some(why),
                     ..
                 }) => (*why).to_owned(),
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_waited_for() {
-        let read = |text: &str| Target::read(text).map(|target| (target.name, target.version));
+        let read = |text: &str| WaitTarget::read(text).map(|target| (target.name, target.version));
         let named = |name: &str, version: Option<&str>| Ok((name.to_owned(), version.map(str::to_owned)));
         assert_eq!(read("cds/web"), named("web", None));
         assert_eq!(read("eds/ns/web@7f8c"), named("ns/web", Some("7f8c")));

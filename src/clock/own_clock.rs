@@ -55,7 +55,6 @@ impl OwnClock {
     }
 
     /// Notes that the process runs at this moment of the machine's clock, and returns its own time.
-    #[must_use]
     pub fn at(&self, real: Instant) -> Instant {
         let noted = self.era.load().at(real);
         noted.unwrap_or_else(|| self.suspended(real))
@@ -68,19 +67,16 @@ impl OwnClock {
     }
 
     /// Returns its own time at a moment of the machine's clock.
-    #[must_use]
     pub fn of(&self, real: Instant) -> Instant {
         self.era.load().of(real)
     }
 
     /// Returns when its own time will be `own`, unless the process is suspended before that.
-    #[must_use]
     pub fn due(&self, own: Instant) -> Instant {
         self.era.load().due(own)
     }
 
     /// Returns when its own time was `own`, or will be.
-    #[must_use]
     pub fn real(&self, own: Instant) -> Instant {
         self.era.load().real(own)
     }
@@ -98,13 +94,11 @@ impl OwnClock {
     }
 
     /// How far its own time is behind.
-    #[must_use]
     pub fn lost(&self) -> Duration {
         self.era.load().lost()
     }
 
     /// How often the process was suspended, and for how long.
-    #[must_use]
     pub fn stalls(&self) -> Stalls {
         self.era.load().stalls()
     }

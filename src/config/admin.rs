@@ -64,7 +64,6 @@ impl AdminHosts {
     }
 
     /// Whether this is one of the names. Case does not count.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|host| host.eq_ignore_ascii_case(name))
     }
@@ -83,7 +82,6 @@ impl AdminRules {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

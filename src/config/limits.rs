@@ -76,7 +76,6 @@ fn memory(text: &str) -> Result<MemoryLimit, String> {
 
 impl Limits {
     /// Returns the keys with their values.
-    #[must_use]
     pub fn cells(&self) -> Vec<(&'static str, String)> {
         <Self as Shape>::cells(self)
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 
-use super::{Identity, SocketFile, Supply, unix};
+use super::{CertificateFiles, SocketFile, Supply, unix};
 
 /// A port or socket for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub struct Listener {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
     /// The certificate that it presents to clients.
-    pub identity: Supply<Identity>,
+    pub identity: Supply<CertificateFiles>,
     /// Certificates that it presents instead, to clients that ask for a name that is in one of them.
-    pub others: Vec<Identity>,
+    pub others: Vec<CertificateFiles>,
     /// The oldest version that it speaks.
     pub oldest: TlsVersion,
     /// The authorities; one of them must have signed the client's certificate. Without any, clients need no certificate.
@@ -75,7 +75,6 @@ impl Address {
     }
 
     /// Whether only users of this machine reach it.
-    #[must_use]
     pub const fn is_local(&self) -> bool {
         match self {
             Self::Unix(_) => true,
@@ -85,7 +84,6 @@ impl Address {
 
     /// Whether nobody else can listen on the other address while somebody listens on this one: all addresses of the machine
     /// (`0.0.0.0`, `[::]`) have the port of each. With port 0, each listener gets a free port of its own.
-    #[must_use]
     pub fn takes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unix(one), Self::Unix(other)) => one == other,
@@ -124,7 +122,6 @@ impl Listener {
     }
 
     /// Whether all of its clients show that they are more than an address.
-    #[must_use]
     pub fn demands_identity(&self) -> bool {
         self.requires_identity || self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
     }

@@ -26,8 +26,21 @@ impl LogFilter {
         }
     }
 
+    /// Returns the parts of a filter. Commas within brackets and braces separate the fields of a span.
+    pub fn parts(filter: &str) -> impl Iterator<Item = &str> {
+        let mut depth = 0_usize;
+        let parts = filter.split(move |character| {
+            match character {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            character == ',' && depth == 0
+        });
+        parts.map(str::trim)
+    }
+
     /// Returns it as written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -50,16 +63,6 @@ impl fmt::Debug for LogFilter {
 /// Returns a part of the filter that is no level and names none. The parser takes such a word for a target, and a filter with
 /// only targets hides everything else, errors included.
 fn not_a_directive(filter: &str) -> Option<&str> {
-    // Commas within brackets and braces separate the fields of a span.
-    let mut depth = 0_usize;
-    let parts = filter.split(move |character| {
-        match character {
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        character == ',' && depth == 0
-    });
     let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
     let good = |part: &str| match part.rsplit_once('=') {
         Some((target, level)) if !level.ends_with('}') && !level.ends_with(']') => {
@@ -68,7 +71,7 @@ fn not_a_directive(filter: &str) -> Option<&str> {
         Some(_) => true,
         None => is_level(part) || part.contains('['),
     };
-    parts.map(str::trim).find(|part| !good(part))
+    LogFilter::parts(filter).find(|part| !good(part))
 }
 
 #[cfg(test)]

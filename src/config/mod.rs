@@ -42,14 +42,14 @@ pub use log_filter::LogFilter;
 pub(crate) use quantity::duration;
 pub use reference::{NoKey, Reference};
 pub use rows::Effect;
-pub use server::{Credentials, Endpoint, Grpc, Identity, Reach, Rejections, Rest, Server, Tls, Transport};
+pub use server::{CertificateFiles, Credentials, Endpoint, Grpc, Reach, Rejections, RestPolls, Server, Tls, Transport};
 pub use supply::Supply;
 pub use supply::Workload;
 pub use timers::Timers;
 pub use unix::{SocketFile, is_abstract, system_path};
 pub use upstream::{Authority, Canary, ClassServers, TypeSource, Upstream};
 pub use validate::host_name;
-pub use written::{Written, hide_secrets};
+pub use written::{WrittenConfig, hide_secrets};
 
 use document::Document;
 
@@ -108,7 +108,7 @@ pub struct Config {
     /// Problems that do not keep the relay from running.
     pub warnings: Vec<String>,
     /// All of it as it was written, for people.
-    pub written: Written,
+    pub written: WrittenConfig,
 }
 
 impl Config {
@@ -121,7 +121,6 @@ impl Config {
     }
 
     /// Whether others than this machine's users may do everything on the admin address without a certificate.
-    #[must_use]
     pub fn admin_is_open(&self) -> bool {
         let guarded =
             self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()) || !self.admin_rules.is_empty();
@@ -129,7 +128,6 @@ impl Config {
     }
 
     /// S-11: what of identities is named.
-    #[must_use]
     pub fn named(&self) -> Named {
         self.identities().collect()
     }
@@ -277,7 +275,7 @@ pub enum Bootstrap {
 
 /// Another relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct NeighbourSettings {
     /// Its admin address as configured.
     pub uri: String,
     /// A host name stands for all of its addresses.
@@ -292,7 +290,7 @@ pub struct Snapshot {
     /// The directory, if they are written to disk; created if missing.
     pub dir: Option<PathBuf>,
     /// The relays that are asked for theirs if none is on disk.
-    pub from: Vec<Neighbour>,
+    pub from: Vec<NeighbourSettings>,
     /// How often changes are written.
     pub interval: Duration,
     /// Whether keys and certificates (SDS) are written, and asked for, too.

@@ -79,7 +79,6 @@ impl Reference {
     }
 
     /// Returns the file that has all keys.
-    #[must_use]
     pub fn file(&self) -> String {
         let mut file = ABOVE.to_owned();
         for row in self.file.rows() {
@@ -90,7 +89,6 @@ impl Reference {
     }
 
     /// Returns the paths of all keys with what they mean, and when a change takes effect.
-    #[must_use]
     pub fn keys(&self) -> Vec<(String, &str, Option<Effect>)> {
         let keys = self.all().into_iter();
         keys.map(|found| (found.path, found.row.about.as_str(), found.effect))
@@ -98,7 +96,6 @@ impl Reference {
     }
 
     /// Returns when a change of a key takes effect, which is written as in messages: `listeners[0].mode, owner or group`.
-    #[must_use]
     pub fn effect(&self, key: &str) -> Effect {
         let first = key.split([',', ' ']).next().unwrap_or_default();
         let plain = first.split('[').map(|part| part.rsplit(']').next().unwrap_or_default());

@@ -31,7 +31,7 @@ pub enum Reach {
     /// A file, or a directory of files.
     Files(PathBuf),
     /// An xDS server that is polled over REST.
-    Rest(Rest),
+    Rest(RestPolls),
 }
 
 /// An xDS server with gRPC streams, and how to connect to it.
@@ -51,7 +51,7 @@ pub struct Grpc {
 
 /// An xDS server that is polled over REST, and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rest {
+pub struct RestPolls {
     /// Its address.
     pub endpoint: Endpoint,
     /// Whether the connection uses TLS.
@@ -95,12 +95,12 @@ pub struct Tls {
     /// The SPIFFE id that the server's certificate must be for, instead of a name; only with authorities of its own.
     pub spiffe_id: Option<String>,
     /// The certificate that the relay presents if the server asks for one.
-    pub identity: Option<Supply<Identity>>,
+    pub identity: Option<Supply<CertificateFiles>>,
 }
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct CertificateFiles {
     /// PEM file of the certificate and its chain.
     pub certificate_file: PathBuf,
     /// PEM file of its key.
@@ -129,7 +129,6 @@ pub enum Rejections {
 
 impl Server {
     /// Returns the node that the server sees of the relay: what is written for this server, over the relay's own.
-    #[must_use]
     pub fn node(&self, relay: &Node) -> Node {
         let mut node = relay.clone();
         let Some(own) = &self.node else { return node };
@@ -161,7 +160,6 @@ impl Endpoint {
     }
 
     /// Returns the server's authority in requests: from `name`, or from its address.
-    #[must_use]
     pub fn authority(&self, name: Option<&str>) -> String {
         match self {
             Self::Tcp { host, port } => match name.unwrap_or(host) {
@@ -175,7 +173,6 @@ impl Endpoint {
 
 impl Credentials {
     /// Returns the server's name for TLS, if that is not its address.
-    #[must_use]
     pub fn server_name(&self) -> Option<&str> {
         match self {
             Self::Tls(tls) => tls.server_name.as_deref(),

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Identity;
+use super::CertificateFiles;
 
 /// Where certificates and keys come from. They are read again when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Workload {
     pub hint: Option<String>,
 }
 
-impl Supply<Identity> {
+impl Supply<CertificateFiles> {
     /// Returns the paths of all files, or that of the socket.
     pub fn paths(&self) -> Vec<&Path> {
         match self {
@@ -35,7 +35,6 @@ impl Supply<Identity> {
 
 impl Supply<PathBuf> {
     /// Returns the path of the file, or of the socket.
-    #[must_use]
     pub fn path(&self) -> &Path {
         match self {
             Self::Files(path) => path,

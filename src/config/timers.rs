@@ -48,7 +48,6 @@ pub struct Timers {
 
 impl Timers {
     /// Returns the keys with their values.
-    #[must_use]
     pub fn cells(&self) -> Vec<(&'static str, String)> {
         <Self as Shape>::cells(self)
     }

@@ -31,7 +31,6 @@ pub struct Upstream {
 
 impl Upstream {
     /// Returns who is asked for what.
-    #[must_use]
     pub fn owners(&self) -> Owners {
         let authorities = self.authorities.keys().map(|name| Arc::from(name.as_str()));
         let sources = self.sources.iter().flat_map(|source| {
@@ -42,7 +41,6 @@ impl Upstream {
     }
 
     /// Returns the servers for names without an owner, for the clients of the rule at this position: of most of them, and of a share.
-    #[must_use]
     pub fn lists(&self, rule: Option<usize>) -> (&[usize], Option<&Canary>) {
         let own = rule.and_then(|at| self.classes.get(at)?.as_ref());
         match own {
@@ -52,13 +50,11 @@ impl Upstream {
     }
 
     /// Whether there is anything that all classes of clients share.
-    #[must_use]
     pub fn is_shared(&self) -> bool {
         !self.authorities.is_empty() || self.sources.iter().any(|source| source.shared)
     }
 
     /// Returns a server's name in logs and metrics: its URI, with a number if several servers have the same one.
-    #[must_use]
     pub fn name(&self, at: usize) -> String {
         let uri = self.servers.get(at).map_or("", |server| server.uri.as_str());
         match self.servers.iter().take(at).filter(|before| before.uri == uri).count() {
@@ -90,7 +86,6 @@ pub struct Canary {
 
 impl Canary {
     /// Returns its own servers.
-    #[must_use]
     pub fn own(&self) -> &[usize] {
         self.servers.get(..self.first).unwrap_or_default()
     }
@@ -124,7 +119,6 @@ pub struct TypeSource {
 
 impl TypeSource {
     /// Returns what it has where authorities have their names. No authority begins like this.
-    #[must_use]
     pub fn key(&self) -> String {
         format!("#{}", self.name)
     }

@@ -13,7 +13,7 @@ use crate::json::{Bounds, Tree};
 
 /// A configuration as it was written.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenConfig {
     text: Arc<[u8]>,
     flags: Flags,
 }
@@ -35,7 +35,7 @@ const SECRET: [&str; 9] = [
     "cookie",
 ];
 
-impl Written {
+impl WrittenConfig {
     pub(super) fn new(text: &[u8], flags: &Flags) -> Self {
         Self {
             text: text.into(),
@@ -44,7 +44,6 @@ impl Written {
     }
 
     /// Returns it as JSON, with the flags in place of what they override, and without secrets.
-    #[must_use]
     pub fn json(&self) -> Value {
         let mut written = match read(&self.text) {
             Value::Object(members) => members,
@@ -78,7 +77,7 @@ impl Written {
     }
 }
 
-impl fmt::Debug for Written {
+impl fmt::Debug for WrittenConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Written").field("bytes", &self.text.len()).finish()
     }
@@ -148,7 +147,7 @@ upstream:
 secrets: allow
 chunk: \"-----BEGIN KEY-----HIDDEN\"
 ";
-        let shown = Written::new(text.as_bytes(), &Flags::default()).json();
+        let shown = WrittenConfig::new(text.as_bytes(), &Flags::default()).json();
         assert!(!shown.to_string().contains("HIDDEN"), "{shown}");
         assert_eq!(shown["node"]["metadata"]["tier"], "edge");
         assert_eq!(shown["node"]["metadata"]["size"], 3);
@@ -177,7 +176,7 @@ chunk: \"-----BEGIN KEY-----HIDDEN\"
             "secrets": "allow",
             "logging": {"level": "warn"},
         });
-        assert_eq!(Written::new(text, &flags).json(), expected);
+        assert_eq!(WrittenConfig::new(text, &flags).json(), expected);
         let bootstrap = Some(Bootstrap::Text(
             "{\"xds_servers\": [{\"server_uri\": \"cp:5\"}]}".to_owned(),
         ));
@@ -185,7 +184,7 @@ chunk: \"-----BEGIN KEY-----HIDDEN\"
             bootstrap,
             ..Flags::default()
         };
-        let shown = Written::new(b"", &flags).json();
+        let shown = WrittenConfig::new(b"", &flags).json();
         assert_eq!(shown, json!({"upstream": {"xds_servers": [{"server_uri": "cp:5"}]}}));
     }
 }

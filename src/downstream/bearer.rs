@@ -7,7 +7,7 @@
 use http::HeaderMap;
 use tonic::Status;
 
-use super::portion::Portion;
+use super::portion::Allotment;
 use super::shared::Shared;
 use crate::clock;
 use crate::identity::{Gap, Identity};
@@ -30,13 +30,13 @@ pub(super) struct Unidentified {
 struct RefusedLine {
     peer: Peer,
     issuer: Option<String>,
-    fault: Fault,
+    fault: BearerFault,
     suppressed: u64,
 }
 
 /// Why it is not known who makes a call.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum BearerFault {
     #[error("the token of the call is refused: {0}")]
     Token(TokenFault),
     #[error("the client of the call is refused: {0}")]
@@ -48,7 +48,7 @@ enum Fault {
     Missing,
 }
 
-impl Fault {
+impl BearerFault {
     /// Returns the fault as one word, for the metric.
     fn reason(&self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Fault {
     }
 
     /// Counts it, and returns the refusal of the call.
-    fn refusal(self, shared: &Shared, connection: &Portion, issuer: Option<String>) -> Unidentified {
+    fn refusal(self, shared: &Shared, connection: &Allotment, issuer: Option<String>) -> Unidentified {
         let reason = self.reason();
         match self {
             Self::Token(_) => shared.metrics.arrivals.token(reason),
@@ -95,10 +95,10 @@ impl Unidentified {
             let issuer = line.issuer.as_deref().unwrap_or("unknown");
             let (reason, suppressed, fault) = (line.fault.reason(), line.suppressed, line.fault);
             match fault {
-                Fault::Token(fault) => {
+                BearerFault::Token(fault) => {
                     tracing::warn!(node, %peer, issuer, reason, suppressed, "a client is refused because of its token: {fault}");
                 }
-                Fault::Gap(_) | Fault::Missing => {
+                BearerFault::Gap(_) | BearerFault::Missing => {
                     tracing::warn!(node, %peer, reason, suppressed, "a client is refused: {fault}");
                 }
             }
@@ -112,7 +112,11 @@ impl Unidentified {
 ///
 /// # Errors
 /// Says what is wrong with the token or the identity, or how long no token of the connection is looked at.
-pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &HeaderMap) -> Result<Identity, Unidentified> {
+pub(super) fn identified(
+    shared: &Shared,
+    connection: &Allotment,
+    headers: &HeaderMap,
+) -> Result<Identity, Unidentified> {
     let arrivals = &shared.metrics.arrivals;
     if let Some(left) = connection
         .lockout
@@ -136,15 +140,15 @@ pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &Header
         Some(Err(fault)) => {
             connection.lockout.note_refused(clock::now());
             let issuer = shared.tokens.known_issuer(headers);
-            return Err(Fault::Token(fault).refusal(shared, connection, issuer));
+            return Err(BearerFault::Token(fault).refusal(shared, connection, issuer));
         }
     };
-    let refused = |fault: Fault| fault.refusal(shared, connection, None);
+    let refused = |fault: BearerFault| fault.refusal(shared, connection, None);
     identity
         .knows(&shared.tokens.named())
-        .map_err(|gap| refused(Fault::Gap(gap)))?;
+        .map_err(|gap| refused(BearerFault::Gap(gap)))?;
     if connection.entrance.requires_identity() && !identity.is_proven() {
-        return Err(refused(Fault::Missing));
+        return Err(refused(BearerFault::Missing));
     }
     Ok(identity)
 }

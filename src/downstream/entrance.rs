@@ -45,7 +45,6 @@ impl Entrance {
     }
 
     /// The TLS handshakes, if it has TLS.
-    #[must_use]
     pub const fn tls(&self) -> Option<&Handshakes> {
         self.tls.as_ref()
     }

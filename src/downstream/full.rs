@@ -12,7 +12,7 @@ use tonic::{Code, Status};
 
 /// A limit that admits no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full {
+pub(super) struct LimitReached {
     /// The key of the limit.
     pub(super) limit: &'static str,
     pub(super) max: usize,
@@ -23,7 +23,7 @@ pub(super) struct Full {
 /// When a client that is refused because of others should come back.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
-impl Full {
+impl LimitReached {
     /// Returns the status of a call that is refused before its first response. A client that could be served later is told when
     /// to come back.
     pub(super) fn status(&self) -> Status {
@@ -42,7 +42,7 @@ impl Full {
     }
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for LimitReached {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit, max, .. } = self;
         let (why, then) = match self.again {

@@ -29,7 +29,7 @@ pub struct Handshakes {
 
 /// Why a TLS connection was not established.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum HandshakeFault {
     #[error("the client did not begin within {0:?}")]
     Silent(Duration),
     #[error("not begun within {0:?}: too many handshakes at the same time; add relays")]
@@ -55,7 +55,6 @@ impl Handshakes {
     }
 
     /// The TLS of the listener.
-    #[must_use]
     pub const fn tls(&self) -> &Arc<ServerTls> {
         &self.tls
     }
@@ -63,15 +62,17 @@ impl Handshakes {
     /// Completes the handshake. Returns the connection, and whether it resumed an earlier session. Hellos are answered in order
     /// of arrival, and few at a time, so that established connections have their turns in between. A client that stops after
     /// its hello blocks nobody.
-    pub(super) async fn shake(&self, mut socket: Socket, bound: Duration) -> Result<(Socket, bool), Fault> {
+    pub(super) async fn shake(&self, mut socket: Socket, bound: Duration) -> Result<(Socket, bool), HandshakeFault> {
         let mut over = pin!(clock::sleep(bound));
         let hello = within(over.as_mut(), hello(&mut socket)).await;
-        let hello = hello.ok_or(Fault::Silent(bound))?.map_err(Fault::Failed)?;
+        let hello = hello
+            .ok_or(HandshakeFault::Silent(bound))?
+            .map_err(HandshakeFault::Failed)?;
         if is_proxy_header(&hello) {
-            return Err(Fault::Stranger);
+            return Err(HandshakeFault::Stranger);
         }
         let place = within(over.as_mut(), self.places.acquire()).await;
-        let place = place.ok_or(Fault::Crowded(bound))?;
+        let place = place.ok_or(HandshakeFault::Crowded(bound))?;
         let mut shaking = pin!(Sealed::accept(socket, hello, self.tls.config()));
         // The first poll does most of the work; later ones only wait for the client.
         let answered = poll_fn(|cx| Poll::Ready(shaking.as_mut().poll(cx))).await;
@@ -80,13 +81,15 @@ impl Handshakes {
             Poll::Ready(shaken) => Some(shaken),
             Poll::Pending => within(over.as_mut(), shaking).await,
         };
-        let sealed = shaken.ok_or(Fault::Slow(bound))?.map_err(Fault::Failed)?;
+        let sealed = shaken
+            .ok_or(HandshakeFault::Slow(bound))?
+            .map_err(HandshakeFault::Failed)?;
         let resumed = sealed.resumed();
         Ok((Socket::Secure(Box::new(sealed)), resumed))
     }
 }
 
-impl Fault {
+impl HandshakeFault {
     /// Returns the fault as one word, for the metric.
     pub(super) fn reason(&self) -> &'static str {
         let error = match self {

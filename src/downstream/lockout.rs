@@ -11,10 +11,10 @@ use arc_swap::ArcSwapOption;
 
 /// The refused tokens of one connection. One that had none takes a pointer.
 #[derive(Debug, Default)]
-pub(super) struct Lockout(ArcSwapOption<Refusals>);
+pub(super) struct Lockout(ArcSwapOption<RefusedCount>);
 
 #[derive(Debug)]
-struct Refusals {
+struct RefusedCount {
     count: u32,
     /// Until when no token is looked at.
     until: Instant,
@@ -46,7 +46,7 @@ impl Lockout {
             Some(more) => WAIT_MIN.saturating_mul(1 << more.min(16)).min(WAIT_MAX),
         };
         let until = now + wait;
-        self.0.store(Some(Arc::new(Refusals { count, until })));
+        self.0.store(Some(Arc::new(RefusedCount { count, until })));
     }
 
     /// A token was good: that makes up for one that was refused.
@@ -54,7 +54,7 @@ impl Lockout {
         if let Some(refusals) = &*self.0.load() {
             let count = refusals.count - 1;
             self.0
-                .store((count > 0).then(|| Arc::new(Refusals { count, until: now })));
+                .store((count > 0).then(|| Arc::new(RefusedCount { count, until: now })));
         }
     }
 }

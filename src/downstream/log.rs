@@ -14,8 +14,8 @@ use tonic::{Code, Status};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::connection::HeaderFault;
-use super::full::Full;
-use super::handshakes::Fault;
+use super::full::LimitReached;
+use super::handshakes::HandshakeFault;
 use crate::classes::Node;
 use crate::identity::{Identity, SvidFault};
 use crate::protocol::{self, NameFault};
@@ -25,24 +25,24 @@ use crate::xds::TypeUrl;
 
 /// The lines of one listener's clients.
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    nacks: Lines,
-    given_up: Lines,
-    ends: Lines,
+pub(super) struct ClientLog {
+    nacks: LinePace,
+    given_up: LinePace,
+    ends: LinePace,
     /// Connections that fail to begin.
     handshakes: LinePaces,
-    identities: Lines,
+    identities: LinePace,
     /// The certificates with a bad SPIFFE name.
     not_spiffe: Once,
-    accepts: Lines,
+    accepts: LinePace,
     full: LinePaces,
-    reports: Lines,
+    reports: LinePace,
     /// The nodes that have reported their health.
     reported: Once,
-    names: Lines,
+    names: LinePace,
     /// The nodes, types and kinds of fault of names that something was wrong with.
     faulty: Once,
-    denials: Lines,
+    denials: LinePace,
     /// The nodes that were refused, and why.
     denied: Once,
     /// Whether clients say that they are relays, of which no rule speaks.
@@ -51,7 +51,7 @@ pub(super) struct Log {
 
 /// Lines of one kind: at most [`LINES_MAX`] in a second.
 #[derive(Debug, Default)]
-struct Lines(Mutex<Second>);
+struct LinePace(Mutex<Second>);
 
 #[derive(Debug, Default)]
 struct Second {
@@ -68,7 +68,7 @@ struct Once(Mutex<BTreeSet<u64>>);
 /// How many lines of one kind are remembered as written; after that, none is written.
 const ONCE_MAX: usize = 16_384;
 /// A response that a client rejected.
-pub(super) struct Rejected<'a> {
+pub(super) struct LoggedRejection<'a> {
     pub(super) type_url: &'a TypeUrl,
     pub(super) nonce: &'a str,
     pub(super) response: &'a protocol::Rejected,
@@ -76,9 +76,9 @@ pub(super) struct Rejected<'a> {
     pub(super) reason: &'a str,
 }
 
-impl Log {
+impl ClientLog {
     /// Logs that a client has rejected a response.
-    pub(super) fn nack(&self, node: &Node, peer: &Peer, rejected: &Rejected<'_>, now: Instant) {
+    pub(super) fn nack(&self, node: &Node, peer: &Peer, rejected: &LoggedRejection<'_>, now: Instant) {
         let Some(suppressed) = self.nacks.admit(now) else {
             return;
         };
@@ -146,7 +146,7 @@ impl Log {
     }
 
     /// Logs that a TLS handshake failed.
-    pub(super) fn handshake(&self, peer: &Peer, fault: &Fault, now: Instant) {
+    pub(super) fn handshake(&self, peer: &Peer, fault: &HandshakeFault, now: Instant) {
         if !fault.is_news() {
             return tracing::debug!(%peer, "no TLS connection: {fault}");
         }
@@ -176,14 +176,14 @@ impl Log {
     }
 
     /// Logs that a connection or a stream is refused because there are too many.
-    pub(super) fn not_admitted(&self, peer: &Peer, full: &Full, now: Instant) {
+    pub(super) fn not_admitted(&self, peer: &Peer, full: &LimitReached, now: Instant) {
         if let Some(suppressed) = self.full.admit(&[&host(peer), full.limit], now) {
             tracing::warn!(%peer, limit = full.limit, suppressed, "a connection or stream is refused: {full}");
         }
     }
 
     /// Logs that a stream may not have more names for now.
-    pub(super) fn not_grown(&self, node: &str, peer: &Peer, full: &Full, now: Instant) {
+    pub(super) fn not_grown(&self, node: &str, peer: &Peer, full: &LimitReached, now: Instant) {
         if let Some(suppressed) = self.full.admit(&[&host(peer), node, full.limit], now) {
             tracing::warn!(node, %peer, limit = full.limit, suppressed, "a stream that asks for more names waits or ends: {full}");
         }
@@ -241,7 +241,7 @@ impl Once {
     }
 }
 
-impl Lines {
+impl LinePace {
     /// Returns none if no line may be written now, and otherwise how many lines were suppressed since the last one.
     fn admit(&self, now: Instant) -> Option<u64> {
         self.admit_of(LINES_MAX, now)
@@ -289,7 +289,7 @@ mod tests {
     fn a_storm_is_counted_instead_of_written() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let start = Instant::now();
-        let lines = Lines::default();
+        let lines = LinePace::default();
         let written = (0..1000).filter(|_| lines.admit(start).is_some()).count();
         assert_eq!(written, LINES_MAX as usize);
         let later = start + Duration::from_secs(1);

@@ -14,7 +14,7 @@ use crate::identity::Identity;
 use crate::wire::Share;
 
 /// What one connection takes of what all connections share.
-pub(super) struct Portion {
+pub(super) struct Allotment {
     /// Of the memory for unfinished requests.
     pub(super) share: Arc<Share>,
     /// Of the names and views.
@@ -29,7 +29,7 @@ pub(super) struct Portion {
     pub(super) lockout: Lockout,
 }
 
-impl Portion {
+impl Allotment {
     /// Returns the portion of a new connection.
     pub(super) fn of_a_connection(
         shared: &Shared,

@@ -14,18 +14,18 @@ use crate::xds::TypeUrl;
 
 /// The clients with aggregated streams, and those that had one a moment ago.
 #[derive(Debug, Default)]
-pub struct Returns(Mutex<Known>);
+pub struct Returns(Mutex<KnownClients>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownClients {
     /// By a hash of the id.
-    clients: BTreeMap<u64, Client>,
+    clients: BTreeMap<u64, KnownClient>,
     /// The clients that had something, in the order in which they are forgotten or judged.
     due: BTreeSet<(Instant, u64)>,
 }
 
 #[derive(Debug, Default)]
-struct Client {
+struct KnownClient {
     /// Its open streams.
     streams: u32,
     /// Whether it had two streams at the same time. They may belong to two clients, so nothing is remembered of them.
@@ -42,7 +42,7 @@ struct Had {
 
 /// A stream of a client.
 #[derive(Debug)]
-pub(super) struct Visit {
+pub(super) struct ClientVisit {
     returns: Arc<Returns>,
     client: u64,
 }
@@ -54,9 +54,9 @@ const REMEMBERED_MAX: usize = 16_384;
 
 impl Returns {
     /// A client begins an aggregated stream. Types of the two generations differ, so a client is another one in each.
-    pub(super) fn enter(self: &Arc<Self>, id: &str, v2: bool, now: Instant) -> Visit {
+    pub(super) fn enter(self: &Arc<Self>, id: &str, v2: bool, now: Instant) -> ClientVisit {
         let key = xxh3_64_with_seed(id.as_bytes(), u64::from(v2));
-        let Known { clients, due } = &mut *self.0.lock();
+        let KnownClients { clients, due } = &mut *self.0.lock();
         let client = clients.entry(key).or_default();
         client.streams += 1;
         client.twins |= client.streams > 1;
@@ -68,7 +68,7 @@ impl Returns {
                 client.had = Some(had);
             }
         }
-        Visit {
+        ClientVisit {
             returns: self.clone(),
             client: key,
         }
@@ -77,7 +77,7 @@ impl Returns {
     /// Returns the types for which clients had not asked a minute after their return, once for each client. Forgets clients that
     /// have been away for a minute. To be called about once a second.
     pub fn sweep(&self, now: Instant) -> Vec<TypeUrl> {
-        let Known { clients, due } = &mut *self.0.lock();
+        let KnownClients { clients, due } = &mut *self.0.lock();
         let mut missing = Vec::new();
         while let Some((at, key)) = due.first().copied().filter(|(at, _)| *at <= now) {
             due.remove(&(at, key));
@@ -93,10 +93,10 @@ impl Returns {
     }
 }
 
-impl Visit {
+impl ClientVisit {
     /// The client asks for a type for the first time on this stream.
     pub(super) fn ask(&self, type_url: &TypeUrl) {
-        let Known { clients, due } = &mut *self.returns.0.lock();
+        let KnownClients { clients, due } = &mut *self.returns.0.lock();
         let Some(client) = clients.get_mut(&self.client) else {
             return;
         };
@@ -111,7 +111,7 @@ impl Visit {
     /// The stream ends, on which the client was subscribed to these types. If it ends before its client was judged, the client is
     /// still expected to ask for what it had before.
     pub(super) fn leave<'a>(self, types: impl Iterator<Item = &'a TypeUrl>, now: Instant) {
-        let Known { clients, due } = &mut *self.returns.0.lock();
+        let KnownClients { clients, due } = &mut *self.returns.0.lock();
         let Some(client) = clients.get_mut(&self.client) else {
             return;
         };
@@ -161,11 +161,11 @@ mod tests {
             self.start + Duration::from_secs(seconds)
         }
 
-        fn enter(&self, id: &str, seconds: u64) -> Visit {
+        fn enter(&self, id: &str, seconds: u64) -> ClientVisit {
             self.returns.enter(id, false, self.at(seconds))
         }
 
-        fn leave(&self, visit: Visit, types: &[&str], seconds: u64) {
+        fn leave(&self, visit: ClientVisit, types: &[&str], seconds: u64) {
             visit.leave(called(types).iter(), self.at(seconds));
         }
 

@@ -10,7 +10,7 @@ use super::admission::{Admission, Guest};
 use super::call::Calls;
 use super::connection::{self, Connection};
 use super::entrance::Entrance;
-use super::full::Full;
+use super::full::LimitReached;
 use super::shared::Shared;
 use crate::clock;
 use crate::shutdown::Drain;
@@ -50,7 +50,7 @@ pub async fn serve(listener: Listener, entrance: Arc<Entrance>, shared: Arc<Shar
 }
 
 /// Admits a connection, unless a balancer still has to state from where it comes.
-fn admit(admission: &Arc<Admission>, peer: Peer, entrance: &Entrance) -> Result<Guest, Full> {
+fn admit(admission: &Arc<Admission>, peer: Peer, entrance: &Entrance) -> Result<Guest, LimitReached> {
     let guest = admission.connection(peer)?;
     if entrance.expects_header(&peer) {
         return Ok(guest);

@@ -17,13 +17,13 @@ pub(super) struct Method {
     /// Whether it is the unary method, which is answered once.
     pub(super) fetch: bool,
     /// The generation of the messages. A-01: it is fixed by the method's name, never by a field.
-    pub(super) transport: Transport,
+    pub(super) transport: ApiVersion,
     /// How the responses of a call are compressed, as its headers say.
     pub(super) responses: Encoding,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(super) enum ApiVersion {
     V2,
     V3,
 }
@@ -43,19 +43,19 @@ impl Method {
 
 /// Why a path is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unknown(pub(super) String);
+pub(super) struct UnknownPath(pub(super) String);
 
 /// One discovery service: its full name, its type (none for the aggregated one), and its methods by dialect. The unary method of
 /// a per-type service has `Fetch` instead of the `Stream` in the SotW method.
 struct Service(
-    Transport,
+    ApiVersion,
     &'static str,
     Option<&'static str>,
     Option<&'static str>,
     Option<&'static str>,
 );
 
-use Transport::{V2, V3};
+use ApiVersion::{V2, V3};
 
 #[rustfmt::skip]
 static SERVICES: [Service; 22] = [
@@ -101,17 +101,20 @@ impl Service {
 }
 
 /// Returns the method that a path calls.
-pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Method, Unknown> {
-    let (name, method) = split(path).ok_or_else(|| Unknown(format!("`{}` is not a gRPC path", shown(path))))?;
+pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Method, UnknownPath> {
+    let (name, method) = split(path).ok_or_else(|| UnknownPath(format!("`{}` is not a gRPC path", shown(path))))?;
     let found = SERVICES.iter().find(|service| service.1 == name);
     let Some(service) = found.filter(|service| service.0 == V3 || transport_v2) else {
         let off = found.map(|_| "the v2 transport is switched off by `transport_v2: false`");
         let why = elsewhere(name).or(off).unwrap_or("it is not a discovery service");
-        return Err(Unknown(format!("service `{}` is not served here: {why}", shown(name))));
+        return Err(UnknownPath(format!(
+            "service `{}` is not served here: {why}",
+            shown(name)
+        )));
     };
     let (dialect, fetch) = service
         .method(method)
-        .ok_or_else(|| Unknown(format!("service `{name}` has no method `{}`", shown(method))))?;
+        .ok_or_else(|| UnknownPath(format!("service `{name}` has no method `{}`", shown(method))))?;
     Ok(Method {
         service: service.2.map(|full_name| types.resolve(full_name)),
         dialect,
@@ -170,7 +173,7 @@ fn shown(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn find(path: &str) -> Result<Method, Unknown> {
+    fn find(path: &str) -> Result<Method, UnknownPath> {
         method(path, true, &Types::default())
     }
 
@@ -233,7 +236,7 @@ mod tests {
             ("//x", "not a gRPC path"),
             ("/a/b/c", "not a gRPC path"),
         ] {
-            let Unknown(message) = find(path).unwrap_err();
+            let UnknownPath(message) = find(path).unwrap_err();
             assert!(message.contains(word), "{path}: {message}");
         }
         let off = method(

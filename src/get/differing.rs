@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::walk::{Key, Reached};
+use super::walk::{Reached, ReadKey};
 use crate::json::{Schemas, Secrets};
 use crate::xds::{Resource, TypeUrl, Version};
 
@@ -18,7 +18,7 @@ pub type Sides = [Option<Arc<Resource>>; 2];
 
 /// One field that differs: where it is, and what both have there; `None`: nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct DifferingField {
     /// Its path in the resource.
     pub path: String,
     /// As JSON.
@@ -37,8 +37,8 @@ const PAIRS_MAX: usize = 1 << 16;
 const CHARS_MAX: usize = 200;
 
 /// Returns what differs, where both are known.
-pub fn differing(one: &Reached, other: &Reached, contents: &mut Contents) -> BTreeMap<Key, Sides> {
-    let keys: BTreeSet<&Key> = one.keys().chain(other.keys()).collect();
+pub fn differing(one: &Reached, other: &Reached, contents: &mut Contents) -> BTreeMap<ReadKey, Sides> {
+    let keys: BTreeSet<&ReadKey> = one.keys().chain(other.keys()).collect();
     let both = keys.into_iter().filter_map(|key| {
         let sides = [one.known(key)?, other.known(key)?];
         let is_same = match sides {
@@ -96,7 +96,7 @@ impl Contents {
     ///
     /// # Errors
     /// They are secrets, or cannot be read.
-    pub fn fields(&self, type_url: &TypeUrl, one: &Resource, other: &Resource) -> Result<Vec<Field>, String> {
+    pub fn fields(&self, type_url: &TypeUrl, one: &Resource, other: &Resource) -> Result<Vec<DifferingField>, String> {
         if type_url.kind().is_secret() {
             return Err("secrets are compared by their hashes".to_owned());
         }
@@ -107,7 +107,7 @@ impl Contents {
             let names = |one: &Resource| Some(format!("{:?}", one.aliases()));
             let values = [one, other].map(names);
             let path = "(aliases)".to_owned();
-            fields.push(Field { path, values });
+            fields.push(DifferingField { path, values });
         }
         match fields.is_empty() {
             true if one.passed_on() != other.passed_on() => {
@@ -120,7 +120,7 @@ impl Contents {
 }
 
 /// Adds the fields in which two values differ.
-fn apart(path: &str, one: Option<&Value>, other: Option<&Value>, into: &mut Vec<Field>) {
+fn apart(path: &str, one: Option<&Value>, other: Option<&Value>, into: &mut Vec<DifferingField>) {
     match (one, other) {
         (one, other) if one == other => {}
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
@@ -135,7 +135,7 @@ fn apart(path: &str, one: Option<&Value>, other: Option<&Value>, into: &mut Vec<
             }
         }
         (Some(Value::Array(one)), Some(Value::Array(other))) => items(path, one, other, into),
-        (one, other) => into.push(Field {
+        (one, other) => into.push(DifferingField {
             path: path.to_owned(),
             values: [one, other].map(|value| value.map(shown)),
         }),
@@ -143,7 +143,7 @@ fn apart(path: &str, one: Option<&Value>, other: Option<&Value>, into: &mut Vec<
 }
 
 /// Adds what differs in two lists. What is equal at their beginnings and ends counts as the same items, so that one more shifts none.
-fn items(path: &str, one: &[Value], other: &[Value], into: &mut Vec<Field>) {
+fn items(path: &str, one: &[Value], other: &[Value], into: &mut Vec<DifferingField>) {
     let head = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     let rest = |list: &[Value]| list.len() - head;
     let ends = one.iter().rev().zip(other.iter().rev());
@@ -174,7 +174,8 @@ mod tests {
         let mut fields = Vec::new();
         apart("", Some(&one), Some(&other), &mut fields);
         let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-        let line = |field: &Field| format!("{}: {} {}", field.path, side(&field.values[0]), side(&field.values[1]));
+        let line =
+            |field: &DifferingField| format!("{}: {} {}", field.path, side(&field.values[0]), side(&field.values[1]));
         fields.iter().map(line).collect()
     }
 

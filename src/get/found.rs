@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Question;
+use super::GetQuestion;
 use super::others::Others;
 use super::printed::Change;
 use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError};
@@ -22,7 +22,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn of(question: &Question, cut: &Cut) -> Self {
+    pub(super) fn of(question: &GetQuestion, cut: &Cut) -> Self {
         let mut found = Self::default();
         let slot = cut.slot(&question.type_url);
         if question.names.is_empty() {
@@ -93,7 +93,7 @@ impl Found {
     }
 
     /// Returns one sentence for each missing resource. `others` are names that exist.
-    pub(super) fn missing(&self, question: &Question, others: &Others) -> Vec<String> {
+    pub(super) fn missing(&self, question: &GetQuestion, others: &Others) -> Vec<String> {
         let (server, patience) = (&question.peer.server, question.patience);
         let kind = question.type_url.word();
         let absent = self.absent.iter().map(|(name, reason, error)| match (reason, error) {

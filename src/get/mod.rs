@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::Interval;
 
-pub use differing::{Contents, Field, Sides, differing};
-use peer::Line;
-pub use peer::Peer;
+pub use differing::{Contents, DifferingField, Sides, differing};
+pub use peer::AskedPeer;
+use peer::PeerLine;
 pub use printed::{Form, Shown};
-pub use walk::{Key, Reached, Walk, Ways, roots};
+pub use walk::{Reached, ReadKey, Walk, Ways, roots};
 pub use written::{header, locality, metadata};
 
 use found::Found;
@@ -36,9 +36,9 @@ use crate::xds::{Name, Resource, ServerWords, Target, TypeUrl, Types, printable}
 
 /// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct GetQuestion {
     /// The server, and as whom it is asked.
-    pub peer: Peer,
+    pub peer: AskedPeer,
     /// The type.
     pub type_url: TypeUrl,
     /// The names; if empty, all resources of the type.
@@ -73,14 +73,14 @@ pub enum Unanswered {
 }
 
 /// A question that was sent.
-struct Asked {
-    question: Question,
-    line: Line,
+struct SentQuestion {
+    question: GetQuestion,
+    line: PeerLine,
 }
 
 /// What is known beside the resources that were found.
 #[derive(Default)]
-struct Beside {
+struct BesideFound {
     /// What the server said about each of them.
     words: Vec<Option<ServerWords>>,
     /// Other names of the type that exist.
@@ -92,7 +92,7 @@ struct Beside {
 /// How often to check for errors of the server.
 const LOOK: Duration = Duration::from_millis(50);
 
-impl Question {
+impl GetQuestion {
     /// Prints the answer once it is complete or the time is over.
     ///
     /// # Errors
@@ -126,15 +126,21 @@ impl Question {
         self.peer.server = file.display().to_string();
         self.patience = Duration::ZERO;
         let found = Found::of(&self, &snapshot.cut);
-        let beside = Beside {
+        let beside = BesideFound {
             others: Others::of(&self.type_url, &snapshot.cut),
-            ..Beside::default()
+            ..BesideFound::default()
         };
         self.answer(&found, beside, shown, out)
     }
 
     /// Prints what was found, and returns what is missing as an error.
-    fn answer(&self, found: &Found, beside: Beside, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
+    fn answer(
+        &self,
+        found: &Found,
+        beside: BesideFound,
+        shown: &Shown,
+        out: &mut impl Write,
+    ) -> Result<(), Unanswered> {
         // An empty answer is printed only if it is the complete answer to a question for all resources.
         let all = self.names.is_empty() && found.is_settled();
         let printed = if all || found.resources().next().is_some() {
@@ -153,14 +159,14 @@ impl Question {
         Err(Unanswered::Missing(missing))
     }
 
-    fn begin(mut self) -> Result<(Asked, Writer), Unanswered> {
+    fn begin(mut self) -> Result<(SentQuestion, Writer), Unanswered> {
         // A relay that has nothing to say then says at once why.
         self.peer.node.client_features.push(ASKS_ONCE.to_owned());
         let (line, writer) = self.peer.call(self.patience);
         for target in self.targets() {
             line.want(&self.type_url, target, true)?;
         }
-        Ok((Asked { question: self, line }, writer))
+        Ok((SentQuestion { question: self, line }, writer))
     }
 
     fn targets(&self) -> Vec<Target> {
@@ -171,7 +177,7 @@ impl Question {
     }
 }
 
-impl Asked {
+impl SentQuestion {
     async fn once(&self, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         let deadline = tokio::time::sleep(self.question.patience);
         tokio::pin!(deadline);
@@ -272,7 +278,8 @@ impl Asked {
             false => Others::default(),
         };
         let words = self.words(found.resources(), shown).await;
-        self.question.answer(found, Beside { words, others, note }, shown, out)
+        self.question
+            .answer(found, BesideFound { words, others, note }, shown, out)
     }
 
     /// Prints what was found, and returns the error of the server.

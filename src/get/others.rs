@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Asked;
+use super::SentQuestion;
 use crate::xds::{Cut, Name, Slot, Target, TypeUrl, meant};
 
 /// The names of one type that exist.
@@ -35,7 +35,7 @@ impl Others {
     }
 }
 
-impl Asked {
+impl SentQuestion {
     /// Returns the names that the server has, as far as it tells them soon.
     pub(super) async fn others(&self) -> Others {
         let type_url = &self.question.type_url;

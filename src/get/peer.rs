@@ -17,12 +17,12 @@ use crate::config::{Grpc, Timers};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{ClientSettings, Why};
 use crate::telemetry::{Metrics, UpstreamMetrics};
-use crate::upstream::{CallHead, Phase, Status, Target as Server, UpstreamSettings, Writer};
+use crate::upstream::{CallHead, ServerTarget as Server, StreamPhase, StreamStatus, UpstreamSettings, Writer};
 use crate::xds::{Cut, GuardSettings, ServerFeatures, Target, TypeUrl, Types, Want};
 
 /// A server, and as whom it is asked.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct AskedPeer {
     /// The server's address as given.
     pub server: String,
     /// How to connect to it.
@@ -36,20 +36,20 @@ pub struct Peer {
 }
 
 /// The stream to a server, and what it has said. The server is asked while the writer beside it runs.
-pub(super) struct Line {
+pub(super) struct PeerLine {
     seat: Seat,
     server: Arc<Server>,
     metrics: Arc<UpstreamMetrics>,
     /// Returns the state of the streams to the server.
-    statuses: Box<dyn Fn() -> Vec<Status>>,
+    statuses: Box<dyn Fn() -> Vec<StreamStatus>>,
 }
 
 /// The largest message of a server.
 const MESSAGE: usize = 1 << 30;
 
-impl Peer {
+impl AskedPeer {
     /// Begins to ask. A name of which the server says nothing for so long does not exist.
-    pub(super) fn call(&self, patience: Duration) -> (Line, Writer) {
+    pub(super) fn call(&self, patience: Duration) -> (PeerLine, Writer) {
         let view = View::new(
             Class::default(),
             ViewSettings {
@@ -86,7 +86,7 @@ impl Peer {
         };
         let seat = view.enter();
         let writer = Writer::new(view, &Arc::new(self.node.clone()), &server, None, &Arc::new(settings));
-        let line = Line {
+        let line = PeerLine {
             seat,
             server,
             metrics,
@@ -96,7 +96,7 @@ impl Peer {
     }
 }
 
-impl Line {
+impl PeerLine {
     /// Begins or ends to ask for something.
     pub(super) fn want(&self, type_url: &TypeUrl, target: Target, wanted: bool) -> Result<(), Full> {
         self.seat.want(&Want {
@@ -139,17 +139,19 @@ impl Line {
 
     /// Whether the server has answered on a stream that is open.
     pub(super) fn is_answering(&self) -> bool {
-        (self.statuses)().iter().any(|status| status.phase == Phase::Answering)
+        (self.statuses)()
+            .iter()
+            .any(|status| status.phase == StreamPhase::Answering)
     }
 
     /// Returns why the server has not answered in time, as far as it is known.
     pub(super) fn unanswered(&self, within: Duration) -> Option<String> {
-        let why = |status: Status| match (status.phase, status.why) {
-            (Phase::Answering, _) => None,
+        let why = |status: StreamStatus| match (status.phase, status.why) {
+            (StreamPhase::Answering, _) => None,
             (_, Some(Why::Refused(words) | Why::Unanswered(words))) => Some(format!(
                 "{words}; in the other dialect it did not answer within {within:?}"
             )),
-            (Phase::Connecting, _) => Some(format!("there was no connection within {within:?}")),
+            (StreamPhase::Connecting, _) => Some(format!("there was no connection within {within:?}")),
             _ => None,
         };
         (self.statuses)().into_iter().find_map(why)

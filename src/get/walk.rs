@@ -10,41 +10,41 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::peer::{Line, Peer};
+use super::peer::{AskedPeer, PeerLine};
 use crate::cache::Full;
 use crate::json::{Schemas, Secrets};
 use crate::xds::{Cut, Known, Name, Resource, Target, TypeUrl, Version};
 
 /// A resource, by its type and its name.
-pub type Key = (TypeUrl, Name);
-type Wanted = (TypeUrl, Target);
+pub type ReadKey = (TypeUrl, Name);
+type WantedTarget = (TypeUrl, Target);
 /// What the server has said, and what it is not asked for.
-type Seen = (Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>);
+type SeenNames = (Arc<Cut>, BTreeMap<TypeUrl, Arc<str>>);
 
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reached {
     /// What was asked for; `None`: it does not exist.
-    known: BTreeMap<Key, Option<Arc<Resource>>>,
-    wanted: BTreeSet<Wanted>,
+    known: BTreeMap<ReadKey, Option<Arc<Resource>>>,
+    wanted: BTreeSet<WantedTarget>,
     /// What has no answer so far.
-    open: BTreeSet<Wanted>,
+    open: BTreeSet<WantedTarget>,
 }
 
 /// What resources name, so that each content is read once.
 pub struct Ways {
     schemas: Schemas,
-    named: BTreeMap<Version, Arc<[Wanted]>>,
+    named: BTreeMap<Version, Arc<[WantedTarget]>>,
     follows: bool,
 }
 
 /// A server that is walked.
 pub struct Walk {
     server: String,
-    line: Line,
+    line: PeerLine,
     patience: Duration,
-    roots: Vec<Wanted>,
-    seen: Option<Seen>,
+    roots: Vec<WantedTarget>,
+    seen: Option<SeenNames>,
     reached: Reached,
     moved: Instant,
 }
@@ -72,7 +72,7 @@ impl Ways {
         }
     }
 
-    fn of(&mut self, type_url: &TypeUrl, resource: &Resource) -> Arc<[Wanted]> {
+    fn of(&mut self, type_url: &TypeUrl, resource: &Resource) -> Arc<[WantedTarget]> {
         if !self.follows {
             return Arc::default();
         }
@@ -98,14 +98,14 @@ impl Ways {
             let value = read.ok().and_then(|json| serde_json::from_slice(&json.text).ok());
             discovered(&value.unwrap_or(Value::Null), &mut named);
         }
-        let named: Arc<[Wanted]> = named.into();
+        let named: Arc<[WantedTarget]> = named.into();
         self.named.insert(resource.version(), named.clone());
         named
     }
 }
 
 /// Adds what the API writes as discovered: beside a source of configuration stands a name, or it is about all of a type.
-fn discovered(value: &Value, into: &mut Vec<Wanted>) {
+fn discovered(value: &Value, into: &mut Vec<WantedTarget>) {
     match value {
         Value::Object(members) => {
             let name = members.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -139,7 +139,7 @@ fn discovered(value: &Value, into: &mut Vec<Wanted>) {
 impl Reached {
     /// Follows what is known of a server from these roots on. `unserved`: what the server has no answer for.
     #[must_use]
-    pub fn of(cut: &Cut, roots: &[Wanted], unserved: &BTreeMap<TypeUrl, Arc<str>>, ways: &mut Ways) -> Self {
+    pub fn of(cut: &Cut, roots: &[WantedTarget], unserved: &BTreeMap<TypeUrl, Arc<str>>, ways: &mut Ways) -> Self {
         let mut reached = Self::default();
         let mut queue = roots.to_vec();
         while let Some(wanted) = queue.pop() {
@@ -179,13 +179,13 @@ impl Reached {
     }
 
     /// The keys that are known, and those of which it is known that they do not exist.
-    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub fn keys(&self) -> impl Iterator<Item = &ReadKey> {
         self.known.keys()
     }
 
     /// Returns what is known of a key: `None` if nothing is, because nothing that is there names it.
     #[must_use]
-    pub fn known(&self, key: &Key) -> Option<Option<&Arc<Resource>>> {
+    pub fn known(&self, key: &ReadKey) -> Option<Option<&Arc<Resource>>> {
         let whole = || self.wanted.contains(&(key.0.clone(), Target::Wildcard)).then_some(None);
         self.known.get(key).map(Option::as_ref).or_else(whole)
     }
@@ -207,7 +207,7 @@ impl Reached {
 impl Walk {
     /// Begins to walk from these roots. The server is asked while the future runs.
     pub fn begin(
-        peer: &Peer,
+        peer: &AskedPeer,
         roots: Vec<(TypeUrl, Target)>,
         patience: Duration,
         now: Instant,
@@ -231,7 +231,7 @@ impl Walk {
     /// There are too many names.
     pub fn look(&mut self, ways: &mut Ways, now: Instant) -> Result<bool, Full> {
         let (cut, unserved) = (self.line.cut(), self.line.unserved());
-        let is_seen = |seen: &Seen| Arc::ptr_eq(&seen.0, &cut) && seen.1 == unserved;
+        let is_seen = |seen: &SeenNames| Arc::ptr_eq(&seen.0, &cut) && seen.1 == unserved;
         if self.seen.as_ref().is_some_and(is_seen) {
             return Ok(false);
         }
@@ -294,7 +294,7 @@ impl Walk {
 
 /// Returns where a client begins: an Envoy with all listeners and clusters, gRPC with the listeners of its targets.
 #[must_use]
-pub fn roots(listeners: &[String]) -> Vec<Wanted> {
+pub fn roots(listeners: &[String]) -> Vec<WantedTarget> {
     let lds = TypeUrl::called("lds");
     let named = |name: &String| Some((lds.clone()?, Target::Name(Name::read(name, lds.as_ref()?))));
     let all = ["lds", "cds"].into_iter().filter_map(TypeUrl::called);

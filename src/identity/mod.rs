@@ -28,11 +28,11 @@ pub use named::{Named, claim};
 /// The word before the first colon says where a text comes from, so no source can state the texts of another. Invariant: each text is
 /// one for [`is_text`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity(Arc<Known>);
+pub struct Identity(Arc<KnownTexts>);
 
 /// What is known of a client. All streams of a connection share it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Known {
+struct KnownTexts {
     /// The texts, each with a [`END`].
     texts: Box<str>,
     /// What its certificate says and no text does.
@@ -84,13 +84,11 @@ impl Identity {
     }
 
     /// Returns the address of the client: behind a balancer, the one that the balancer has stated.
-    #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.texts().find_map(|text| text.strip_prefix(ADDRESS)?.parse().ok())
     }
 
     /// Returns the one text that stands for the client: what was checked beyond its address, else the address.
-    #[must_use]
     pub fn name(&self) -> &str {
         let checked = self.texts().find(|text| !text.starts_with(ADDRESS));
         checked.or_else(|| self.texts().next()).unwrap_or_default()
@@ -107,7 +105,7 @@ impl Identity {
                 all.push(END);
             }
         }
-        Self(Arc::new(Known {
+        Self(Arc::new(KnownTexts {
             texts: all.into(),
             lost: self.0.lost,
             read: self.0.read.clone(),
@@ -115,7 +113,6 @@ impl Identity {
     }
 
     /// Returns this identity with what a certificate says.
-    #[must_use]
     pub fn certified(&self, said: &Certified) -> Self {
         let mut all = self.with(&said.texts);
         Arc::make_mut(&mut all.0).lost = said.lost;
@@ -123,7 +120,6 @@ impl Identity {
     }
 
     /// Returns this identity with texts of a token, which was read for what was named then.
-    #[must_use]
     pub fn with_token(&self, texts: &[String], read: Arc<Named>) -> Self {
         let mut all = self.with(texts);
         Arc::make_mut(&mut all.0).read = Some(read);
@@ -131,7 +127,6 @@ impl Identity {
     }
 
     /// Whether there is more than an address: a certificate, a token or the user of a process.
-    #[must_use]
     pub fn is_proven(&self) -> bool {
         self.texts().any(|text| !text.starts_with(ADDRESS))
     }

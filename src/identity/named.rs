@@ -49,7 +49,6 @@ impl<T: AsRef<str>> FromIterator<T> for Named {
 
 impl Named {
     /// Whether texts of a kind are named, such as `dns:`.
-    #[must_use]
     pub fn has_kind(&self, word: &str) -> bool {
         self.kinds.contains(word) || self.begins(word)
     }
@@ -60,13 +59,11 @@ impl Named {
     }
 
     /// Whether a text with this beginning is named without its claim.
-    #[must_use]
     pub fn begins(&self, text: &str) -> bool {
         self.beginnings.iter().any(|beginning| text.starts_with(beginning))
     }
 
     /// Whether what was read for this has all claims that the other names.
-    #[must_use]
     pub(super) fn includes(&self, other: &Self) -> bool {
         let known = |issuer: &String, names: &BTreeSet<String>| {
             let ours = self.claims.get(issuer);

@@ -207,7 +207,6 @@ impl Inquiry {
     }
 
     /// The question.
-    #[must_use]
     pub fn question(&self) -> &Question {
         &self.question
     }
@@ -218,7 +217,6 @@ impl Inquiry {
     }
 
     /// Takes the answers so far.
-    #[must_use]
     pub fn take(&self) -> Vec<ClientStream> {
         std::mem::take(&mut *self.answers.lock())
     }
@@ -233,7 +231,6 @@ impl Drop for Inquiry {
 
 impl Depth {
     /// The only type that is looked at; `None`: all types are.
-    #[must_use]
     pub const fn type_url(&self) -> Option<&TypeUrl> {
         match self {
             Self::Types | Self::Resources => None,
@@ -244,7 +241,6 @@ impl Depth {
 
 impl Question {
     /// Whether it is about one resource: then only streams are asked that ask for its name.
-    #[must_use]
     pub const fn is_about_one(&self) -> bool {
         matches!(self.depth, Depth::Resource(..))
     }
@@ -261,7 +257,6 @@ impl Whom {
     }
 
     /// Whether a stream of this connection may be asked.
-    #[must_use]
     pub fn is_about_connection(&self, connection: u64) -> bool {
         let of = |stream| StreamNumber { connection, stream };
         let asked = |streams: &BTreeSet<StreamNumber>| streams.range(of(0)..=of(u32::MAX)).next().is_some();
@@ -269,7 +264,6 @@ impl Whom {
     }
 
     /// Whether a stream is asked, as far as its number and its node say.
-    #[must_use]
     pub fn is_about(&self, number: StreamNumber, node: &Node) -> bool {
         (self.streams.as_ref()).is_none_or(|asked| asked.contains(&number))
             && (self.nodes.is_empty() || self.nodes.iter().any(|matcher| matcher.matches(node)))

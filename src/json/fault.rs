@@ -41,7 +41,6 @@ impl Fault {
     }
 
     /// Returns `origin:line:column: path: message`, as compilers and editors write it.
-    #[must_use]
     pub fn within(&self, origin: &str) -> String {
         match self.place {
             Some(_) => format!("{origin}:{self}"),

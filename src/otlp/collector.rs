@@ -24,15 +24,15 @@ use tonic::{Extensions, Request};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
 
-use super::environment::{Protocol, Target};
-use super::refusal::Refusal;
+use super::environment::{CollectorTarget, Protocol};
+use super::refusal::CollectorRefusal;
 use crate::clock;
 use crate::tls::{HTTP1, HTTP2};
 use crate::upstream::{Duplex, Failure, connect, host};
 
 /// A collector.
 pub(super) struct Collector {
-    target: Target,
+    target: CollectorTarget,
 }
 
 /// The most that is read of an answer.
@@ -40,17 +40,17 @@ const ANSWER_BYTES: usize = 64 * 1024;
 const AGENT: &str = concat!("distributary/", env!("CARGO_PKG_VERSION"));
 
 impl Collector {
-    pub(super) const fn new(target: Target) -> Self {
+    pub(super) const fn new(target: CollectorTarget) -> Self {
         Self { target }
     }
 
     /// Returns where it is, and how it is spoken to.
-    pub(super) const fn target(&self) -> &Target {
+    pub(super) const fn target(&self) -> &CollectorTarget {
         &self.target
     }
 
     /// Sends a message; returns the message that answers it.
-    pub(super) async fn send<Q, A>(&self, message: Q) -> Result<A, Refusal>
+    pub(super) async fn send<Q, A>(&self, message: Q) -> Result<A, CollectorRefusal>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -67,11 +67,11 @@ impl Collector {
             }
         };
         let answer = clock::timeout(target.timeout, exchange).await;
-        answer.unwrap_or(Err(Refusal::Late(target.timeout)))
+        answer.unwrap_or(Err(CollectorRefusal::Late(target.timeout)))
     }
 
     async fn connected(&self, protocol: &'static [u8]) -> Result<Box<dyn Duplex>, Failure> {
-        let Target {
+        let CollectorTarget {
             endpoint, credentials, ..
         } = &self.target;
         let name = host(endpoint);
@@ -80,7 +80,7 @@ impl Collector {
         Ok(connected.io)
     }
 
-    async fn post(&self, message: Vec<u8>) -> Result<Bytes, Refusal> {
+    async fn post(&self, message: Vec<u8>) -> Result<Bytes, CollectorRefusal> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(self.connected(HTTP1).await?)).await?;
         let uri = &self.target.uri;
         // In HTTP/1.1 the host is a field of its own.
@@ -97,7 +97,7 @@ impl Collector {
         };
         let mut request = request
             .body(Full::new(Bytes::from(body)))
-            .map_err(|error| Refusal::Unwritten(error.to_string()))?;
+            .map_err(|error| CollectorRefusal::Unwritten(error.to_string()))?;
         request.headers_mut().extend(self.target.headers.clone());
         let exchange = async {
             let (head, body) = sender.send_request(request).await?.into_parts();
@@ -107,18 +107,18 @@ impl Collector {
             if head.status.is_success() {
                 return Ok(body);
             }
-            Err(Refusal::http(head.status, &head.headers, &body))
+            Err(CollectorRefusal::http(head.status, &head.headers, &body))
         };
         tokio::select! {
             answer = exchange => answer,
             ended = connection => match ended {
                 Err(error) => Err(error.into()),
-                Ok(()) => Err(Refusal::Broken("the collector closed the connection without an answer".to_owned())),
+                Ok(()) => Err(CollectorRefusal::Broken("the collector closed the connection without an answer".to_owned())),
             },
         }
     }
 
-    async fn call<Q, A>(&self, message: Q) -> Result<A, Refusal>
+    async fn call<Q, A>(&self, message: Q) -> Result<A, CollectorRefusal>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,

@@ -28,8 +28,8 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsServiceReq
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use tokio::sync::watch;
 
-use environment::{Environment, Target};
-use outlet::{Outcome, Outlet};
+use environment::{CollectorTarget, Environment};
+use outlet::{Delivery, Outlet};
 use queue::Queue;
 
 use crate::clock::{self, WallClock};
@@ -108,7 +108,7 @@ impl Drop for Export {
     }
 }
 
-fn announce(signal: &str, target: &Target, interval: Duration) {
+fn announce(signal: &str, target: &CollectorTarget, interval: Duration) {
     let protocol = target.protocol.word();
     tracing::info!(endpoint = %target.uri, protocol, ?interval, "exporting {signal}");
 }
@@ -170,7 +170,7 @@ impl<R: AsyncFn() -> Vec<MetricFamily>> Measures<R> {
     /// Nothing is kept of what the collector does not take: the next export has all of it.
     async fn send(&mut self) {
         let request = self.request().await;
-        let Outcome::Taken(answer) = self.outlet.send(request).await else {
+        let Delivery::Taken(answer) = self.outlet.send(request).await else {
             return;
         };
         let answer: ExportMetricsServiceResponse = answer;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use prost::Message;
 
 use super::collector::Collector;
-use super::environment::Target;
-use super::refusal::{Refusal, Verdict};
+use super::environment::CollectorTarget;
+use super::refusal::{Answer, CollectorRefusal};
 use crate::clock;
 
 /// A collector of one signal.
@@ -26,7 +26,7 @@ pub(super) struct Outlet {
 }
 
 /// What became of a message.
-pub(super) enum Outcome<A> {
+pub(super) enum Delivery<A> {
     /// The collector has it, and says this.
     Taken(A),
     /// The collector will never take it.
@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 impl Outlet {
     /// Creates the way to a collector to which something is sent in this interval.
-    pub(super) fn new(signal: &'static str, target: Target, interval: Duration) -> Self {
+    pub(super) fn new(signal: &'static str, target: CollectorTarget, interval: Duration) -> Self {
         let first = interval.min(PAUSE);
         Self {
             signal,
@@ -58,7 +58,7 @@ impl Outlet {
     }
 
     /// Sends a message.
-    pub(super) async fn send<Q, A>(&mut self, message: Q) -> Outcome<A>
+    pub(super) async fn send<Q, A>(&mut self, message: Q) -> Delivery<A>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -66,20 +66,20 @@ impl Outlet {
         let refusal = match self.collector.send(message).await {
             Ok(answer) => {
                 self.works();
-                return Outcome::Taken(answer);
+                return Delivery::Taken(answer);
             }
             Err(refusal) => refusal,
         };
         self.fails(&refusal);
         match refusal.verdict() {
-            Verdict::Never => {
+            Answer::Never => {
                 self.rests = None;
-                Outcome::Refused
+                Delivery::Refused
             }
-            Verdict::Later(asked) => {
+            Answer::Later(asked) => {
                 self.rests = Some(clock::now() + asked.unwrap_or(self.pause));
                 self.pause = (self.pause * 2).min(PAUSE);
-                Outcome::Kept
+                Delivery::Kept
             }
         }
     }
@@ -92,24 +92,25 @@ impl Outlet {
         }
     }
 
-    fn fails(&mut self, refusal: &Refusal) {
+    fn fails(&mut self, refusal: &CollectorRefusal) {
         if std::mem::replace(&mut self.failing, true) {
             return;
         }
         let (signal, target) = (self.signal, self.collector.target());
         let endpoint = &target.uri;
         let error = match refusal {
-            Refusal::Broken(_) => format!("{refusal}; {}", target.doubt()),
-            Refusal::Unreachable(_) | Refusal::Late(_) | Refusal::Answered(..) | Refusal::Unwritten(_) => {
-                refusal.to_string()
-            }
+            CollectorRefusal::Broken(_) => format!("{refusal}; {}", target.doubt()),
+            CollectorRefusal::Unreachable(_)
+            | CollectorRefusal::Late(_)
+            | CollectorRefusal::Answered(..)
+            | CollectorRefusal::Unwritten(_) => refusal.to_string(),
         };
         match refusal.verdict() {
-            Verdict::Never => tracing::warn!(
+            Answer::Never => tracing::warn!(
                 %endpoint, signal, error,
                 "the collector refuses {signal}; what it refuses is dropped, and the relay says when it takes them again"
             ),
-            Verdict::Later(_) => tracing::warn!(
+            Answer::Later(_) => tracing::warn!(
                 %endpoint, signal, error,
                 "cannot export {signal}; the relay tries again and says when it works"
             ),

@@ -11,10 +11,10 @@ use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
 
 use super::environment::Batches;
-use super::outlet::{Outcome, Outlet};
+use super::outlet::{Delivery, Outlet};
 use super::spans::{self, SPANS};
 use crate::clock::{self, WallClock};
-use crate::telemetry::{Change, Traces};
+use crate::telemetry::{TracedChange, Traces};
 
 /// Changes that are over and not exported.
 pub(super) struct Queue {
@@ -24,7 +24,7 @@ pub(super) struct Queue {
     most: usize,
     batch: usize,
     outlet: Outlet,
-    waiting: VecDeque<Arc<Change>>,
+    waiting: VecDeque<Arc<TracedChange>>,
 }
 
 impl Queue {
@@ -60,7 +60,7 @@ impl Queue {
         self.send().await;
     }
 
-    fn take(&mut self, over: Vec<Arc<Change>>) {
+    fn take(&mut self, over: Vec<Arc<TracedChange>>) {
         self.waiting.extend(over);
         let lost = self.waiting.len().saturating_sub(self.most);
         self.waiting.drain(..lost);
@@ -71,15 +71,15 @@ impl Queue {
         while !self.waiting.is_empty() {
             let batch = self.batch.min(self.waiting.len());
             match self.outlet.send(self.request(batch)).await {
-                Outcome::Taken(answer) => {
+                Delivery::Taken(answer) => {
                     self.traces.exported(batch);
                     let answer: ExportTraceServiceResponse = answer;
                     if let Some(part) = answer.partial_success {
                         self.outlet.took_a_part(part.rejected_spans, &part.error_message);
                     }
                 }
-                Outcome::Refused => self.traces.dropped(batch),
-                Outcome::Kept => return,
+                Delivery::Refused => self.traces.dropped(batch),
+                Delivery::Kept => return,
             }
             self.waiting.drain(..batch);
         }

@@ -18,7 +18,7 @@ use crate::upstream::{Failure, reason};
 
 /// Why a collector did not take a message.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum CollectorRefusal {
     /// There is no connection.
     Unreachable(Failure),
     /// The connection broke before an answer.
@@ -26,14 +26,14 @@ pub(super) enum Refusal {
     /// There was no answer in time.
     Late(Duration),
     /// The collector says so.
-    Answered(String, Verdict),
+    Answered(String, Answer),
     /// The request cannot be written.
     Unwritten(String),
 }
 
 /// Whether the same message may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Answer {
     /// Later; after this time, if the collector has said one.
     Later(Option<Duration>),
     /// Never: the collector would say the same again.
@@ -47,26 +47,26 @@ const RETRY_INFO: &str = "/google.rpc.RetryInfo";
 /// The longest pause that a collector may ask for.
 const PAUSE: Duration = Duration::from_secs(600);
 
-impl Refusal {
+impl CollectorRefusal {
     /// Returns what an HTTP answer with an error means.
     pub(super) fn http(status: http::StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let verdict = match status.as_u16() {
-            429 | 502..=504 => Verdict::Later(retry_after(headers)),
-            _ => Verdict::Never,
+            429 | 502..=504 => Answer::Later(retry_after(headers)),
+            _ => Answer::Never,
         };
         Self::Answered(format!("HTTP status {status}: {}", words(body)), verdict)
     }
 
-    pub(super) const fn verdict(&self) -> Verdict {
+    pub(super) const fn verdict(&self) -> Answer {
         match self {
-            Self::Unreachable(_) | Self::Broken(_) | Self::Late(_) => Verdict::Later(None),
+            Self::Unreachable(_) | Self::Broken(_) | Self::Late(_) => Answer::Later(None),
             Self::Answered(_, verdict) => *verdict,
-            Self::Unwritten(_) => Verdict::Never,
+            Self::Unwritten(_) => Answer::Never,
         }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CollectorRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(failure) => failure.fmt(f),
@@ -76,19 +76,19 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for CollectorRefusal {
     fn from(failure: Failure) -> Self {
         Self::Unreachable(failure)
     }
 }
 
-impl From<hyper::Error> for Refusal {
+impl From<hyper::Error> for CollectorRefusal {
     fn from(error: hyper::Error) -> Self {
         Self::Broken(reason(&error))
     }
 }
 
-impl From<tonic::transport::Error> for Refusal {
+impl From<tonic::transport::Error> for CollectorRefusal {
     fn from(error: tonic::transport::Error) -> Self {
         Self::Broken(reason(&error))
     }
@@ -100,7 +100,7 @@ const LATER: [Code; 6] = [
     Code::Cancelled, Code::DeadlineExceeded, Code::Aborted, Code::OutOfRange, Code::Unavailable, Code::DataLoss,
 ];
 
-impl From<Status> for Refusal {
+impl From<Status> for CollectorRefusal {
     fn from(status: Status) -> Self {
         // A status that was made from an error of the transport is none of the collector's.
         if let Some(error) = status.source() {
@@ -109,7 +109,7 @@ impl From<Status> for Refusal {
         let asked = retry_info(status.details());
         let code = status.code();
         let later = LATER.contains(&code) || code == Code::ResourceExhausted && asked.is_some();
-        let verdict = if later { Verdict::Later(asked) } else { Verdict::Never };
+        let verdict = if later { Answer::Later(asked) } else { Answer::Never };
         let said = words(status.message().as_bytes());
         Self::Answered(format!("gRPC status {}: {said}", i32::from(code)), verdict)
     }

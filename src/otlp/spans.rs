@@ -12,23 +12,23 @@ use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator, SpanData, Sp
 
 use super::described;
 use crate::clock::WallClock;
-use crate::telemetry::{Change, Course};
+use crate::telemetry::{ChangeCourse, TracedChange};
 
 /// How many spans a change has at most.
 pub(super) const SPANS: usize = 6;
 
 /// A change whose spans are written.
-struct Written<'a> {
-    change: &'a Change,
-    course: Course,
+struct SpannedChange<'a> {
+    change: &'a TracedChange,
+    course: ChangeCourse,
     clock: WallClock,
     scope: InstrumentationScope,
 }
 
 /// Returns the spans of a change.
-pub(super) fn spans(change: &Change, clock: WallClock) -> Vec<SpanData> {
+pub(super) fn spans(change: &TracedChange, clock: WallClock) -> Vec<SpanData> {
     let course = change.course();
-    let written = Written {
+    let written = SpannedChange {
         change,
         course,
         clock,
@@ -51,9 +51,9 @@ pub(super) fn spans(change: &Change, clock: WallClock) -> Vec<SpanData> {
     spans
 }
 
-impl Written<'_> {
+impl SpannedChange<'_> {
     fn whole(&self) -> SpanData {
-        let Change {
+        let TracedChange {
             own,
             arrival,
             news,
@@ -140,7 +140,7 @@ impl Written<'_> {
 
     /// A change has failed if clients rejected it, or did not answer.
     fn status(&self) -> Status {
-        let Course {
+        let ChangeCourse {
             responses, rejected, ..
         } = self.course;
         Status::error(match (rejected, self.course.unanswered()) {

@@ -102,7 +102,6 @@ impl Pause {
     }
 
     /// Returns when the pause is over; `awaited`: a client waits for something that the relay does not have.
-    #[must_use]
     pub fn due(&self, awaited: bool) -> Instant {
         let wait = if awaited { self.wait.min(AWAITED) } else { self.wait };
         self.since + wait

@@ -45,7 +45,7 @@ struct Split {
     wildcard: bool,
     /// Whether names wait until the wildcard is complete. E-20: for most types, a server may never answer a wildcard.
     waits: bool,
-    names: Sorted<Wanted>,
+    names: Sorted<WantedName>,
     /// The spellings of each name that clients do not write in the canonical way alone (F-07); `None` is the canonical one.
     written: BTreeMap<Name, BTreeSet<Option<Name>>>,
     /// The wildcard's state at the last look, while names are wanted too.
@@ -54,7 +54,7 @@ struct Split {
 
 /// A name that is wanted.
 #[derive(Debug)]
-struct Wanted {
+struct WantedName {
     name: Name,
     /// Whether it is requested.
     asked: bool,
@@ -63,7 +63,7 @@ struct Wanted {
 /// The relay keeps up to this number of types that nobody wants any more.
 const TYPES_REMEMBERED: usize = 1024;
 
-impl Named for Wanted {
+impl Named for WantedName {
     const STAYS: bool = true;
 
     fn name(&self) -> &Name {
@@ -267,7 +267,7 @@ impl Split {
         let known = self.names.contains(name.as_str());
         if !known {
             let name = name.clone();
-            self.names.insert(Wanted { name, asked: false });
+            self.names.insert(WantedName { name, asked: false });
         }
         if let Some(ways) = self.written.get_mut(name) {
             return ways.insert(written.cloned());

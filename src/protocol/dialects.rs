@@ -90,7 +90,6 @@ impl Dialects {
     }
 
     /// Returns the dialect that is tried first, and why.
-    #[must_use]
     pub fn first(&self) -> (Dialect, Why) {
         match &self.kept {
             Some((dialect, words)) => (*dialect, Why::Refused(words.clone())),
@@ -112,7 +111,6 @@ impl Trial {
     }
 
     /// Returns the dialect of the next attempt, and why.
-    #[must_use]
     pub fn next(&self, dialects: &Dialects) -> (Dialect, Why) {
         match &self.refused {
             Some(refused) if refused.ending.refusal() == Refusal::Clear => {
@@ -124,7 +122,6 @@ impl Trial {
     }
 
     /// Returns whether the server seems not to speak delta: it refused delta clearly, or did not answer it in several attempts.
-    #[must_use]
     pub const fn is_without_delta(&self) -> bool {
         self.in_vain >= IN_VAIN
     }
@@ -174,7 +171,6 @@ impl Trial {
 
 impl Why {
     /// Returns a word for a metric.
-    #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Configured => "configured",

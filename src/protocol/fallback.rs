@@ -91,7 +91,6 @@ impl Fallback {
     }
 
     /// Whether the first server does not count any more.
-    #[must_use]
     pub const fn is_leaving(&self) -> bool {
         self.leaving
     }
@@ -105,31 +104,26 @@ impl Fallback {
     }
 
     /// Returns whether a failure is enough to leave a server (G-04).
-    #[must_use]
     pub const fn reachability_only(&self) -> bool {
         self.reachability_only
     }
 
     /// Returns how long the session waits for a server that answers but lacks something; then it moves to it anyway.
-    #[must_use]
     pub const fn patience(&self) -> Duration {
         self.patience
     }
 
     /// Returns the server whose view the session reads.
-    #[must_use]
     pub const fn bound(&self) -> usize {
         self.bound
     }
 
     /// Returns how many servers the session watches.
-    #[must_use]
     pub const fn watched(&self) -> usize {
         self.watched
     }
 
     /// Returns whether only a failure of the first server can change anything.
-    #[must_use]
     pub const fn at_rest(&self) -> bool {
         self.watched == 1 && !self.leaving
     }
@@ -159,7 +153,6 @@ impl Fallback {
     }
 
     /// Returns when `handle_looks` is due again even if nothing happens.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waits = self.waits.as_ref()?;
         let since = waits.better_since.into_iter().chain(waits.other_since);

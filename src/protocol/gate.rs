@@ -13,7 +13,7 @@ use super::backoff::Backoff;
 ///
 /// Invariant: a ticket is in exactly one of `opening`, `queue` and `refused`, or the gate does not know it any more.
 #[derive(Debug)]
-pub struct Gate {
+pub struct OpenLimit {
     /// How many streams may be opening now.
     width: usize,
     opening: BTreeSet<Ticket>,
@@ -36,7 +36,7 @@ const WIDTH: usize = 16;
 /// The longest pause for a server without room.
 const PACE_MOST: Duration = Duration::from_secs(5);
 
-impl Default for Gate {
+impl Default for OpenLimit {
     fn default() -> Self {
         Self {
             width: WIDTH,
@@ -50,7 +50,7 @@ impl Default for Gate {
     }
 }
 
-impl Gate {
+impl OpenLimit {
     /// A stream wants to open; `refused`: the server had no room for it the last time.
     pub fn handle_arrival(&mut self, refused: bool) -> Ticket {
         self.last += 1;
@@ -103,13 +103,11 @@ impl Gate {
     }
 
     /// Whether the stream may be opened.
-    #[must_use]
     pub fn is_open_for(&self, ticket: Ticket) -> bool {
         self.opening.contains(&ticket)
     }
 
     /// Returns until when nobody enters, if the gate is closed.
-    #[must_use]
     pub const fn closed_until(&self) -> Option<Instant> {
         self.closed_until
     }
@@ -127,7 +125,7 @@ mod tests {
     /// E-14: sixteen at a time and in order; a ticket that leaves the queue holds up no other.
     #[test]
     fn sixteen_at_a_time() {
-        let (mut gate, now) = (Gate::default(), begin());
+        let (mut gate, now) = (OpenLimit::default(), begin());
         let tickets: Vec<Ticket> = (0..40).map(|_| gate.handle_arrival(false)).collect();
         assert_eq!(gate.enter(now), tickets[..16]);
         assert_eq!(gate.enter(now), []);
@@ -140,7 +138,7 @@ mod tests {
     /// After a pause that grows to five seconds, a server without room gets one stream, and more as it answers.
     #[test]
     fn a_server_without_room() {
-        let (mut gate, mut now) = (Gate::default(), begin());
+        let (mut gate, mut now) = (OpenLimit::default(), begin());
         let old = gate.handle_arrival(true);
         let tickets: Vec<Ticket> = (0..3).map(|_| gate.handle_arrival(false)).collect();
         for wait in [1.0, 1.6, 2.56, 4.096, 5.0, 5.0] {

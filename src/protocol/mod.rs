@@ -35,13 +35,13 @@ pub use doubts::Doubts;
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};
-pub use gate::{Gate, Ticket};
+pub use gate::{OpenLimit, Ticket};
 pub use holds::Holds;
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{
-    Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt, ReceiptKind, Rejected,
-    Response, SLICE, Server, Stand, Told,
+    Changed, ClientRequest, HeldResource, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt,
+    ReceiptKind, Rejected, Response, SLICE, Server, Told,
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;

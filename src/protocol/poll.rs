@@ -103,19 +103,16 @@ impl Poll {
     }
 
     /// Returns the machine of the stream that this poll stands for.
-    #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
     }
 
     /// Returns what was wrong with single names.
-    #[must_use]
     pub const fn faults(&self) -> &NameFaults {
         &self.faults
     }
 
     /// Returns the type that is polled.
-    #[must_use]
     pub const fn type_url(&self) -> &TypeUrl {
         &self.type_url
     }
@@ -184,7 +181,6 @@ impl<'a> PollContent<'a> {
     }
 
     /// K-09: returns the version of exactly this set, as on a stream.
-    #[must_use]
     pub fn version(&self) -> Version {
         let all = self.all.map_or(Version::EMPTY, State::sum);
         self.named

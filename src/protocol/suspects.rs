@@ -93,7 +93,6 @@ impl Suspects {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.suspected.values().min().map(|last| *last + QUIET)
     }

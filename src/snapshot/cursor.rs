@@ -6,12 +6,12 @@
 /// What is wrong with a snapshot.
 #[derive(Debug, thiserror::Error)]
 #[error("byte {offset}: {what}")]
-pub struct Fault {
+pub struct SnapshotFault {
     pub(super) offset: usize,
     pub(super) what: String,
 }
 
-impl Fault {
+impl SnapshotFault {
     pub(super) fn at(offset: usize, what: impl Into<String>) -> Self {
         let what = what.into();
         Self { offset, what }
@@ -23,11 +23,11 @@ impl Fault {
 pub(super) enum Halt {
     /// So many bytes from the beginning of the item are needed.
     More(usize),
-    Wrong(Fault),
+    Wrong(SnapshotFault),
 }
 
-impl From<Fault> for Halt {
-    fn from(fault: Fault) -> Self {
+impl From<SnapshotFault> for Halt {
+    fn from(fault: SnapshotFault) -> Self {
         Self::Wrong(fault)
     }
 }
@@ -83,6 +83,6 @@ impl<'a> Cursor<'a> {
     pub(super) fn text(&mut self) -> Result<&'a str, Halt> {
         let at = self.at();
         let bytes = self.sized()?;
-        std::str::from_utf8(bytes).map_err(|_| Fault::at(at, "a text is not UTF-8").into())
+        std::str::from_utf8(bytes).map_err(|_| SnapshotFault::at(at, "a text is not UTF-8").into())
     }
 }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::cursor::{Cursor, Fault, Halt};
-use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
+use super::cursor::{Cursor, Halt, SnapshotFault};
+use super::{CHECKSUM, FORMAT, MAGIC, Snapshot, SnapshotError, SnapshotIdentity, tag};
 use crate::clock::WallClock;
 use crate::xds::{
     Changes, Cut, HeldRemoval, Hold, HoldClock, HoldReason, Name, Older, Reason, Resource, ResourceParts, TypeUrl,
@@ -35,7 +35,7 @@ pub fn read(path: &Path, types: &Types, now: Instant) -> Result<Snapshot, Snapsh
         path: path.to_owned(),
         source,
     };
-    let broken = |Fault { offset, what }| SnapshotError::Broken {
+    let broken = |SnapshotFault { offset, what }| SnapshotError::Broken {
         path: path.to_owned(),
         offset,
         what,
@@ -63,7 +63,7 @@ pub struct Decoder {
     types: Types,
     now: Instant,
     secrets: bool,
-    next: Next,
+    next: NextPart,
     /// What has come and is not read yet: less than one item.
     rest: Vec<u8>,
     /// Where it begins in the snapshot.
@@ -71,19 +71,19 @@ pub struct Decoder {
     /// From how many bytes of it on reading goes on.
     least: usize,
     sum: Xxh3,
-    of: Identity,
+    of: SnapshotIdentity,
     cut: Cut,
     /// The half of a type that is being read.
     half: Option<Changes>,
-    holds: Holds,
+    holds: SnapshotHolds,
     older: Vec<Older>,
 }
 
-type Holds = BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>>;
+type SnapshotHolds = BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>>;
 
 /// What follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextPart {
     Head,
     Content,
     Checksum,
@@ -98,12 +98,12 @@ impl Decoder {
             types: types.clone(),
             now,
             secrets,
-            next: Next::Head,
+            next: NextPart::Head,
             rest: Vec::new(),
             at: 0,
             least: 1,
             sum: Xxh3::new(),
-            of: Identity {
+            of: SnapshotIdentity {
                 server: String::new(),
                 class: String::new(),
             },
@@ -119,10 +119,10 @@ impl Decoder {
     /// # Errors
     ///
     /// This is no snapshot, or there is no memory for it.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), SnapshotFault> {
         let mut rest = std::mem::take(&mut self.rest);
         if rest.try_reserve(bytes.len()).is_err() {
-            return Err(Fault::at(self.at, "there is no memory for what follows"));
+            return Err(SnapshotFault::at(self.at, "there is no memory for what follows"));
         }
         rest.extend_from_slice(bytes);
         let mut read = 0;
@@ -132,7 +132,7 @@ impl Decoder {
                 Ok(()) => {
                     self.least = 1;
                     self.at += cursor.read();
-                    if self.next != Next::Nothing {
+                    if self.next != NextPart::Nothing {
                         self.sum.update(left.get(..cursor.read()).unwrap_or_default());
                     }
                     read += cursor.read();
@@ -151,16 +151,16 @@ impl Decoder {
     /// # Errors
     ///
     /// The snapshot is not complete.
-    pub fn finish(self) -> Result<Snapshot, Fault> {
+    pub fn finish(self) -> Result<Snapshot, SnapshotFault> {
         let Self { next, of, cut, .. } = self;
         match next {
-            Next::Nothing => Ok(Snapshot { of, cut }),
-            Next::Head if self.at + self.rest.len() < MAGIC.len() => Err(foreign()),
-            Next::Head | Next::Content | Next::Checksum => {
+            NextPart::Nothing => Ok(Snapshot { of, cut }),
+            NextPart::Head if self.at + self.rest.len() < MAGIC.len() => Err(foreign()),
+            NextPart::Head | NextPart::Content | NextPart::Checksum => {
                 let more = self.least.saturating_sub(self.rest.len());
                 let what =
                     format!("{more} bytes should follow, but it ends before that: it is incomplete or was changed");
-                Err(Fault::at(self.at, what))
+                Err(SnapshotFault::at(self.at, what))
             }
         }
     }
@@ -168,18 +168,20 @@ impl Decoder {
     /// Reads one item.
     fn item(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
         match self.next {
-            Next::Head => self.head(cursor),
-            Next::Content => self.content(cursor),
-            Next::Checksum => {
+            NextPart::Head => self.head(cursor),
+            NextPart::Content => self.content(cursor),
+            NextPart::Checksum => {
                 let at = cursor.at();
                 if cursor.take(CHECKSUM)? != self.sum.digest128().to_le_bytes() {
                     let what = "the checksum is wrong: it is incomplete or was changed";
-                    return Err(Fault::at(at, what).into());
+                    return Err(SnapshotFault::at(at, what).into());
                 }
-                self.next = Next::Nothing;
+                self.next = NextPart::Nothing;
                 Ok(())
             }
-            Next::Nothing => Err(Fault::at(cursor.at(), "the content should end here, but more follows").into()),
+            NextPart::Nothing => {
+                Err(SnapshotFault::at(cursor.at(), "the content should end here, but more follows").into())
+            }
         }
     }
 
@@ -191,13 +193,13 @@ impl Decoder {
         let format = cursor.number()?;
         if format != FORMAT as usize {
             let what = format!("its format is {format}, but this relay reads only format {FORMAT}");
-            return Err(Fault::at(at, what).into());
+            return Err(SnapshotFault::at(at, what).into());
         }
-        self.of = Identity {
+        self.of = SnapshotIdentity {
             server: cursor.text()?.to_owned(),
             class: cursor.text()?.to_owned(),
         };
-        self.next = Next::Content;
+        self.next = NextPart::Content;
         Ok(())
     }
 
@@ -216,13 +218,13 @@ impl Decoder {
                 self.end_half();
                 self.cut = self.cut.with_holds(said(std::mem::take(&mut self.holds), self.now));
                 self.cut = self.cut.with_older(std::mem::take(&mut self.older));
-                self.next = Next::Checksum;
+                self.next = NextPart::Checksum;
                 return Ok(());
             }
             tag::NAMED => (false, None),
             tag::PART => (true, Some(false)),
             tag::WHOLE => (true, Some(true)),
-            other => return Err(Fault::at(at, format!("{other} is not a tag that may stand here")).into()),
+            other => return Err(SnapshotFault::at(at, format!("{other} is not a tag that may stand here")).into()),
         };
         let type_url = self.types.resolve(cursor.text()?);
         self.end_half();
@@ -266,7 +268,8 @@ impl Decoder {
         // Behind the reason is the number of the judgement. Earlier versions wrote none.
         let (word, number) = word.split_once('-').unwrap_or((word, "1"));
         let reason = HoldReason::called(word).zip(number.parse().ok());
-        let (reason, number) = reason.ok_or_else(|| Fault::at(at, format!("`{word}` is not a reason to hold")))?;
+        let (reason, number) =
+            reason.ok_or_else(|| SnapshotFault::at(at, format!("`{word}` is not a reason to hold")))?;
         let judgement = (reason == HoldReason::Mass).then_some(number);
         let name = Name::from(cursor.text()?);
         let (since, until) = (cursor.long()?, cursor.long()?);
@@ -291,7 +294,7 @@ impl Decoder {
     fn older(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Halt> {
         let type_url = self.types.resolve(cursor.text()?);
         let at = cursor.at();
-        let version = Version::parse(cursor.text()?).ok_or_else(|| Fault::at(at, "this is not a version"))?;
+        let version = Version::parse(cursor.text()?).ok_or_else(|| SnapshotFault::at(at, "this is not a version"))?;
         let (_, _) = (cursor.text()?, cursor.text()?);
         let since = times(self.now)(cursor.long()?).min(self.now);
         // A file of a later version may know more software.
@@ -316,8 +319,8 @@ impl Decoder {
 }
 
 /// This is something else.
-fn foreign() -> Fault {
-    Fault::at(0, "this is not a snapshot of a relay")
+fn foreign() -> SnapshotFault {
+    SnapshotFault::at(0, "this is not a snapshot of a relay")
 }
 
 /// Returns how times are read. An instant before the system began is now: what it ends is over, and what began then begins anew.
@@ -333,7 +336,7 @@ fn times(now: Instant) -> impl Fn(u64) -> Instant {
 }
 
 /// Returns the removals that were not passed on.
-fn said(holds: Holds, now: Instant) -> Vec<Hold> {
+fn said(holds: SnapshotHolds, now: Instant) -> Vec<Hold> {
     let holds = holds.into_iter();
     let holds = holds.map(|((type_url, reason, judgement), removals)| {
         let first = removals.values().map(|removal| removal.until).min().flatten();

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{CHECKSUM, FORMAT, Identity, MAGIC, SnapshotError, tag};
+use super::{CHECKSUM, FORMAT, MAGIC, SnapshotError, SnapshotIdentity, tag};
 use crate::clock::{WallClock, now};
 use crate::xds::{Cut, HeldRemoval, Hold, HoldReason, Known, Name, Older, Reason, Resource, State, TypeUrl, Version};
 
@@ -43,7 +43,7 @@ impl Choice<'_> {
 /// # Errors
 ///
 /// The other relay does not take it.
-pub fn give(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
+pub fn give(into: &mut impl Write, of: &SnapshotIdentity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
     let mut length = Length(0);
     content(&mut length, of, cut, choice)?;
     into.write_all(&(length.0 + CHECKSUM as u64).to_le_bytes())?;
@@ -56,7 +56,7 @@ pub fn give(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>)
 /// # Errors
 ///
 /// The file cannot be written; then the file that was there before is still there.
-pub fn write(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> Result<(), SnapshotError> {
+pub fn write(path: &Path, of: &SnapshotIdentity, cut: &Cut, secrets: bool) -> Result<(), SnapshotError> {
     let temporary = path.with_extension("tmp");
     let written = write_whole(&temporary, of, cut, secrets)
         .and_then(|()| fs::rename(&temporary, path))
@@ -71,7 +71,7 @@ pub fn write(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> Result<(),
     })
 }
 
-fn write_whole(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> io::Result<()> {
+fn write_whole(path: &Path, of: &SnapshotIdentity, cut: &Cut, secrets: bool) -> io::Result<()> {
     // A run that was killed while it wrote may have left this file behind; nobody needs it.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -84,7 +84,7 @@ fn write_whole(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> io::Resu
 }
 
 /// Writes the content and its checksum.
-fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
+fn encode(into: &mut impl Write, of: &SnapshotIdentity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
     let sum = Xxh3::new();
     let mut summed = Summed { into, sum };
     content(&mut summed, of, cut, choice)?;
@@ -92,7 +92,7 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -
     summed.into.write_all(&sum.to_le_bytes())
 }
 
-fn content(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
+fn content(into: &mut impl Write, of: &SnapshotIdentity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
     into.write_all(MAGIC)?;
     into.write_all(&FORMAT.to_le_bytes())?;
     text(into, &of.server)?;

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::{Identity, Snapshot, SnapshotError, read, write};
+use super::{Snapshot, SnapshotError, SnapshotIdentity, read, write};
 use crate::xds::{Cut, Hasher, Types};
 
 /// A directory with snapshots.
@@ -42,8 +42,7 @@ impl Folder {
     }
 
     /// Returns the path of a view's file.
-    #[must_use]
-    pub fn path(&self, of: &Identity) -> PathBuf {
+    pub fn path(&self, of: &SnapshotIdentity) -> PathBuf {
         let mut hasher = Hasher::new(0);
         hasher.field(of.server.as_bytes());
         hasher.field(of.class.as_bytes());
@@ -55,7 +54,7 @@ impl Folder {
     /// # Errors
     ///
     /// The file cannot be read, is not complete, or is another view's.
-    pub fn load(&self, of: &Identity, types: &Types, now: Instant) -> Result<Option<Cut>, SnapshotError> {
+    pub fn load(&self, of: &SnapshotIdentity, types: &Types, now: Instant) -> Result<Option<Cut>, SnapshotError> {
         let path = self.path(of);
         match read(&path, types, now) {
             Ok(found) if found.of == *of => Ok(Some(found.cut)),
@@ -77,7 +76,7 @@ impl Folder {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn save(&self, of: &Identity, cut: &Cut) -> Result<(), SnapshotError> {
+    pub fn save(&self, of: &SnapshotIdentity, cut: &Cut) -> Result<(), SnapshotError> {
         let _writing = self.writing.lock();
         self.make().map_err(|source| SnapshotError::Write {
             path: self.dir.clone(),
@@ -127,7 +126,6 @@ impl Folder {
     }
 
     /// The directory.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -10,7 +10,7 @@ mod folder;
 
 use std::path::PathBuf;
 
-pub use cursor::Fault;
+pub use cursor::SnapshotFault;
 pub use decode::{Decoder, read};
 pub use encode::{Choice, give, write};
 pub use folder::Folder;
@@ -21,14 +21,14 @@ use crate::xds::Cut;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The server that it comes from, and the clients that it is for.
-    pub of: Identity,
+    pub of: SnapshotIdentity,
     /// What was known.
     pub cut: Cut,
 }
 
 /// What must be equal in both runs, so that a later one may begin with what an earlier one knew.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity {
+pub struct SnapshotIdentity {
     /// The server, as logs and metrics call it.
     pub server: String,
     /// The clients that share it, as the server saw them.

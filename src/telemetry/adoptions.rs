@@ -13,11 +13,11 @@ use crate::classes::Class;
 
 /// The last changes of a type.
 #[derive(Debug, Default)]
-pub struct Adoptions(Mutex<Vec<Adoption>>);
+pub struct Adoptions(Mutex<Vec<OngoingAdoption>>);
 
 /// What arrived at one time for the clients of one class.
 #[derive(Debug)]
-struct Adoption {
+struct OngoingAdoption {
     received: Instant,
     class: Class,
     /// When a client last accepted it.
@@ -49,7 +49,7 @@ impl Adoptions {
         if found || !news {
             return;
         }
-        let one = Adoption {
+        let one = OngoingAdoption {
             received: first,
             class: class.clone(),
             last: now,
@@ -62,7 +62,6 @@ impl Adoptions {
     }
 
     /// Returns how long it took until the last of the clients that were there had accepted what arrived then, if that is known.
-    #[must_use]
     pub fn time(&self, received: Instant, class: &Class) -> Option<Duration> {
         let kept = self.0.lock();
         let found = kept.iter().rfind(|one| one.received == received && one.class == *class);

@@ -50,7 +50,6 @@ impl Faults {
     }
 
     /// Returns all of them, each in a sentence.
-    #[must_use]
     pub fn all(&self) -> Vec<String> {
         self.all.lock().values().flatten().cloned().collect()
     }

@@ -61,12 +61,12 @@ pub enum HandshakeResult {
 
 /// The counters of handshakes with clients.
 #[derive(Debug)]
-pub struct Handshakes {
+pub struct HandshakeCounters {
     own: WordCounters,
     grpc: Family<Labels<2>, Counter>,
 }
 
-impl Handshakes {
+impl HandshakeCounters {
     /// Adds the counter with gRPC's name to `registry`, and the relay's own to the one with its prefix.
     pub(super) fn register(registry: &mut Registry, prefix: &str) -> Self {
         let grpc = "TLS handshakes with clients, with the words of gRPC; a failed one counts as full";

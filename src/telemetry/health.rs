@@ -11,12 +11,12 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Health {
     state: watch::Sender<HealthState>,
-    lists: Mutex<Lists>,
+    lists: Mutex<NeededLists>,
 }
 
 /// The lists of control planes without which clients cannot be served, by their names.
 #[derive(Debug, Default)]
-struct Lists {
+struct NeededLists {
     all: usize,
     missing: BTreeSet<String>,
 }
@@ -24,27 +24,31 @@ struct Lists {
 /// The status that was reached, and the operator's override.
 #[derive(Clone, Copy, Debug)]
 pub struct HealthState {
-    reached: Status,
+    reached: RelayStatus,
     failed: bool,
 }
 
 impl HealthState {
     /// Returns the status for readers.
     #[must_use]
-    pub const fn status(self) -> Status {
-        if self.failed { Status::Draining } else { self.reached }
+    pub const fn status(self) -> RelayStatus {
+        if self.failed {
+            RelayStatus::Draining
+        } else {
+            self.reached
+        }
     }
 
     /// Whether the relay is stopping, so that the status does not change any more.
     #[must_use]
     pub const fn is_last(self) -> bool {
-        matches!(self.reached, Status::Draining)
+        matches!(self.reached, RelayStatus::Draining)
     }
 }
 
 /// What the relay can do for clients, in the order in which it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
+pub enum RelayStatus {
     /// No control plane has been reached yet.
     Starting,
     /// It can serve. Losing a control plane later does not end this (G-19).
@@ -59,7 +63,7 @@ impl Health {
     pub fn new() -> Self {
         Self {
             state: watch::Sender::new(HealthState {
-                reached: Status::Starting,
+                reached: RelayStatus::Starting,
                 failed: false,
             }),
             lists: Mutex::default(),
@@ -68,7 +72,7 @@ impl Health {
 
     /// From now on, the relay can serve once there is something of each of these lists of control planes.
     pub fn await_all(&self, lists: BTreeSet<String>) {
-        *self.lists.lock() = Lists {
+        *self.lists.lock() = NeededLists {
             all: lists.len(),
             missing: lists,
         };
@@ -80,19 +84,17 @@ impl Health {
         lists.missing.remove(list);
         if lists.missing.is_empty() {
             drop(lists);
-            self.advance(Status::Ready);
+            self.advance(RelayStatus::Ready);
         }
     }
 
     /// Returns the lists of which nothing is there, if there is something of others.
-    #[must_use]
     pub fn missing(&self) -> Option<BTreeSet<String>> {
         let lists = self.lists.lock();
         (lists.missing.len() < lists.all).then(|| lists.missing.clone())
     }
 
     /// Says of which lists no control plane has been reached.
-    #[must_use]
     pub fn not_reached(&self) -> String {
         let Some(missing) = self.missing() else {
             return "no control plane has been reached yet".to_owned();
@@ -106,7 +108,7 @@ impl Health {
     }
 
     /// Records that `status` is reached. An earlier status than the present one has no effect.
-    pub fn advance(&self, status: Status) {
+    pub fn advance(&self, status: RelayStatus) {
         let new = self.state.send_if_modified(|state| {
             let later = status > state.reached;
             if later {
@@ -114,7 +116,7 @@ impl Health {
             }
             later
         });
-        if new && status == Status::Ready {
+        if new && status == RelayStatus::Ready {
             tracing::info!("ready: clients can be served");
         }
     }
@@ -126,13 +128,11 @@ impl Health {
     }
 
     /// Returns the current status.
-    #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> RelayStatus {
         self.state.borrow().status()
     }
 
     /// Returns a receiver of the status and its changes.
-    #[must_use]
     pub fn watch(&self) -> watch::Receiver<HealthState> {
         self.state.subscribe()
     }
@@ -151,13 +151,13 @@ mod tests {
     #[test]
     fn health_never_goes_back() {
         let health = Health::new();
-        assert_eq!(health.status(), Status::Starting);
-        health.advance(Status::Ready);
-        assert_eq!(health.status(), Status::Ready);
-        health.advance(Status::Draining);
+        assert_eq!(health.status(), RelayStatus::Starting);
+        health.advance(RelayStatus::Ready);
+        assert_eq!(health.status(), RelayStatus::Ready);
+        health.advance(RelayStatus::Draining);
         let mut watch = health.watch();
-        health.advance(Status::Ready);
-        assert_eq!(health.status(), Status::Draining);
+        health.advance(RelayStatus::Ready);
+        assert_eq!(health.status(), RelayStatus::Draining);
         assert!(!watch.has_changed().unwrap());
         assert!(watch.borrow_and_update().is_last());
     }
@@ -172,9 +172,9 @@ mod tests {
         let said = "no control plane of the source `endpoints` has been reached yet";
         assert_eq!(health.not_reached(), said);
         assert_eq!(health.missing(), Some(BTreeSet::from(["#endpoints".to_owned()])));
-        assert_eq!(health.status(), Status::Starting);
+        assert_eq!(health.status(), RelayStatus::Starting);
         health.is_there("#endpoints");
-        assert_eq!(health.status(), Status::Ready);
+        assert_eq!(health.status(), RelayStatus::Ready);
     }
 
     /// A status that is reached during the operator's override counts afterwards.
@@ -182,15 +182,18 @@ mod tests {
     fn an_operator_has_it_fail_for_a_while() {
         let health = Health::new();
         health.fail(true);
-        health.advance(Status::Ready);
-        assert!(health.status() == Status::Draining && !health.watch().borrow().is_last());
+        health.advance(RelayStatus::Ready);
+        assert!(health.status() == RelayStatus::Draining && !health.watch().borrow().is_last());
         let watch = health.watch();
         health.fail(true);
         assert!(!watch.has_changed().unwrap());
         health.fail(false);
-        assert_eq!((health.status(), watch.has_changed().unwrap()), (Status::Ready, true));
-        health.advance(Status::Draining);
+        assert_eq!(
+            (health.status(), watch.has_changed().unwrap()),
+            (RelayStatus::Ready, true)
+        );
+        health.advance(RelayStatus::Draining);
         health.fail(false);
-        assert_eq!(health.status(), Status::Draining);
+        assert_eq!(health.status(), RelayStatus::Draining);
     }
 }

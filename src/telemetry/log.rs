@@ -14,7 +14,7 @@ use crate::xds::{printable, printable_json};
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     /// For people.
     #[default]
     Text,
@@ -22,7 +22,7 @@ pub enum Format {
     Json,
 }
 
-impl FromStr for Format {
+impl FromStr for LogFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -49,7 +49,7 @@ pub enum LogError {
 }
 
 /// The log of this process.
-pub struct Log {
+pub struct ProcessLog {
     filter: Mutex<String>,
     replace: Box<Replace>,
 }
@@ -60,23 +60,26 @@ type Replace = dyn Fn(EnvFilter) -> Result<(), tracing_subscriber::reload::Error
 /// only if the filter names `h2`.
 const USUAL: &str = "h2=error";
 
-impl Log {
+impl ProcessLog {
     /// Starts the log; `filter` is a level or a list of `target=level`.
-    pub fn start(filter: &str, format: Format) -> Result<Self, LogError> {
+    pub fn start(filter: &str, format: LogFormat) -> Result<Self, LogError> {
         let read = read(filter)?;
         let lines = tracing_subscriber::fmt().with_env_filter(read).with_ansi(false);
         let replace: Box<Replace> = match format {
-            Format::Text => {
+            LogFormat::Text => {
                 let lines = lines
                     .event_format(Logfmt)
-                    .with_writer(|| Lines(Format::Text))
+                    .with_writer(|| StderrLines(LogFormat::Text))
                     .with_filter_reloading();
                 let handle = lines.reload_handle();
                 lines.finish().try_init()?;
                 Box::new(move |filter| handle.reload(filter))
             }
-            Format::Json => {
-                let lines = lines.with_writer(|| Lines(Format::Json)).json().flatten_event(true);
+            LogFormat::Json => {
+                let lines = lines
+                    .with_writer(|| StderrLines(LogFormat::Json))
+                    .json()
+                    .flatten_event(true);
                 let lines = lines.with_filter_reloading();
                 let handle = lines.reload_handle();
                 lines.finish().try_init()?;
@@ -111,15 +114,15 @@ fn read(filter: &str) -> Result<EnvFilter, LogError> {
 }
 
 /// Standard error, to which each event is written at once as one line.
-struct Lines(Format);
+struct StderrLines(LogFormat);
 
-impl Write for Lines {
+impl Write for StderrLines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let line = match self.0 {
-            Format::Text => printable(line),
-            Format::Json => printable_json(line),
+            LogFormat::Text => printable(line),
+            LogFormat::Json => printable_json(line),
         };
         io::stderr().write_all(format!("{line}\n").as_bytes())?;
         Ok(event.len())

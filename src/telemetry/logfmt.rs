@@ -17,7 +17,7 @@ pub(super) struct Logfmt;
 
 /// The fields of an event in the order in which they are written.
 #[derive(Default)]
-struct Fields {
+struct EventFields {
     message: String,
     others: String,
 }
@@ -31,7 +31,7 @@ where
         writer.write_str("time=")?;
         Rfc3339.format_time(&mut writer)?;
         let level = event.metadata().level().as_str().to_ascii_lowercase();
-        let mut fields = Fields::default();
+        let mut fields = EventFields::default();
         event.record(&mut fields);
         let target = value(event.metadata().target());
         let message = value(&fields.message);
@@ -39,7 +39,7 @@ where
     }
 }
 
-impl Fields {
+impl EventFields {
     fn put(&mut self, field: &Field, text: &str) {
         match field.name() {
             "message" => text.clone_into(&mut self.message),
@@ -52,7 +52,7 @@ impl Fields {
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_str(&mut self, field: &Field, text: &str) {
         self.put(field, text);
     }

@@ -17,7 +17,7 @@ use super::certificates::CertificateMetrics;
 use super::configuration::ConfigurationMetrics;
 use super::exposition::{self, Exposition};
 use super::faults::Faults;
-use super::handshakes::Handshakes;
+use super::handshakes::HandshakeCounters;
 use super::holds::HoldMetrics;
 use super::labels::{Labels, TypeLabels, WordCounters, register};
 use super::model::MetricFamily;
@@ -45,7 +45,7 @@ pub struct Metrics {
     /// What servers and files are counted by.
     pub upstreams: Upstreams,
     /// What became of handshakes with clients.
-    pub handshakes: Handshakes,
+    pub handshakes: HandshakeCounters,
     refused: WordCounters,
     name_faults: WordCounters,
     /// The certificates and lists of revoked ones.
@@ -107,7 +107,7 @@ impl Metrics {
         let labels = Arc::new(TypeLabels::new(configured));
         let mut registry = Registry::default();
         let process = ProcessMetrics::register(&mut registry);
-        let handshakes = Handshakes::register(&mut registry, PREFIX);
+        let handshakes = HandshakeCounters::register(&mut registry, PREFIX);
         let traces = Traces::register(registry.sub_registry_with_prefix(PREFIX));
         let holds = HoldMetrics::register(registry.sub_registry_with_prefix(PREFIX), labels.clone());
         let upstreams = Upstreams::register(&mut registry, PREFIX, labels.clone(), traces.clone(), holds.clone());
@@ -157,7 +157,6 @@ impl Metrics {
     }
 
     /// Returns the counters of a type.
-    #[must_use]
     pub fn of(&self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
         self.types.of(self.labels.own(type_url))
     }
@@ -199,7 +198,6 @@ impl Metrics {
     }
 
     /// Returns all metrics as values.
-    #[must_use]
     pub fn families(&self) -> Vec<MetricFamily> {
         self.read_process();
         // Only a text can fail.

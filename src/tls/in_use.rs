@@ -12,7 +12,7 @@ use webpki::EndEntityCert;
 
 use super::pem_file::{BadFile, IdentityFiles, PemFile, up_to_date};
 use super::validity::{self, Validity};
-use crate::config::{Identity, Supply, Tls};
+use crate::config::{CertificateFiles, Supply, Tls};
 
 /// The certificates of all listeners and control planes, by who uses them.
 #[derive(Debug, Default)]
@@ -59,7 +59,6 @@ impl InUse {
     }
 
     /// Returns all of them.
-    #[must_use]
     pub fn all(&self) -> BTreeMap<String, CertificateSet> {
         self.0.lock().clone()
     }
@@ -80,7 +79,6 @@ impl InUse {
     }
 
     /// Returns when the first certificate of each file ends, in seconds since 1970.
-    #[must_use]
     pub fn ends(&self) -> BTreeMap<PathBuf, u64> {
         let mut ends = BTreeMap::new();
         for set in self.0.lock().values() {
@@ -101,7 +99,7 @@ impl CertificateSet {
             let file = PemFile::authorities(supply)?;
             Ok::<_, BadFile>(Certificate::all(file.path(), &file.chain()?))
         };
-        let chain = |supply: &Supply<Identity>| {
+        let chain = |supply: &Supply<CertificateFiles>| {
             let files = IdentityFiles::read(supply)?;
             let (chain, _) = files.certified()?;
             Ok::<_, BadFile>(Certificate::all(files.certificate.path(), &chain))

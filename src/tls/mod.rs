@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use rustls::RootCertStore;
 
-use crate::config::{Identity, Supply, Tls};
+use crate::config::{CertificateFiles, Supply, Tls};
 pub use in_use::{Certificate, CertificateSet, InUse};
 pub use pem_file::{BadFile, Certified};
 use pem_file::{IdentityFiles, PemFile};
@@ -50,7 +50,7 @@ pub fn authorities(supply: &Supply<PathBuf>) -> Result<RootCertStore, BadFile> {
 ///
 /// # Errors
 /// When one of the files cannot be read, has no certificate or key, or the key does not belong to the certificate.
-pub fn identity(supply: &Supply<Identity>) -> Result<Certified, BadFile> {
+pub fn identity(supply: &Supply<CertificateFiles>) -> Result<Certified, BadFile> {
     IdentityFiles::read(supply)?.certified()
 }
 

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::provider::provider;
 use super::workload;
-use crate::config::{Identity, Supply};
+use crate::config::{CertificateFiles, Supply};
 use crate::small_file;
 
 /// A file of certificates or keys that cannot be used.
@@ -127,14 +127,14 @@ impl PemFile {
 }
 
 impl IdentityFiles {
-    pub(super) fn read(supply: &Supply<Identity>) -> Result<Self, BadFile> {
+    pub(super) fn read(supply: &Supply<CertificateFiles>) -> Result<Self, BadFile> {
         match supply {
             Supply::Files(files) => Self::of_files(files),
             Supply::Workload(api) => Ok(workload::latest(api)?.identity),
         }
     }
 
-    pub(super) fn of_files(files: &Identity) -> Result<Self, BadFile> {
+    pub(super) fn of_files(files: &CertificateFiles) -> Result<Self, BadFile> {
         Ok(Self::new(
             PemFile::read(&files.certificate_file)?,
             PemFile::read(&files.private_key_file)?,

@@ -20,7 +20,7 @@ use crate::watch::{News, Trouble, Watcher};
 
 /// Keeps the TLS of all listeners as their files are, and what operators see of all certificates.
 pub struct Renewal {
-    listeners: Vec<Listener>,
+    listeners: Vec<ListenerFiles>,
     /// What is wrong with the certificates towards each control plane.
     troubles: BTreeMap<String, Trouble<String>>,
     /// Control planes, for which the files are read anew for each connection anyway. Every sending is a reason to read the files of
@@ -33,7 +33,7 @@ pub struct Renewal {
     ended: BTreeMap<PathBuf, u64>,
 }
 
-struct Listener {
+struct ListenerFiles {
     name: String,
     tls: Arc<ServerTls>,
     trouble: Trouble<BadFile>,
@@ -54,7 +54,7 @@ impl Renewal {
         in_use: &Arc<InUse>,
         metrics: &Metrics,
     ) -> Self {
-        let listeners = listeners.into_iter().map(|(name, tls)| Listener {
+        let listeners = listeners.into_iter().map(|(name, tls)| ListenerFiles {
             name,
             tls,
             trouble: Trouble::default(),

@@ -17,7 +17,7 @@ use super::certificates::Certificates;
 use super::in_use::{Certificate, CertificateSet};
 use super::pem_file::{BadFile, IdentityFiles, KEY_KINDS, up_to_date};
 use super::provider::provider;
-use super::trust::{Admission, Trust, TrustFiles};
+use super::trust::{Admission, ClientTrust, TrustFiles};
 use super::validity;
 use crate::config::{ListenerTls, Supply, TlsVersion};
 
@@ -28,7 +28,7 @@ pub struct ServerTls {
     settings: ArcSwap<ListenerTls>,
     protocols: Protocols,
     offer: ArcSwap<Offer>,
-    trust: Arc<ArcSwap<Trust>>,
+    trust: Arc<ArcSwap<ClientTrust>>,
     /// Held while files are read.
     reading: Mutex<()>,
 }
@@ -68,7 +68,7 @@ impl ServerTls {
     pub fn read(settings: &ListenerTls, protocols: Protocols) -> Result<Self, BadFile> {
         let settings = Arc::new(settings.clone());
         let files = ServerFiles::read(&settings)?;
-        let trust = Trust::new(&files.trust)?;
+        let trust = ClientTrust::new(&files.trust)?;
         let offer = Offer::new(&files, &trust, settings.clone(), protocols)?;
         Ok(Self {
             settings: ArcSwap::new(settings),
@@ -103,7 +103,7 @@ impl ServerTls {
         }
         // The tickets of a trust that has not changed stay good.
         let trust = if trust_changed {
-            Arc::new(Trust::new(&files.trust)?)
+            Arc::new(ClientTrust::new(&files.trust)?)
         } else {
             trust.clone()
         };
@@ -114,7 +114,6 @@ impl ServerTls {
     }
 
     /// Returns the configuration for one connection.
-    #[must_use]
     pub fn config(&self) -> Arc<ServerConfig> {
         let offer = self.offer.load();
         if !self.trust.load().wants_certificates() {
@@ -129,7 +128,6 @@ impl ServerTls {
     }
 
     /// Returns why clients will refuse the listener's certificate, or it theirs, now or soon.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.offer.load().warnings.clone()
     }
@@ -202,7 +200,7 @@ impl ServerFiles {
 impl Offer {
     fn new(
         files: &ServerFiles,
-        trust: &Trust,
+        trust: &ClientTrust,
         settings: Arc<ListenerTls>,
         protocols: &[&[u8]],
     ) -> Result<Self, BadFile> {

@@ -30,7 +30,7 @@ pub(super) struct TrustFiles {
 
 /// Which clients are admitted, by files as they were at one time. Each trust knows only the tickets that it issued itself.
 #[derive(Debug)]
-pub(super) struct Trust {
+pub(super) struct ClientTrust {
     version: [Option<u128>; 2],
     clients: Arc<dyn ClientCertVerifier>,
     tickets: Arc<dyn ProducesTickets>,
@@ -43,16 +43,16 @@ pub(super) struct Trust {
 #[derive(Debug)]
 pub(super) struct Admission {
     /// The trust of the listener, which may change during the handshake.
-    current: Arc<ArcSwap<Trust>>,
+    current: Arc<ArcSwap<ClientTrust>>,
     /// The trust when the handshake began.
-    begun: Arc<Trust>,
+    begun: Arc<ClientTrust>,
     admitted: Mutex<Option<Admitted>>,
 }
 
 /// Who has admitted the client, and until when its certificates are valid.
 #[derive(Debug)]
 struct Admitted {
-    by: Arc<Trust>,
+    by: Arc<ClientTrust>,
     /// In seconds since 1970.
     until: u64,
 }
@@ -138,7 +138,7 @@ fn unlisted(roots: &RootCertStore, client_crl: &PemFile) -> Result<Vec<usize>, B
         .collect())
 }
 
-impl Trust {
+impl ClientTrust {
     pub(super) fn new(files: &TrustFiles) -> Result<Self, BadFile> {
         Ok(Self {
             version: files.version(),
@@ -169,7 +169,7 @@ impl Trust {
 }
 
 impl Admission {
-    pub(super) fn new(current: Arc<ArcSwap<Trust>>) -> Self {
+    pub(super) fn new(current: Arc<ArcSwap<ClientTrust>>) -> Self {
         Self {
             begun: current.load_full(),
             current,
@@ -261,15 +261,15 @@ impl ProducesTickets for Admission {
 mod tests {
     use super::*;
 
-    fn trust() -> Trust {
+    fn trust() -> ClientTrust {
         let files = TrustFiles {
             client_ca: None,
             client_crl: None,
         };
-        Trust::new(&files).unwrap()
+        ClientTrust::new(&files).unwrap()
     }
 
-    fn admission(current: &Arc<ArcSwap<Trust>>, left: i64) -> Admission {
+    fn admission(current: &Arc<ArcSwap<ClientTrust>>, left: i64) -> Admission {
         let admission = Admission::new(current.clone());
         let until = UnixTime::now().as_secs().saturating_add_signed(left);
         *admission.admitted.lock() = Some(Admitted {

@@ -15,13 +15,11 @@ const SCHEME: &[u8] = b"bearer ";
 
 impl Tokens {
     /// Whether a call brings a token along. Not if nobody issues tokens: then none is looked at.
-    #[must_use]
     pub fn are_in(&self, headers: &HeaderMap) -> bool {
         !self.0.issuers.load().is_empty() && all(headers).next().is_some()
     }
 
     /// Returns the issuer of which a token claims to be, if that is one of those that are configured. Nothing of it is checked.
-    #[must_use]
     pub fn known_issuer(&self, headers: &HeaderMap) -> Option<String> {
         let claimed: Claimed = insecure_decode_claims(all(headers).next()?).ok()?;
         let issuers = self.0.issuers.load();
@@ -31,7 +29,6 @@ impl Tokens {
 
     /// Checks the token that a call brings along. Returns the client of which this much is `known`, with what the token says of it; none
     /// if there is no token, or if nobody issues tokens, so that none is looked at.
-    #[must_use]
     pub fn of(&self, headers: &HeaderMap, known: &Identity) -> Option<Result<Identity, TokenFault>> {
         if !self.are_in(headers) {
             return None;

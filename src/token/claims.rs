@@ -15,11 +15,11 @@ use crate::identity::{Named, TEXT_BYTES_MAX, claim, is_text};
 const REGISTERED: [&str; 7] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti"];
 const NAME_CHARS_MAX: usize = 100;
 
-type Claims = Map<String, Value>;
+type ClaimSet = Map<String, Value>;
 
 /// Returns `jwt:ISSUER#SUBJECT`, and `claim:ISSUER#NAME=VALUE` for each value of the claims that are named. The issuer is in all of them,
 /// because one of several must not state what only another one may.
-pub(super) fn texts(issuer: &str, claims: &Claims, named: &Named) -> Result<Vec<String>, TokenFault> {
+pub(super) fn texts(issuer: &str, claims: &ClaimSet, named: &Named) -> Result<Vec<String>, TokenFault> {
     let subject = claims.get("sub").and_then(Value::as_str);
     let subject = subject.filter(|subject| !subject.is_empty());
     let subject = subject.ok_or_else(|| TokenFault::Claim("sub".to_owned()))?;
@@ -53,7 +53,7 @@ pub(super) fn texts(issuer: &str, claims: &Claims, named: &Named) -> Result<Vec<
 
 /// Returns all values to which a name leads: as one claim, and by a path on which each `/` may be between two members, or within the
 /// name of one (`kubernetes.io/pod/name`).
-fn readings<'a>(members: &'a Claims, name: &str) -> Vec<&'a Value> {
+fn readings<'a>(members: &'a ClaimSet, name: &str) -> Vec<&'a Value> {
     let mut found: Vec<&Value> = members.get(name).into_iter().collect();
     for (at, _) in name.match_indices('/') {
         let (first, rest) = name.split_at(at);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_named_is_read_whatever_else_is_there() {
         let of = Named::from_iter(["claim:i#suspended=", "claim:i#groups=admin", "claim:j#team=", "jwt:"]);
-        let many: Claims = (0..10_000).map(|n| (n.to_string(), json!("x"))).collect();
+        let many: ClaimSet = (0..10_000).map(|n| (n.to_string(), json!("x"))).collect();
         let groups: Vec<Value> = (0..3_000).map(|n| json!(n.to_string())).collect();
         let mut claims = Value::Object(many);
         claims["suspended"] = "yes".into();

@@ -20,7 +20,7 @@ use crate::upstream::{Failure, connect, host};
 
 /// Why no keys came.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoAnswer {
+pub(super) enum NoKeys {
     #[error(transparent)]
     Unreached(#[from] Failure),
     #[error("the token for it, {0}")]
@@ -46,11 +46,11 @@ const WITHIN: Duration = Duration::from_secs(10);
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// Asks once.
-pub(super) async fn fetch(from: &JwksUri) -> Result<Bytes, NoAnswer> {
-    clock::timeout(WITHIN, ask(from)).await.unwrap_or(Err(NoAnswer::Slow))
+pub(super) async fn fetch(from: &JwksUri) -> Result<Bytes, NoKeys> {
+    clock::timeout(WITHIN, ask(from)).await.unwrap_or(Err(NoKeys::Slow))
 }
 
-async fn ask(from: &JwksUri) -> Result<Bytes, NoAnswer> {
+async fn ask(from: &JwksUri) -> Result<Bytes, NoKeys> {
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = from.path.clone().into();
     let headers = request.headers_mut();
@@ -74,10 +74,10 @@ async fn ask(from: &JwksUri) -> Result<Bytes, NoAnswer> {
         let answer = sender.send_request(request).await?;
         let (head, body) = answer.into_parts();
         match head.status.as_u16() {
-            200 if head.headers.contains_key(CONTENT_ENCODING) => return Err(NoAnswer::Encoded),
+            200 if head.headers.contains_key(CONTENT_ENCODING) => return Err(NoKeys::Encoded),
             200 => {}
-            status @ 300..400 => return Err(NoAnswer::Elsewhere(status, location(&head.headers))),
-            status => return Err(NoAnswer::Status(status)),
+            status @ 300..400 => return Err(NoKeys::Elsewhere(status, location(&head.headers))),
+            status => return Err(NoKeys::Status(status)),
         }
         let body = Limited::new(body, small_file::BYTES_MAX).collect().await;
         Ok(body.map_err(|error| torn(&*error))?.to_bytes())
@@ -91,10 +91,10 @@ async fn ask(from: &JwksUri) -> Result<Bytes, NoAnswer> {
     }
 }
 
-fn torn(error: &(dyn std::error::Error + Send + Sync + 'static)) -> NoAnswer {
+fn torn(error: &(dyn std::error::Error + Send + Sync + 'static)) -> NoKeys {
     match error.is::<LengthLimitError>() {
-        true => NoAnswer::Large,
-        false => NoAnswer::Torn(error.to_string()),
+        true => NoKeys::Large,
+        false => NoKeys::Torn(error.to_string()),
     }
 }
 
@@ -106,12 +106,12 @@ fn location(headers: &HeaderMap) -> String {
 }
 
 /// Returns the relay's own token, read anew: it is replaced while it is valid.
-async fn token(from: &JwksUri) -> Result<Option<HeaderValue>, NoAnswer> {
+async fn token(from: &JwksUri) -> Result<Option<HeaderValue>, NoKeys> {
     let Some(path) = from.token_file.clone() else {
         return Ok(None);
     };
     let shown = path.display().to_string();
-    let bad = |why: &str| NoAnswer::Token(format!("{shown}: {why}"));
+    let bad = |why: &str| NoKeys::Token(format!("{shown}: {why}"));
     let text = small_file::text(path, small_file::BYTES_MAX).await;
     let text = text.map_err(|error| bad(&format!("cannot be read: {error}")))?;
     let header = HeaderValue::try_from(format!("Bearer {}", text.trim()));

@@ -11,8 +11,8 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::pace::Pace;
-use super::refused::Refused;
+use super::pace::FetchPace;
+use super::refused::RefusedTokens;
 use crate::config::KeySource;
 use crate::small_file;
 
@@ -20,24 +20,24 @@ use crate::small_file;
 #[derive(Debug)]
 pub(super) struct Keys {
     source: KeySource,
-    current: ArcSwap<Set>,
+    current: ArcSwap<KeySet>,
     /// When they are fetched, if they are.
-    pace: Mutex<Pace>,
+    pace: Mutex<FetchPace>,
 }
 
 /// A set of keys.
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(super) struct KeySet {
     /// None: it was never read.
     text: Option<Vec<u8>>,
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<PublicKey>,
     /// Tokens that none of these keys has signed.
-    pub(super) refused: Refused,
+    pub(super) refused: RefusedTokens,
 }
 
 /// One public key.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct PublicKey {
     pub(super) id: Option<String>,
     /// The algorithms of its kind, or the one that it is for.
     pub(super) algorithms: Vec<Algorithm>,
@@ -95,7 +95,7 @@ impl Keys {
         if self.current.load().text.as_ref() == Some(&text) {
             return Ok(false);
         }
-        let set = Set::parse(text).map_err(|why| BadKeys::new(self.place(), why))?;
+        let set = KeySet::parse(text).map_err(|why| BadKeys::new(self.place(), why))?;
         self.current.store(Arc::new(set));
         Ok(true)
     }
@@ -120,7 +120,7 @@ impl Keys {
         }
     }
 
-    pub(super) fn pace(&self) -> MutexGuard<'_, Pace> {
+    pub(super) fn pace(&self) -> MutexGuard<'_, FetchPace> {
         self.pace.lock()
     }
 
@@ -134,7 +134,7 @@ impl Keys {
         self.current.load().text.is_none()
     }
 
-    pub(super) fn current(&self) -> Arc<Set> {
+    pub(super) fn current(&self) -> Arc<KeySet> {
         self.current.load_full()
     }
 
@@ -144,7 +144,7 @@ impl Keys {
     }
 }
 
-impl Set {
+impl KeySet {
     /// Finds the keys of a set (RFC 7517) that can verify tokens.
     fn parse(text: Vec<u8>) -> Result<Self, String> {
         let set: serde_json::Value =
@@ -161,10 +161,11 @@ impl Set {
             }
         }
         // RFC 7517: implementations "SHOULD ignore JWKs within a JWK Set that use 'kty' values that are not understood by them".
-        let keys: Vec<Key> = written.iter().filter_map(key).collect();
+        let keys: Vec<PublicKey> = written.iter().filter_map(key).collect();
         for (at, one) in keys.iter().enumerate() {
-            let twin =
-                |other: &&Key| other.id == one.id && other.algorithms.iter().any(|of| one.algorithms.contains(of));
+            let twin = |other: &&PublicKey| {
+                other.id == one.id && other.algorithms.iter().any(|of| one.algorithms.contains(of))
+            };
             if let Some(id) = one
                 .id
                 .as_ref()
@@ -177,7 +178,7 @@ impl Set {
         Ok(Self {
             text: Some(text),
             keys,
-            refused: Refused::default(),
+            refused: RefusedTokens::default(),
         })
     }
 }
@@ -188,7 +189,7 @@ fn text(path: &Path) -> Result<Vec<u8>, BadKeys> {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library adds kinds of keys")]
-fn key(written: &serde_json::Value) -> Option<Key> {
+fn key(written: &serde_json::Value) -> Option<PublicKey> {
     let written: Jwk = serde_json::from_value(written.clone()).ok()?;
     let for_signatures = |purpose: &PublicKeyUse| *purpose == PublicKeyUse::Signature;
     if !written.common.public_key_use.as_ref().is_none_or(for_signatures) {
@@ -221,7 +222,7 @@ fn key(written: &serde_json::Value) -> Option<Key> {
         .copied()
         .filter(|algorithm| only.is_none_or(|only| only == *algorithm))
         .collect();
-    Some(Key {
+    Some(PublicKey {
         key: DecodingKey::from_jwk(&written)
             .ok()
             .filter(|_| !algorithms.is_empty())?,

@@ -26,15 +26,15 @@ use crate::config::Issuer;
 use crate::identity::Named;
 pub use keys::BadKeys;
 use keys::Keys;
-pub use pace::Rhythm;
+pub use pace::FetchRhythm;
 pub use renewal::KeyRenewal;
 
 /// Checks the tokens of clients. Clones know the same issuers.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Arc<Trust>);
+pub struct Tokens(Arc<Issuers>);
 
 #[derive(Debug, Default)]
-struct Trust {
+struct Issuers {
     issuers: ArcSwap<Vec<Arc<Trusted>>>,
     /// What of tokens is read.
     named: ArcSwap<Named>,
@@ -93,7 +93,6 @@ pub enum TokenFault {
 
 impl TokenFault {
     /// Returns the fault as one word, for the metric.
-    #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Several => "several",
@@ -158,13 +157,11 @@ impl Tokens {
     }
 
     /// Returns what of identities is named.
-    #[must_use]
     pub fn named(&self) -> Arc<Named> {
         self.0.named.load_full()
     }
 
     /// Returns which issuers have no key that can be used, so that all of their tokens are refused.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let issuers = self.0.issuers.load();
         issuers.iter().filter_map(|trusted| trusted.warning()).collect()

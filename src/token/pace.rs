@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How often keys are fetched.
 #[derive(Clone, Copy, Debug)]
-pub struct Rhythm {
+pub struct FetchRhythm {
     /// When all is well.
     pub every: Duration,
     /// There are at most two fetches in this time, whatever strangers send.
@@ -16,7 +16,7 @@ pub struct Rhythm {
 
 /// When the keys of one issuer are fetched.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct FetchPace {
     /// The last two fetches, the later one first.
     last: [Option<Instant>; 2],
     /// When the next one is due; none: at once.
@@ -27,7 +27,7 @@ pub(super) struct Pace {
     busy: bool,
 }
 
-impl Default for Rhythm {
+impl Default for FetchRhythm {
     fn default() -> Self {
         Self {
             every: Duration::from_secs(5 * 60),
@@ -36,14 +36,14 @@ impl Default for Rhythm {
     }
 }
 
-impl Pace {
+impl FetchPace {
     /// Notes that somebody needs other keys. Returns whether that is news.
     pub(super) fn want(&mut self) -> bool {
         !std::mem::replace(&mut self.wanted, true)
     }
 
     /// Returns when to fetch next; none while a fetch is under way.
-    pub(super) fn next(&self, rhythm: Rhythm, now: Instant) -> Option<Instant> {
+    pub(super) fn next(&self, rhythm: FetchRhythm, now: Instant) -> Option<Instant> {
         if self.busy {
             return None;
         }
@@ -61,7 +61,7 @@ impl Pace {
     }
 
     /// Notes that it has ended. After one that failed the next one follows as soon as it may.
-    pub(super) fn end(&mut self, good: bool, rhythm: Rhythm, now: Instant) {
+    pub(super) fn end(&mut self, good: bool, rhythm: FetchRhythm, now: Instant) {
         self.busy = false;
         self.due = Some(now + if good { rhythm.every } else { rhythm.pair / 2 });
     }
@@ -75,9 +75,9 @@ mod tests {
     /// Whatever happens, there are at most two in a minute; after a good one the next is five minutes later.
     #[test]
     fn two_in_a_minute() {
-        let (begun, rhythm) = (now(), Rhythm::default());
+        let (begun, rhythm) = (now(), FetchRhythm::default());
         let at = |seconds: u64| begun + Duration::from_secs(seconds);
-        let mut pace = Pace::default();
+        let mut pace = FetchPace::default();
         assert_eq!(pace.next(rhythm, at(0)), Some(at(0)));
         pace.begin(at(0));
         assert_eq!(pace.next(rhythm, at(1)), None, "one is under way");

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// The tokens that were refused last, in the order in which they were refused.
 #[derive(Debug, Default)]
-pub(super) struct Refused {
+pub(super) struct RefusedTokens {
     secret: RandomState,
     last: Mutex<VecDeque<(u64, Instant)>>,
 }
@@ -20,7 +20,7 @@ pub(super) struct Refused {
 const TOKENS_MAX: usize = 32;
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-impl Refused {
+impl RefusedTokens {
     /// Notes that the signature of this token is wrong.
     pub(super) fn note(&self, token: &str, now: Instant) {
         let hash = self.secret.hash_one(token);
@@ -58,7 +58,7 @@ mod tests {
     fn a_few_for_seconds() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
-        let refused = Refused::default();
+        let refused = RefusedTokens::default();
         assert!(!refused.contains("a", now));
         refused.note("a", now);
         assert!(refused.contains("a", now + REMEMBERED / 2) && !refused.contains("b", now));

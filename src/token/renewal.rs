@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use super::fetch::fetch;
-use super::pace::Rhythm;
+use super::pace::FetchRhythm;
 use super::{BadKeys, Tokens, Trusted};
 use crate::clock::{self, now};
 use crate::config::KeySource;
@@ -29,12 +29,12 @@ pub struct KeyRenewal {
     /// Why the last fetch was in vain, by the issuer's name.
     failed: BTreeMap<String, BadKeys>,
     fetches: FuturesUnordered<BoxFuture<'static, Fetched>>,
-    rhythm: Rhythm,
+    rhythm: FetchRhythm,
     metrics: ArrivalMetrics,
     faults: Arc<Faults>,
 }
 
-type Read = Vec<(Arc<Trusted>, Result<bool, BadKeys>)>;
+type ReadKeys = Vec<(Arc<Trusted>, Result<bool, BadKeys>)>;
 type Fetched = (Arc<Trusted>, Result<Bytes, BadKeys>);
 
 /// The shortest time between two looks at the files.
@@ -51,7 +51,7 @@ impl KeyRenewal {
             troubles: BTreeMap::new(),
             failed: BTreeMap::new(),
             fetches: FuturesUnordered::new(),
-            rhythm: Rhythm::default(),
+            rhythm: FetchRhythm::default(),
             metrics: metrics.arrivals.clone(),
             faults: metrics.faults.clone(),
         }
@@ -59,7 +59,7 @@ impl KeyRenewal {
 
     /// Fetches in another rhythm.
     #[must_use]
-    pub fn with(self, rhythm: Rhythm) -> Self {
+    pub fn with(self, rhythm: FetchRhythm) -> Self {
         Self { rhythm, ..self }
     }
 
@@ -115,7 +115,7 @@ impl KeyRenewal {
             .retain(|name, _| issuers.iter().any(|trusted| trusted.issuer.name == *name));
         let names = issuers.iter().filter(|trusted| trusted.keys.file().is_none());
         self.metrics.fetch_keys_of(names.map(|trusted| &*trusted.issuer.name));
-        let look = move || -> Read {
+        let look = move || -> ReadKeys {
             let read = issuers.iter().filter(|trusted| trusted.keys.file().is_some());
             read.map(|trusted| (trusted.clone(), trusted.keys.renew())).collect()
         };
@@ -127,7 +127,7 @@ impl KeyRenewal {
         watcher
     }
 
-    fn tell(&mut self, read: Read, now: Instant) {
+    fn tell(&mut self, read: ReadKeys, now: Instant) {
         let mut earlier = std::mem::take(&mut self.troubles);
         for (trusted, read) in read {
             let issuer = &trusted.issuer.name;

@@ -9,31 +9,31 @@ use std::sync::Arc;
 use super::channel::Channel;
 use super::connect;
 use super::failure::Failure;
-use super::target::{Target, UpstreamSettings};
-use super::token::Token;
-use crate::config::{Credentials, Identity, Supply, Tls};
+use super::target::{ServerTarget, UpstreamSettings};
+use super::token::ServerToken;
+use crate::config::{CertificateFiles, Credentials, Supply, Tls};
 
 /// How the relay authenticates to a control plane.
 #[derive(Debug)]
-pub(super) struct Access {
+pub(super) struct ServerAccess {
     pub(super) credentials: Credentials,
-    pub(super) token: Option<Arc<Token>>,
+    pub(super) token: Option<Arc<ServerToken>>,
 }
 
 /// The files that a class of clients uses instead of those in the server's entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassFiles {
     /// The certificate and its key.
-    pub identity: Option<Identity>,
+    pub identity: Option<CertificateFiles>,
     /// The token.
     pub token: Option<PathBuf>,
 }
 
-impl Access {
+impl ServerAccess {
     /// Returns the access that the server's entry configures.
     pub(super) fn of_server(credentials: &Credentials, token: Option<&PathBuf>) -> Arc<Self> {
         let token = match credentials {
-            Credentials::Tls(_) => token.map(|path| Arc::new(Token::new(path))),
+            Credentials::Tls(_) => token.map(|path| Arc::new(ServerToken::new(path))),
             Credentials::Insecure => None,
         };
         Arc::new(Self {
@@ -45,7 +45,7 @@ impl Access {
     /// Connects once, to check that the server can be reached.
     pub(super) async fn meet(
         &self,
-        target: &Target,
+        target: &ServerTarget,
         settings: &UpstreamSettings,
         by_class: bool,
     ) -> Result<(), Failure> {
@@ -70,7 +70,7 @@ impl Access {
         let (Some(files), Credentials::Tls(tls)) = (files, &self.credentials) else {
             return self.clone();
         };
-        let token = files.token.map(|path| Arc::new(Token::new(&path)));
+        let token = files.token.map(|path| Arc::new(ServerToken::new(&path)));
         Arc::new(Self {
             credentials: Credentials::Tls(Tls {
                 identity: files.identity.map(Supply::Files).or_else(|| tls.identity.clone()),

@@ -21,14 +21,14 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 
-use super::channel::{Channel, Hold, Sender, Vigil};
+use super::channel::{Channel, ConnectionRun, Sender, Vigil};
 use super::clock::now;
 use super::failure::{Failure, Unheeded};
 use super::health_question::unanswered;
 use super::inbox::Inbox;
 use super::io_monitor::IoMonitor;
 use super::outbox::{Outbox, Requests};
-use super::target::{Target, UpstreamSettings};
+use super::target::{ServerTarget, UpstreamSettings};
 use crate::protocol::{Cutter, Ending};
 use crate::wire::{ACCEPT_ENCODING, ACCEPTED_ENCODINGS, message_before};
 use crate::xds::Dialect;
@@ -42,7 +42,7 @@ pub(super) struct AdsStream {
     hangs: Option<Pin<Box<dyn Future<Output = Instant> + Send>>>,
     /// When the last byte arrived that was reported or belongs to a complete message.
     last: Instant,
-    hold: Hold,
+    hold: ConnectionRun,
 }
 
 type Reply = Result<Inbox, Failure>;
@@ -58,7 +58,7 @@ impl AdsStream {
     pub(super) fn begin(
         channel: Channel,
         dialect: Dialect,
-        target: &Target,
+        target: &ServerTarget,
         settings: &UpstreamSettings,
     ) -> (Self, Outbox) {
         let (origin, io_monitor, vigil) = (channel.origin.clone(), channel.io_monitor.clone(), channel.vigil);

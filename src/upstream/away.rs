@@ -12,10 +12,10 @@ use crate::telemetry::LinePace;
 /// The failures of one server: one line when they begin, and one each minute while they go on or come again, however many streams
 /// fail.
 #[derive(Debug, Default)]
-pub(super) struct Away(Mutex<State>);
+pub(super) struct Away(Mutex<AwayState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct AwayState {
     /// Since when it has not been reached.
     begun: Option<Instant>,
     /// Whether that was logged.

@@ -26,12 +26,12 @@ use tokio::sync::oneshot;
 use tonic::body::Body;
 use tonic::codegen::Service;
 
-use super::access::Access;
+use super::access::ServerAccess;
 use super::connect::{self, Connected};
 use super::failure::Failure;
 use super::io_monitor::{IoMonitor, Monitored};
-use super::target::{Target, UpstreamSettings};
-use super::token::Token;
+use super::target::{ServerTarget, UpstreamSettings};
+use super::token::ServerToken;
 use crate::clock;
 use crate::config::Credentials;
 use crate::tls::HTTP2;
@@ -42,9 +42,9 @@ pub(super) struct Channel {
     pub(super) io_monitor: Arc<IoMonitor>,
     round_trip: Duration,
     pub(super) origin: Uri,
-    token: Option<Arc<Token>>,
+    token: Option<Arc<ServerToken>>,
     pub(super) vigil: Vigil,
-    hold: Hold,
+    hold: ConnectionRun,
 }
 
 /// How it is noticed that a silent server hangs.
@@ -58,19 +58,19 @@ pub(super) enum Vigil {
     Questions(Duration),
 }
 
-/// The futures of a connection that its [`Hold`] has not taken over yet.
+/// The futures of a connection that its [`ConnectionRun`] has not taken over yet.
 #[derive(Clone, Default)]
-struct Driver(Arc<Mutex<Vec<Part>>>);
+struct ConnectionFutures(Arc<Mutex<Vec<ConnectionFuture>>>);
 
-type Part = Pin<Box<dyn Future<Output = ()> + Send>>;
+type ConnectionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-impl Driver {
-    fn take(&self) -> Vec<Part> {
+impl ConnectionFutures {
+    fn take(&self) -> Vec<ConnectionFuture> {
         std::mem::take(&mut *self.0.lock())
     }
 }
 
-impl<F> Executor<F> for Driver
+impl<F> Executor<F> for ConnectionFutures
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -84,12 +84,12 @@ where
 /// Runs a connection in its owner's task. Data is then consumed on the thread that read it, before much of it piles up, and its
 /// memory is reused. Dropping this closes the connection and the socket, even if the peer no longer responds.
 #[derive(Default)]
-pub(super) struct Hold {
-    driver: Driver,
-    running: FuturesUnordered<Part>,
+pub(super) struct ConnectionRun {
+    driver: ConnectionFutures,
+    running: FuturesUnordered<ConnectionFuture>,
 }
 
-impl Hold {
+impl ConnectionRun {
     /// Runs the connection until all its futures wait.
     pub(super) fn run(&mut self, cx: &mut Context<'_>) {
         let mut begun = self.driver.take();
@@ -104,7 +104,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for ConnectionRun {
     fn drop(&mut self) {
         // Futures that were not taken over keep a handle to the driver that stores them: a reference cycle.
         drop(self.driver.take());
@@ -123,7 +123,11 @@ const READ_BYTES: usize = 32 * 1024;
 
 impl Channel {
     /// Connects and waits for the server's first bytes: it may never read what is sent before them (E-08).
-    pub(super) async fn open(target: &Target, access: &Access, settings: &UpstreamSettings) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        target: &ServerTarget,
+        access: &ServerAccess,
+        settings: &UpstreamSettings,
+    ) -> Result<Self, Failure> {
         let (grpc, vigil) = (&target.grpc, target.vigil(settings));
         let Connected { io, round_trip } = connect::connect(
             &grpc.endpoint,
@@ -137,7 +141,7 @@ impl Channel {
         // hyper reads a few KiB at a time.
         let io = BufReader::with_capacity(READ_BYTES, Monitored::new(io, io_monitor.clone()));
         let io = TokioIo::new(io);
-        let mut hold = Hold::default();
+        let mut hold = ConnectionRun::default();
         let mut builder = Builder::new(hold.driver.clone());
         builder
             .timer(clock::OwnTimer)
@@ -183,7 +187,7 @@ impl Channel {
     }
 
     /// Splits the connection into the sender of requests and the hold, which must live as long as the responses.
-    pub(super) fn split(self) -> (Sender, Hold) {
+    pub(super) fn split(self) -> (Sender, ConnectionRun) {
         let Self {
             sender, token, hold, ..
         } = self;
@@ -192,7 +196,7 @@ impl Channel {
 }
 
 /// Returns the scheme and authority of requests to the server.
-fn origin(target: &Target) -> Uri {
+fn origin(target: &ServerTarget) -> Uri {
     let scheme = match target.grpc.credentials {
         Credentials::Insecure => "http",
         Credentials::Tls(_) => "https",
@@ -221,7 +225,7 @@ impl Vigil {
 #[derive(Clone)]
 pub(super) struct Sender {
     sender: SendRequest<Body>,
-    token: Option<Arc<Token>>,
+    token: Option<Arc<ServerToken>>,
 }
 
 impl Service<Request<Body>> for Sender {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::away::Away;
 use super::clock::{dice, now};
 use super::failure::Failure;
-use super::status::{Answers, Board, Phase, Status};
+use super::status::{AnswerCount, Board, StreamPhase, StreamStatus};
 use crate::clock;
 use crate::protocol::Backoff;
 use crate::telemetry::UpstreamMetrics;
@@ -32,25 +32,25 @@ enum Tried {
 }
 
 /// What is shown while the attempts go on; dropping it ends that.
-struct Shown<'a>(&'a Board);
+struct OpeningShown<'a>(&'a Board);
 
-impl Drop for Shown<'_> {
+impl Drop for OpeningShown<'_> {
     fn drop(&mut self) {
-        self.0.enter(Phase::Idle, Dialect::Delta);
+        self.0.enter(StreamPhase::Idle, Dialect::Delta);
     }
 }
 
 impl Contact {
     pub(super) fn new() -> Self {
         Self {
-            board: Board::new(Dialect::Delta, Answers::default()),
+            board: Board::new(Dialect::Delta, AnswerCount::default()),
             tried: watch::Sender::default(),
         }
     }
 
     /// Returns the state of the attempts while they go on.
-    pub(super) fn status(&self) -> Option<Status> {
-        Some(self.board.read()).filter(|status| status.phase != Phase::Idle)
+    pub(super) fn status(&self) -> Option<StreamStatus> {
+        Some(self.board.read()).filter(|status| status.phase != StreamPhase::Idle)
     }
 
     /// The server was reached.
@@ -74,9 +74,9 @@ impl Contact {
     ) {
         let attempts = async {
             let mut backoff = Backoff::new(reconnect_max);
-            let _shown = Shown(&self.board);
+            let _shown = OpeningShown(&self.board);
             loop {
-                self.board.enter(Phase::Connecting, Dialect::Delta);
+                self.board.enter(StreamPhase::Connecting, Dialect::Delta);
                 let Err(failure) = meet().await else { return };
                 let wait = backoff.handle_failure(dice());
                 self.board.fail(false);

@@ -6,30 +6,30 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::access::Access;
+use super::access::ServerAccess;
 use super::channel::Channel;
-use super::doors::{Admission, Doors};
+use super::doors::{Doors, OpenPlace};
 use super::failure::Failure;
-use super::target::{Target, UpstreamSettings};
+use super::target::{ServerTarget, UpstreamSettings};
 use crate::protocol::Leg as Which;
 
 /// Opens connections for one stream of a view.
 #[derive(Clone)]
 pub(super) struct Dialer {
     which: Which,
-    target: Arc<Target>,
-    access: Arc<Access>,
+    target: Arc<ServerTarget>,
+    access: Arc<ServerAccess>,
     settings: Arc<UpstreamSettings>,
 }
 
 /// An attempt, until there is a connection or a failure.
-pub(super) type Dialing = Pin<Box<dyn Future<Output = (Admission, Result<Channel, Failure>)> + Send>>;
+pub(super) type Dialing = Pin<Box<dyn Future<Output = (OpenPlace, Result<Channel, Failure>)> + Send>>;
 
 impl Dialer {
     pub(super) const fn new(
         which: Which,
-        target: Arc<Target>,
-        access: Arc<Access>,
+        target: Arc<ServerTarget>,
+        access: Arc<ServerAccess>,
         settings: Arc<UpstreamSettings>,
     ) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Dialer {
         self.which
     }
 
-    pub(super) const fn target(&self) -> &Arc<Target> {
+    pub(super) const fn target(&self) -> &Arc<ServerTarget> {
         &self.target
     }
 
@@ -61,7 +61,7 @@ impl Dialer {
 
     /// Connects once, at this place among the opening streams; without one, waits for a place first. With `refused`, the server had no
     /// room for the stream at its last attempt.
-    pub(super) fn dial(&self, place: Option<Admission>, refused: bool) -> Dialing {
+    pub(super) fn dial(&self, place: Option<OpenPlace>, refused: bool) -> Dialing {
         let (target, access, settings) = (self.target.clone(), self.access.clone(), self.settings.clone());
         Box::pin(async move {
             let place = match place {

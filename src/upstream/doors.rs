@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Admission of streams to one server: the gate, and the streams that wait at it.
 //!
-//! Owns when a waiting stream is woken. Does not decide which stream may open: the [`Gate`] does.
+//! Owns when a waiting stream is woken. Does not decide which stream may open: the [`OpenLimit`] does.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -14,30 +14,30 @@ use parking_lot::Mutex;
 
 use super::clock::{dice, now};
 use crate::clock::{Sleep, sleep_until};
-use crate::protocol::{Gate, Ticket};
+use crate::protocol::{OpenLimit, Ticket};
 
 /// The gate of one server, shared by all streams to it.
 #[derive(Debug, Default)]
-pub(super) struct Doors(Mutex<Inner>);
+pub(super) struct Doors(Mutex<DoorState>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    gate: Gate,
+struct DoorState {
+    gate: OpenLimit,
     waiting: BTreeMap<Ticket, Waker>,
 }
 
 /// A place among the opening streams, or in the queue for one. Dropping it frees the place for the next stream.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(super) struct OpenPlace {
     doors: Arc<Doors>,
     ticket: Ticket,
 }
 
 impl Doors {
     /// Waits for a place. With `refused`, the server had no room for this stream at its last attempt.
-    pub(super) async fn enter(self: Arc<Self>, refused: bool) -> Admission {
+    pub(super) async fn enter(self: Arc<Self>, refused: bool) -> OpenPlace {
         let ticket = self.0.lock().gate.handle_arrival(refused);
-        let admission = Admission { doors: self, ticket };
+        let admission = OpenPlace { doors: self, ticket };
         let mut reopens: Option<Sleep> = None;
         poll_fn(|cx| {
             let Some(closed_until) = admission.look(cx) else {
@@ -57,7 +57,7 @@ impl Doors {
 
     /// The server answered a stream.
     pub(super) fn answered(&self) {
-        self.change(Gate::handle_answer);
+        self.change(OpenLimit::handle_answer);
     }
 
     /// The server had no room for a stream (RESOURCE_EXHAUSTED).
@@ -71,7 +71,7 @@ impl Doors {
         woken.into_values().for_each(Waker::wake);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Gate)) {
+    fn change(&self, change: impl FnOnce(&mut OpenLimit)) {
         let woken = {
             let mut inner = self.0.lock();
             change(&mut inner.gate);
@@ -81,7 +81,7 @@ impl Doors {
     }
 }
 
-impl Inner {
+impl DoorState {
     /// Admits the streams that may open now; returns their wakers.
     fn enter(&mut self) -> Vec<Waker> {
         let entered = self.gate.enter(now());
@@ -92,7 +92,7 @@ impl Inner {
     }
 }
 
-impl Admission {
+impl OpenPlace {
     /// Returns `None` if the stream may open now; else the time until which the gate is closed, if it is.
     fn look(&self, cx: &Context<'_>) -> Option<Option<Instant>> {
         let (closed_until, woken) = {
@@ -110,7 +110,7 @@ impl Admission {
     }
 }
 
-impl Drop for Admission {
+impl Drop for OpenPlace {
     fn drop(&mut self) {
         self.doors.0.lock().waiting.remove(&self.ticket);
         self.doors.change(|gate| gate.handle_leave(self.ticket));

@@ -10,14 +10,14 @@ use super::clock::now;
 use super::traced;
 use crate::cache::View;
 use crate::protocol::Holds;
-use crate::telemetry::{Arrival, HoldMetrics, Traces};
+use crate::telemetry::{HoldMetrics, TracedArrival, Traces};
 use crate::xds::{Beside, Changes, Cut, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, ServerState, TypeUrl};
 
 /// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
 pub type FindBeside = Arc<dyn Fn(&Arc<View>, bool) -> Option<Beside> + Send + Sync>;
 
 /// What waits of one view.
-pub(super) struct Holding {
+pub(super) struct HeldView {
     view: Arc<View>,
     /// The source's name for operators.
     source: String,
@@ -27,7 +27,7 @@ pub(super) struct Holding {
     find_beside: Option<FindBeside>,
 }
 
-impl Holding {
+impl HeldView {
     /// Nothing waits. What an earlier run of the relay held is remembered with [`Self::begin`].
     pub(super) fn new(
         view: Arc<View>,
@@ -109,7 +109,7 @@ impl Holding {
 
     /// Publishes changes, which these responses brought, in the view that has this cut. The other tasks of this thread have their turns
     /// in between, because very many may wait for them.
-    pub(super) async fn publish(&self, changes: &[Changes], arrivals: &[Arrival], cut: &Cut) {
+    pub(super) async fn publish(&self, changes: &[Changes], arrivals: &[TracedArrival], cut: &Cut) {
         if changes.is_empty() {
             return;
         }

@@ -15,7 +15,7 @@ use opentelemetry::trace::SpanContext;
 use tonic::{Code, Status};
 
 use super::failure::Failure;
-use super::inflating::{Inflating, stated};
+use super::inflating::{InflatingResponse, stated};
 use crate::protocol::Cutter;
 use crate::telemetry::traceparent;
 use crate::wire::Encoding;
@@ -48,7 +48,7 @@ enum Begun {
     Plain(Cutter),
     /// So many bytes of a compressed message are still to come.
     Compressed(BytesMut, usize),
-    Inflating(Box<Inflating>),
+    Inflating(Box<InflatingResponse>),
 }
 
 /// What has arrived.
@@ -174,16 +174,16 @@ impl Come {
         self.bytes.split_to(self.bytes.len().min(left))
     }
 
-    fn inflating(&self, compressed: Bytes) -> Result<Box<Inflating>, Status> {
+    fn inflating(&self, compressed: Bytes) -> Result<Box<InflatingResponse>, Status> {
         let length = stated(&compressed);
         self.check(length)?;
-        Ok(Box::new(Inflating::new(
+        Ok(Box::new(InflatingResponse::new(
             compressed,
             Cutter::new(length, self.bytes_max),
         )))
     }
 
-    fn inflate(&mut self, mut inflating: Box<Inflating>) -> Result<Arrived, Status> {
+    fn inflate(&mut self, mut inflating: Box<InflatingResponse>) -> Result<Arrived, Status> {
         let broken = |error| Status::internal(format!("a compressed message of the server is damaged: {error}"));
         if inflating.step().map_err(broken)? {
             return Ok(Arrived::Message(inflating.whole()));

@@ -14,7 +14,7 @@ use crate::protocol::Cutter;
 
 /// A response that is being inflated.
 #[derive(Debug)]
-pub(super) struct Inflating {
+pub(super) struct InflatingResponse {
     decoder: GzDecoder<Reader<Bytes>>,
     message: Cutter,
     piece: Box<[u8]>,
@@ -31,7 +31,7 @@ pub(super) fn stated(compressed: &[u8]) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 
-impl Inflating {
+impl InflatingResponse {
     /// Begins to inflate a response; `message` is to be as long as the end of the gzip stream states.
     pub(super) fn new(compressed: Bytes, message: Cutter) -> Self {
         Self {

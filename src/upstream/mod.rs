@@ -42,14 +42,14 @@ pub use access::ClassFiles;
 pub use connect::{Connected, Duplex, connect, host};
 pub use failure::{Failure, reason};
 pub use files::{
-    Asked, Content, Dictionary, FileChanges, FileSet, FileWriter, Files, FilesStatus, Format, Listed, ParsedFile,
-    Stamp, Stated, Twice,
+    Dictionary, FileChanges, FileContents, FileFormat, FileSet, FileWants, FileWriter, Files, FilesStatus, ParsedFile,
+    Stamp, StampedFile, Stated, Twice,
 };
 pub use frames::Farewell;
 pub use holding::FindBeside;
-pub use rest::{PollLeg, Poller, Question, RestServer};
-pub use status::{Phase, Status};
-pub use target::{CallHead, Target, UpstreamSettings};
+pub use rest::{PollLeg, PollQuestion, Poller, RestServer};
+pub use status::{StreamPhase, StreamStatus};
+pub use target::{CallHead, ServerTarget, UpstreamSettings};
 pub use tls::secured;
-pub use way::Way;
+pub use way::ViewStreams;
 pub use writer::{Talk, Writer};

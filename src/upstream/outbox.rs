@@ -12,17 +12,17 @@ use futures_util::Stream;
 use parking_lot::Mutex;
 
 /// The writer's end. Dropping it ends the stream of requests.
-pub(super) struct Outbox(Arc<Mutex<Slot>>);
+pub(super) struct Outbox(Arc<Mutex<RequestSlot>>);
 
 /// A request, and the field with the node, which all requests share.
-pub(super) type Pieces = [Bytes; 2];
+pub(super) type RequestPieces = [Bytes; 2];
 
 /// The transport's end: the stream of requests.
-pub(super) struct Requests(Arc<Mutex<Slot>>);
+pub(super) struct Requests(Arc<Mutex<RequestSlot>>);
 
 #[derive(Default)]
-struct Slot {
-    request: Option<Pieces>,
+struct RequestSlot {
+    request: Option<RequestPieces>,
     /// The transport wants a request and waits to be woken.
     transport: Option<Waker>,
     writer: Option<Waker>,
@@ -31,7 +31,7 @@ struct Slot {
 
 impl Outbox {
     pub(super) fn new() -> (Self, Requests) {
-        let slot = Arc::<Mutex<Slot>>::default();
+        let slot = Arc::<Mutex<RequestSlot>>::default();
         (Self(slot.clone()), Requests(slot))
     }
 
@@ -52,12 +52,12 @@ impl Outbox {
     }
 
     /// Hands a request over.
-    pub(super) fn put(&self, request: Pieces) {
+    pub(super) fn put(&self, request: RequestPieces) {
         self.change(|slot| slot.request = Some(request));
     }
 
     /// Changes the slot and wakes the transport.
-    fn change(&self, change: impl FnOnce(&mut Slot)) {
+    fn change(&self, change: impl FnOnce(&mut RequestSlot)) {
         let transport = {
             let mut slot = self.0.lock();
             change(&mut slot);
@@ -76,9 +76,9 @@ impl Drop for Outbox {
 }
 
 impl Stream for Requests {
-    type Item = Pieces;
+    type Item = RequestPieces;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RequestPieces>> {
         let mut slot = self.0.lock();
         if let Some(request) = slot.request.take() {
             return Poll::Ready(Some(request));

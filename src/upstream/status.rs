@@ -16,9 +16,9 @@ use crate::xds::{Dialect, TypeUrl};
 
 /// One stream, as an operator sees it.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct StreamStatus {
     /// What it is doing.
-    pub phase: Phase,
+    pub phase: StreamPhase,
     /// Since when.
     pub since: Instant,
     /// The dialect it speaks, or will try next.
@@ -43,7 +43,7 @@ pub struct Status {
 
 /// What a stream is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum StreamPhase {
     /// No client wants anything from it.
     Idle,
     /// It is being connected.
@@ -58,14 +58,14 @@ pub enum Phase {
 
 /// How many streams of a view its server has answered. All streams of the view share the number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answers(Arc<AtomicU64>);
+pub(super) struct AnswerCount(Arc<AtomicU64>);
 
-impl Status {
+impl StreamStatus {
     /// Nobody needs the stream, since then.
     #[must_use]
     pub const fn idle(dialect: Dialect, since: Instant) -> Self {
         Self {
-            phase: Phase::Idle,
+            phase: StreamPhase::Idle,
             since,
             dialect,
             why: None,
@@ -80,7 +80,7 @@ impl Status {
     }
 }
 
-impl Answers {
+impl AnswerCount {
     fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -93,16 +93,16 @@ impl Answers {
 /// The shared place for a stream's status.
 #[derive(Clone, Debug)]
 pub struct Board {
-    status: Arc<Mutex<Status>>,
-    answers: Answers,
+    status: Arc<Mutex<StreamStatus>>,
+    answers: AnswerCount,
     /// How many answers there had been when an attempt failed last.
     failed_after: Arc<AtomicU64>,
 }
 
 impl Board {
-    pub(super) fn new(dialect: Dialect, answers: Answers) -> Self {
+    pub(super) fn new(dialect: Dialect, answers: AnswerCount) -> Self {
         Self {
-            status: Arc::new(Mutex::new(Status::idle(dialect, now()))),
+            status: Arc::new(Mutex::new(StreamStatus::idle(dialect, now()))),
             answers,
             failed_after: Arc::default(),
         }
@@ -113,7 +113,7 @@ impl Board {
         Self::new(dialect, self.answers.clone())
     }
 
-    pub(super) fn read(&self) -> Status {
+    pub(super) fn read(&self) -> StreamStatus {
         let mut status = self.status.lock().clone();
         status.failing_since = status.failing_since.filter(|_| !self.is_over());
         status
@@ -124,13 +124,13 @@ impl Board {
         self.status.lock().error.clone()
     }
 
-    pub(super) fn enter(&self, phase: Phase, dialect: Dialect) {
+    pub(super) fn enter(&self, phase: StreamPhase, dialect: Dialect) {
         let mut status = self.status.lock();
         status.phase = phase;
         status.since = now();
         status.dialect = dialect;
         status.next_attempt = None;
-        if phase == Phase::Answering {
+        if phase == StreamPhase::Answering {
             status.error = None;
             status.failing_since = None;
             status.refused = false;
@@ -144,7 +144,7 @@ impl Board {
     }
 
     /// The type is on the shared stream again.
-    pub(super) fn acquit(&self, type_url: &TypeUrl) {
+    pub(super) fn rejoin(&self, type_url: &TypeUrl) {
         self.status.lock().suspected.remove(type_url);
     }
 
@@ -183,7 +183,7 @@ impl Board {
 
     pub(super) fn wait(&self, until: Instant, error: Option<String>) {
         let mut status = self.status.lock();
-        status.phase = Phase::Waiting;
+        status.phase = StreamPhase::Waiting;
         status.since = now();
         status.next_attempt = Some(until);
         if error.is_some() {
@@ -198,10 +198,10 @@ impl Board {
 
     /// Enters or leaves the idle phase as clients want something or nothing; other phases stay.
     pub(super) fn wanted(&self, wanted: bool, dialect: Dialect) {
-        let idle = self.status.lock().phase == Phase::Idle;
+        let idle = self.status.lock().phase == StreamPhase::Idle;
         match (idle, wanted) {
-            (true, true) => self.enter(Phase::Connecting, dialect),
-            (false, false) => self.enter(Phase::Idle, dialect),
+            (true, true) => self.enter(StreamPhase::Connecting, dialect),
+            (false, false) => self.enter(StreamPhase::Idle, dialect),
             (true, false) | (false, true) => {}
         }
     }
@@ -220,12 +220,12 @@ mod tests {
     /// G-08: an answer to one stream ends the failures of the view's other streams, until they fail again.
     #[test]
     fn an_answer_ends_the_failures_of_all_streams() {
-        let (answers, dialect) = (Answers::default(), Dialect::Delta);
+        let (answers, dialect) = (AnswerCount::default(), Dialect::Delta);
         let (one, other) = (Board::new(dialect, answers.clone()), Board::new(dialect, answers));
-        let elsewhere = Board::new(dialect, Answers::default());
+        let elsewhere = Board::new(dialect, AnswerCount::default());
         assert!(one.fail(false) && !one.fail(false) && elsewhere.fail(false));
         assert!(one.failing() && !other.failing());
-        other.enter(Phase::Answering, dialect);
+        other.enter(StreamPhase::Answering, dialect);
         assert!(!one.failing() && one.read().failing_since.is_none());
         assert!(elsewhere.failing(), "the server answered another view");
         assert!(one.fail(false), "it fails anew");

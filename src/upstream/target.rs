@@ -14,7 +14,7 @@ use http::uri::Authority;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::access::Access;
+use super::access::ServerAccess;
 use super::away::Away;
 use super::channel::Vigil;
 use super::clock::now;
@@ -24,7 +24,7 @@ use super::doors::Doors;
 use super::failure::{Failure, Unheeded};
 use super::left_out::LeftOut;
 use super::refused::Refused;
-use super::status::Status;
+use super::status::StreamStatus;
 use crate::config::{Grpc, Rejections, Transport};
 use crate::protocol::{ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
@@ -32,12 +32,12 @@ use crate::xds::{Dialect, TypeUrl};
 
 /// A control plane.
 #[derive(Debug)]
-pub struct Target {
+pub struct ServerTarget {
     uri: String,
     pub(super) grpc: Grpc,
     pub(super) call: CallHead,
     /// The credentials for classes of clients that have none of their own.
-    pub(super) access: Arc<Access>,
+    pub(super) access: Arc<ServerAccess>,
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     away: Away,
@@ -93,7 +93,7 @@ pub struct UpstreamSettings {
     pub order_gate: Duration,
 }
 
-impl Target {
+impl ServerTarget {
     /// Creates a control plane about which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
@@ -111,7 +111,7 @@ impl Target {
     fn of(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>, dialects: Dialects) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
-            access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
+            access: ServerAccess::of_server(&grpc.credentials, grpc.token.as_ref()),
             dialects: Mutex::new(dialects),
             left_out: LeftOut::default(),
             newer: ArcSwapOption::empty(),
@@ -248,7 +248,7 @@ impl Target {
 
     /// Returns the state of the attempts to reach it, until one succeeds.
     #[must_use]
-    pub fn contact(&self) -> Option<Status> {
+    pub fn contact(&self) -> Option<StreamStatus> {
         self.contact.status()
     }
 

@@ -18,7 +18,7 @@ use crate::small_file;
 
 /// The token of a control plane, shared by all streams to it.
 #[derive(Debug)]
-pub(super) struct Token {
+pub(super) struct ServerToken {
     path: PathBuf,
     kept: Mutex<Option<CachedToken>>,
 }
@@ -39,7 +39,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// The largest token.
 const BYTES_MAX: usize = 64 * 1024;
 
-impl Token {
+impl ServerToken {
     pub(super) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -147,7 +147,7 @@ mod tests {
     async fn a_token_is_kept_until_there_is_another() {
         let lasting = |seconds: u64| token(&format!(r#"{{"exp":{}}}"#, unix().as_secs() + seconds));
         let path = file("kept", &format!("{}\n", lasting(3600)));
-        let kept = Token::new(&path);
+        let kept = ServerToken::new(&path);
         let first = kept.header().await.unwrap();
         assert!(first.is_sensitive());
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
             (" ".repeat(70_000), tonic::Code::Unavailable, "more than 65536 bytes"),
         ] {
             std::fs::write(&path, &text).unwrap();
-            let status = Token::new(&path).header().await.unwrap_err();
+            let status = ServerToken::new(&path).header().await.unwrap_err();
             assert_eq!(status.code(), code, "{status:?}");
             assert!(status.message().contains(said), "{status:?}");
             assert!(
@@ -179,9 +179,9 @@ mod tests {
             );
         }
         std::fs::remove_file(&path).unwrap();
-        let status = Token::new(&path).header().await.unwrap_err();
+        let status = ServerToken::new(&path).header().await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unavailable);
-        let folder = Token::new(&std::env::temp_dir()).header().await.unwrap_err();
+        let folder = ServerToken::new(&std::env::temp_dir()).header().await.unwrap_err();
         assert!(folder.message().contains("not a regular file"), "{folder:?}");
         assert!(!format!("{kept:?}").contains("e30."), "nothing prints a token");
     }

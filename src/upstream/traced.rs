@@ -5,12 +5,17 @@
 
 use std::sync::Arc;
 
-use crate::telemetry::{Arrival, Change, News, Traces};
+use crate::telemetry::{TracedArrival, TracedChange, TracedNews, Traces};
 use crate::xds::{Changes, Cut, Update};
 
 /// Begins the traces of the responses that bring something new. To be called before `changes` are published in the view that has
 /// this cut. Content is recognised by the time at which it arrived; removals have none.
-pub(super) fn begin(traces: &Traces, arrivals: &[Arrival], changes: &[Changes], cut: &Cut) -> Vec<Arc<Change>> {
+pub(super) fn begin(
+    traces: &Traces,
+    arrivals: &[TracedArrival],
+    changes: &[Changes],
+    cut: &Cut,
+) -> Vec<Arc<TracedChange>> {
     let begun = arrivals
         .iter()
         .filter_map(|arrival| traces.begin(arrival, || news(arrival, changes, cut)));
@@ -18,8 +23,8 @@ pub(super) fn begin(traces: &Traces, arrivals: &[Arrival], changes: &[Changes], 
 }
 
 /// Returns what is new in a response, if anything is.
-fn news(arrival: &Arrival, changes: &[Changes], cut: &Cut) -> Option<News> {
-    let mut news = News::default();
+fn news(arrival: &TracedArrival, changes: &[Changes], cut: &Cut) -> Option<TracedNews> {
+    let mut news = TracedNews::default();
     let slot = cut.slot(&arrival.type_url);
     let of_type = changes.iter().filter(|change| change.type_url == arrival.type_url);
     for update in of_type.flat_map(|change| &change.updates) {
@@ -75,7 +80,7 @@ mod tests {
         let type_url = TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster");
         let start = crate::clock::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let arrival = |received| Arrival {
+        let arrival = |received| TracedArrival {
             server: Arc::from("cp:1"),
             type_url: type_url.clone(),
             bytes: 0,

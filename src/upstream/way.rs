@@ -15,13 +15,13 @@ use super::probe::Probe;
 use super::status::Board;
 use super::writer::Talk;
 use crate::protocol::{Client, Doubts};
-use crate::telemetry::Arrival;
+use crate::telemetry::TracedArrival;
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
 /// One of a view's two sets of streams to its server.
 ///
 /// Invariant: a type is in `apart` exactly while it is suspected.
-pub struct Way {
+pub struct ViewStreams {
     shared: Leg,
     apart: Vec<Apart>,
     /// What is asked beside the shared stream, one question at a time.
@@ -40,7 +40,7 @@ struct Apart {
 /// How many separate streams there may be; further suspected types share the last one.
 const APART_MAX: usize = 8;
 
-impl Way {
+impl ViewStreams {
     /// `shared` is the stream that all types share, except those that end it.
     pub(super) fn new(shared: Leg) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Way {
         std::iter::once(&mut self.shared).chain(apart)
     }
 
-    /// Moves newly suspected types to streams of their own and acquitted types back. If a separate stream failed, answers those
+    /// Moves newly suspected types to streams of their own and rejoined types back. If a separate stream failed, answers those
     /// who wait for its types.
     fn judge(&mut self, changes: &mut Vec<Changes>) {
         for type_url in self.shared.take_suspected() {
@@ -74,7 +74,7 @@ impl Way {
                 types.iter().for_each(|type_url| self.shared.troubled(type_url, &words));
             }
         }
-        for type_url in self.shared.take_acquitted() {
+        for type_url in self.shared.take_rejoined() {
             self.reunite(&type_url, changes);
         }
     }
@@ -122,7 +122,7 @@ impl Way {
     }
 }
 
-impl Talk for Way {
+impl Talk for ViewStreams {
     fn want(&mut self, want: &Want) -> Vec<Changes> {
         self.leg(&want.type_url).want(want)
     }
@@ -170,7 +170,7 @@ impl Talk for Way {
         unserved
     }
 
-    fn take_arrivals(&mut self) -> Vec<Arrival> {
+    fn take_arrivals(&mut self) -> Vec<TracedArrival> {
         self.legs().flat_map(Leg::take_arrivals).collect()
     }
 

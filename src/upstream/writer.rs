@@ -15,19 +15,19 @@ use super::access::ClassFiles;
 use super::clock::now;
 use super::dialer::Dialer;
 use super::error_line::error_line;
-use super::holding::{FindBeside, Holding};
+use super::holding::{FindBeside, HeldView};
 use super::leg::Leg;
 use super::merged::add;
 use super::overtime::{self, MANY};
 use super::reports;
-use super::status::{Answers, Board, Status};
-use super::target::{Target, UpstreamSettings};
-use super::way::Way;
+use super::status::{AnswerCount, Board, StreamStatus};
+use super::target::{ServerTarget, UpstreamSettings};
+use super::way::ViewStreams;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Client, Demand, Division, Holds, Leg as Which};
-use crate::telemetry::{Arrival, UpstreamMetrics};
+use crate::telemetry::{TracedArrival, UpstreamMetrics};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 
 /// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
@@ -37,14 +37,14 @@ const WANTS_AT_ONCE: usize = 8;
 ///
 /// Every turn is the same: wants go to the machines, changes into the view, and requests to the transport; then it waits for the
 /// next event.
-pub struct Writer<L: Talk = Way> {
+pub struct Writer<L: Talk = ViewStreams> {
     view: Arc<View>,
     /// The server's name for operators and clients.
     server: String,
     demand: Demand,
     /// Which names of a type are asked for beside the others.
     division: Division,
-    holding: Holding,
+    holding: HeldView,
     questions: mpsc::Receiver<WordsQuestion>,
     /// The main connection and the one aside.
     talks: [L; 2],
@@ -67,7 +67,7 @@ pub trait Talk: Send {
     /// Returns the types for which the server was found to have no answer since the last call.
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
     /// Returns the responses since the last call, if changes are traced.
-    fn take_arrivals(&mut self) -> Vec<Arrival>;
+    fn take_arrivals(&mut self) -> Vec<TracedArrival>;
     /// Does something with each stream. Polls reject nothing (E-24).
     fn each_stream(&mut self, _act: &mut dyn FnMut(&mut Leg)) {}
     /// Returns the machines of its streams, first the one that types share. Polls have no lists that a server is silent about.
@@ -95,28 +95,28 @@ pub trait Talk: Send {
 
 impl<L: Talk> Writer<L> {
     /// Returns a function that reads the status of both streams.
-    pub fn statuses(&self) -> impl Fn() -> Vec<Status> + Send + Sync + use<L> {
+    pub fn statuses(&self) -> impl Fn() -> Vec<StreamStatus> + Send + Sync + use<L> {
         let boards = self.talks.each_ref().map(|talk| talk.board().clone());
         move || boards.iter().map(Board::read).collect()
     }
 }
 
-impl Writer<Way> {
+impl Writer<ViewStreams> {
     /// Creates the writer of a view. The relay presents itself to the control plane as `node`, with the certificate and token in
     /// `files` if the view's class has its own.
     #[must_use]
     pub fn new(
         view: Arc<View>,
         node: &Arc<Node>,
-        target: &Arc<Target>,
+        target: &Arc<ServerTarget>,
         files: Option<ClassFiles>,
         settings: &Arc<UpstreamSettings>,
     ) -> Self {
         let access = target.access.for_class(files);
-        let answers = Answers::default();
+        let answers = AnswerCount::default();
         let way = |which| {
             let dialer = Dialer::new(which, target.clone(), access.clone(), settings.clone());
-            Way::new(Leg::new(dialer, node.clone(), answers.clone()))
+            ViewStreams::new(Leg::new(dialer, node.clone(), answers.clone()))
         };
         Self::of(
             view,
@@ -140,7 +140,7 @@ impl<L: Talk> Writer<L> {
         let waiting = Holds::new(settings.removal_quiet, settings.order_gate, view.guarded().settings());
         Self {
             questions: view.mailbox().questions(),
-            holding: Holding::new(view.clone(), server, told, waiting),
+            holding: HeldView::new(view.clone(), server, told, waiting),
             view,
             server: server.to_owned(),
             demand: Demand::default(),
@@ -202,7 +202,7 @@ impl<L: Talk> Writer<L> {
             }
             tokio::task::yield_now().await;
         }
-        let mut arrivals: Vec<Arrival> = self.talks.iter_mut().flat_map(L::take_arrivals).collect();
+        let mut arrivals: Vec<TracedArrival> = self.talks.iter_mut().flat_map(L::take_arrivals).collect();
         loop {
             let mut said = Vec::new();
             for again in [true, false] {

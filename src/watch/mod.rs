@@ -72,7 +72,6 @@ impl Watcher {
     }
 
     /// Returns why the files cannot be watched, if they cannot.
-    #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }

@@ -60,7 +60,6 @@ impl<E: Clone + PartialEq> Trouble<E> {
     }
 
     /// Returns when to look again because the fault may have gone away by itself.
-    #[must_use]
     pub fn due(&self) -> Option<Instant> {
         self.since.map(|since| since + MOMENT)
     }

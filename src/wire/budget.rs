@@ -20,7 +20,7 @@ pub struct Budget {
     bytes_max: AtomicUsize,
     numbers: AtomicU64,
     refused: AtomicU64,
-    held: Mutex<Held>,
+    held: Mutex<HeldBytes>,
 }
 
 /// The share of one connection: as much as it needs, until a connection with a smaller share needs memory.
@@ -35,12 +35,12 @@ pub struct Share {
 pub struct Charge {
     share: Arc<Share>,
     /// In a box, because most streams hold nothing most of the time.
-    entry: Option<Box<Entry>>,
+    entry: Option<Box<BudgetEntry>>,
 }
 
 /// The size of a part as last set, and the number under which the budget knows the part.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct BudgetEntry {
     number: u64,
     bytes: usize,
 }
@@ -63,22 +63,22 @@ pub enum Short {
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBytes {
     bytes: usize,
-    holders: BTreeMap<u64, Holder>,
+    holders: BTreeMap<u64, ByteHolder>,
     /// The holders, ordered by the bytes that they hold.
     order: BTreeSet<(usize, u64)>,
 }
 
 /// A connection that holds at least one byte.
 #[derive(Debug, Default)]
-struct Holder {
+struct ByteHolder {
     bytes: usize,
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, HeldPart>,
 }
 
 #[derive(Debug, Default)]
-struct Part {
+struct HeldPart {
     bytes: usize,
     /// The task that waits for the rest of the request. When it is woken and finds the part gone, it gives up the request.
     waiting: Option<Waker>,
@@ -93,7 +93,7 @@ impl Budget {
             bytes_max: AtomicUsize::new(bytes_max),
             numbers: AtomicU64::new(1),
             refused: AtomicU64::new(0),
-            held: Mutex::new(Held {
+            held: Mutex::new(HeldBytes {
                 bytes: 0,
                 holders: BTreeMap::new(),
                 order: BTreeSet::new(),
@@ -102,13 +102,11 @@ impl Budget {
     }
 
     /// Returns the bytes held now, over all connections.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.held.lock().bytes
     }
 
     /// Returns the most bytes that all connections together may hold.
-    #[must_use]
     pub fn bytes_max(&self) -> usize {
         self.bytes_max.load(Ordering::Relaxed)
     }
@@ -127,7 +125,6 @@ impl Budget {
     }
 
     /// Returns how many requests were refused or given up for lack of memory since the last call.
-    #[must_use]
     pub fn take_refused(&self) -> u64 {
         self.refused.swap(0, Ordering::Relaxed)
     }
@@ -159,7 +156,6 @@ impl Charge {
     }
 
     /// Returns the share that this is a part of.
-    #[must_use]
     pub const fn share(&self) -> &Arc<Share> {
         &self.share
     }
@@ -195,7 +191,7 @@ impl Charge {
         match &mut self.entry {
             entry if outcome.is_err() || bytes == 0 => *entry = None,
             Some(entry) => entry.bytes = bytes,
-            none => *none = Some(Box::new(Entry { number, bytes })),
+            none => *none = Some(Box::new(BudgetEntry { number, bytes })),
         }
         outcome
     }
@@ -209,7 +205,7 @@ impl Charge {
         }
     }
 
-    fn poll_taken(&mut self, entry: Entry, cx: &Context<'_>) -> Poll<Short> {
+    fn poll_taken(&mut self, entry: BudgetEntry, cx: &Context<'_>) -> Poll<Short> {
         let mut held = self.share.budget.held.lock();
         let holder = held.holders.get_mut(&self.share.number);
         let Some(part) = holder.and_then(|holder| holder.parts.get_mut(&entry.number)) else {
@@ -233,7 +229,7 @@ impl Drop for Charge {
     }
 }
 
-impl Held {
+impl HeldBytes {
     fn part(&self, holder: u64, number: u64) -> Option<usize> {
         let holder = self.holders.get(&holder)?;
         holder.parts.get(&number).map(|part| part.bytes)
@@ -282,7 +278,7 @@ impl Held {
     }
 
     /// Records the size of the part. Removes and returns the part if the size is zero.
-    fn put(&mut self, number: u64, part: u64, bytes: usize) -> Option<Part> {
+    fn put(&mut self, number: u64, part: u64, bytes: usize) -> Option<HeldPart> {
         let holder = self.holders.entry(number).or_default();
         let known = holder.parts.entry(part).or_default();
         let before = std::mem::replace(&mut known.bytes, bytes);

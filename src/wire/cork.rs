@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::SharedSlices;
 use super::gathering::{Gathering, PARTS_MAX, fill, skip};
 use super::shared_slices::SHARED_BYTES_MIN;
-use super::signal::Signal;
+use super::signal::SocketSignal;
 
 /// The end that the connection's task keeps.
 pub struct Cork<S>(Arc<Mutex<Inner<S>>>);
@@ -54,7 +54,7 @@ struct Inner<S> {
     /// Bytes that were read from the socket before the transport began to read.
     replay: Bytes,
     /// Whether the socket may have something to read.
-    signal: Signal,
+    signal: SocketSignal,
     /// The shared bytes on their way through this connection; they need not be copied.
     shared_slices: Arc<SharedSlices>,
     /// Whether a turn is going on. Outside of one, writes go straight to the socket.
@@ -79,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
         let shared = Arc::new(Mutex::new(Inner {
             socket,
             replay,
-            signal: Signal::default(),
+            signal: SocketSignal::default(),
             shared_slices,
             within: false,
             gathering: None,
@@ -107,19 +107,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     }
 
     /// Whether bytes wait that the socket has not taken.
-    #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.0.lock().is_blocked()
     }
 
     /// Returns the bytes that the socket has ever taken, if it has not taken everything.
-    #[must_use]
     pub fn stuck_at(&self) -> Option<u64> {
         self.0.lock().stuck_at()
     }
 
     /// Returns the shared bytes on their way through this connection.
-    #[must_use]
     pub fn shared_slices(&self) -> Arc<SharedSlices> {
         self.0.lock().shared_slices.clone()
     }

@@ -13,7 +13,7 @@ use tonic::Status;
 use super::beginning::Beginning;
 use super::budget::{Charge, Share, Short};
 use super::encoding::Encoding;
-use super::inflating::Inflating;
+use super::inflating::InflatingMessage;
 use super::pieces::Pieces;
 use super::response::PREFIX_LEN;
 use super::turn::Permit;
@@ -27,7 +27,7 @@ pub struct Deframer {
     chunk: Bytes,
     /// The beginning of an incomplete message, with its prefix. In a box, because most streams have none most of the time.
     partial: Option<Box<Beginning>>,
-    inflating: Option<Box<Inflating>>,
+    inflating: Option<Box<InflatingMessage>>,
     /// The part of the budget that this message takes.
     charge: Charge,
 }
@@ -58,7 +58,6 @@ impl Deframer {
     }
 
     /// Returns the share of the connection in the budget for unfinished requests.
-    #[must_use]
     pub const fn share(&self) -> &Arc<Share> {
         self.charge.share()
     }
@@ -103,7 +102,7 @@ impl Deframer {
                 Ok(Read::Message(message))
             }
             (1, Encoding::Gzip) => {
-                let inflating = Inflating::new(message);
+                let inflating = InflatingMessage::new(message);
                 if inflating.stated() > self.bytes_max as usize {
                     return Err(self.too_large(format_args!("a message that is larger when decompressed")));
                 }

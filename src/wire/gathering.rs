@@ -12,13 +12,13 @@ use bytes::{Buf, Bytes};
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     copied: Vec<u8>,
-    shared: Vec<Shared>,
+    shared: Vec<SharedBytes>,
     len: usize,
 }
 
 /// Shared bytes, and how many copied bytes come before them.
 #[derive(Debug)]
-struct Shared {
+struct SharedBytes {
     after: usize,
     bytes: Bytes,
 }
@@ -45,7 +45,7 @@ impl Gathering {
     pub(super) fn share(&mut self, bytes: Bytes) {
         self.len += bytes.len();
         let after = self.copied.len();
-        self.shared.push(Shared { after, bytes });
+        self.shared.push(SharedBytes { after, bytes });
     }
 
     pub(super) fn clear(&mut self) {
@@ -56,7 +56,7 @@ impl Gathering {
 
     /// Fills `into` with the parts from position `from` on, and returns their number.
     pub(super) fn slices<'a>(&'a self, from: usize, into: &mut [IoSlice<'a>]) -> usize {
-        let parts = Parts {
+        let parts = WrittenParts {
             parts: self.parts(),
             skip: from,
         };
@@ -110,12 +110,12 @@ impl Gathering {
 }
 
 /// Leaves out the first `skip` bytes, and all empty parts.
-struct Parts<I> {
+struct WrittenParts<I> {
     parts: I,
     skip: usize,
 }
 
-impl<'a, I: Iterator<Item = &'a [u8]>> Iterator for Parts<I> {
+impl<'a, I: Iterator<Item = &'a [u8]>> Iterator for WrittenParts<I> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

@@ -12,19 +12,19 @@ use bytes::buf::Reader;
 use flate2::bufread::GzDecoder;
 
 use super::pieces::{PIECE_BYTES, Pieces};
-use super::turn::{Permit, Turns};
+use super::turn::{Permit, StreamTurns};
 
 /// A message that is being inflated.
-pub(super) struct Inflating {
+pub(super) struct InflatingMessage {
     decoder: GzDecoder<Reader<Pieces>>,
     compressed: usize,
     /// How many bytes it has when it is inflated, as its end states. The decoder checks that.
     stated: usize,
     inflated: Pieces,
-    turns: Turns,
+    turns: StreamTurns,
 }
 
-impl Inflating {
+impl InflatingMessage {
     pub(super) fn new(message: Pieces) -> Self {
         let size = message.last_four().map_or(0, u32::from_le_bytes);
         Self {
@@ -32,7 +32,7 @@ impl Inflating {
             decoder: GzDecoder::new(message.reader()),
             stated: usize::try_from(size).unwrap_or(usize::MAX),
             inflated: Pieces::default(),
-            turns: Turns::default(),
+            turns: StreamTurns::default(),
         }
     }
 
@@ -95,8 +95,8 @@ mod tests {
 
     use super::*;
 
-    fn inflating(message: &[u8]) -> Inflating {
-        Inflating::new(Bytes::copy_from_slice(message).into())
+    fn inflating(message: &[u8]) -> InflatingMessage {
+        InflatingMessage::new(Bytes::copy_from_slice(message).into())
     }
 
     fn packed(bytes: &[u8]) -> Vec<u8> {

@@ -89,7 +89,6 @@ impl Listener {
     }
 
     /// Returns the bound address of a TCP listener.
-    #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -118,7 +117,6 @@ impl Listener {
 
 impl Socket {
     /// Returns the user and the group of the process that connected, if it did so over a Unix socket.
-    #[must_use]
     pub fn credentials(&self) -> Option<(u32, u32)> {
         let Self::Unix(stream) = self else { return None };
         let credentials = stream.peer_cred().ok()?;
@@ -126,7 +124,6 @@ impl Socket {
     }
 
     /// Returns the certificate that the client has shown. The handshake has verified it.
-    #[must_use]
     pub fn certificate(&self) -> Option<&CertificateDer<'static>> {
         match self {
             Self::Secure(sealed) => sealed.certificate(),
@@ -231,7 +228,6 @@ impl AsyncWrite for Socket {
 
 impl Peer {
     /// Returns the address, without the port.
-    #[must_use]
     pub const fn address(&self) -> Option<IpAddr> {
         match self {
             Self::Tcp(address) => Some(address.ip()),

@@ -29,7 +29,6 @@ pub(super) const PIECE_BYTES: usize = 256 * 1024;
 
 impl Pieces {
     /// Returns all that is left, if that is one piece.
-    #[must_use]
     #[inline]
     pub fn whole(&self) -> Option<&[u8]> {
         self.rest.is_none().then_some(&*self.first)

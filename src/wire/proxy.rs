@@ -50,7 +50,6 @@ const CONFIG: ParseConfig = ParseConfig {
 
 impl ProxyFault {
     /// Returns the fault as one word, for the metric.
-    #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Ended(_) => "closed",

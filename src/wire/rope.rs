@@ -22,11 +22,11 @@ pub struct Rope {
     at: usize,
     within: usize,
     remaining: usize,
-    progress: Option<Arc<Progress>>,
+    progress: Option<Arc<RopeProgress>>,
 }
 
 /// How much of one stream's messages the transport has taken.
-pub struct Progress {
+pub struct RopeProgress {
     shared_slices: Arc<SharedSlices>,
     /// Bytes that the transport was ever given, and that it has taken. The difference waits.
     given: AtomicU64,
@@ -55,7 +55,7 @@ impl Rope {
 
     /// Makes the message report to `progress` from now on.
     #[must_use]
-    pub fn reporting(mut self, progress: &Arc<Progress>) -> Self {
+    pub fn reporting(mut self, progress: &Arc<RopeProgress>) -> Self {
         progress.given.fetch_add(self.remaining as u64, Ordering::Relaxed);
         progress.shared_slices.enter(&self.pieces);
         self.progress = Some(progress.clone());
@@ -143,7 +143,7 @@ impl fmt::Debug for Rope {
     }
 }
 
-impl Progress {
+impl RopeProgress {
     /// Creates the progress of a stream that has sent nothing, on the connection with these shared slices.
     #[must_use]
     pub fn new(shared_slices: Arc<SharedSlices>) -> Self {
@@ -165,14 +165,12 @@ impl Progress {
     }
 
     /// Returns the number of bytes that wait in the transport.
-    #[must_use]
     pub fn waiting(&self) -> u64 {
         let taken = self.taken.load(Ordering::Acquire);
         self.given.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
     /// Returns how many bytes the transport has ever taken.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Acquire)
     }
@@ -187,7 +185,7 @@ impl Progress {
     }
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for RopeProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Progress({} waiting, {} taken)", self.waiting(), self.taken())
     }
@@ -227,7 +225,7 @@ mod tests {
 
     #[test]
     fn progress_knows_what_waits_and_forgets_what_is_dropped() {
-        let progress = Arc::new(Progress::new(Arc::default()));
+        let progress = Arc::new(RopeProgress::new(Arc::default()));
         let big = Bytes::from(vec![0; 64 * 1024]);
         let mut rope = Rope::new(Bytes::new(), Arc::from([big])).reporting(&progress);
         assert!(!progress.ready(Waker::noop()));

@@ -10,7 +10,7 @@ use std::task::{Context, Wake, Waker};
 
 /// A flag that the socket raises. It is raised at the start.
 #[derive(Debug)]
-pub(super) struct Signal {
+pub(super) struct SocketSignal {
     flag: Arc<Flag>,
     waker: Waker,
 }
@@ -21,13 +21,13 @@ struct Flag {
     reader: Waker,
 }
 
-impl Default for Signal {
+impl Default for SocketSignal {
     fn default() -> Self {
         Self::of(Waker::noop().clone())
     }
 }
 
-impl Signal {
+impl SocketSignal {
     fn of(reader: Waker) -> Self {
         let flag = Arc::new(Flag {
             raised: AtomicBool::new(true),
@@ -90,7 +90,7 @@ mod tests {
         let counts = [0, 1].map(|_| Arc::new(Count::default()));
         let [first, second] = counts.clone().map(Waker::from);
         let woken = || counts.each_ref().map(|count| count.0.load(Ordering::Relaxed));
-        let mut signal = Signal::default();
+        let mut signal = SocketSignal::default();
         assert!(signal.take(&first));
         assert!(!signal.take(&first));
         signal.context().waker().wake_by_ref();

@@ -11,7 +11,7 @@ use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 /// The turns of one stream. It is in the queue from a poll on, until its turn begins.
 #[derive(Default)]
-pub struct Turns(Option<Pin<Box<Queued>>>);
+pub struct StreamTurns(Option<Pin<Box<Queued>>>);
 
 /// The turn of one stream. It ends when this is dropped.
 pub type Permit = SemaphorePermit<'static>;
@@ -20,7 +20,7 @@ type Queued = dyn Future<Output = Result<Permit, AcquireError>> + Send;
 /// One large request is worked on at a time: a slice of it, then one of the next.
 static ONE: Semaphore = Semaphore::const_new(1);
 
-impl Turns {
+impl StreamTurns {
     /// Ready with the turn; none if nobody counts turns any more.
     pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Permit>> {
         let queued = self.0.get_or_insert_with(|| Box::pin(ONE.acquire()));

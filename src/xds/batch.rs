@@ -81,7 +81,6 @@ impl Item {
     }
 
     /// The name on the wire.
-    #[must_use]
     pub fn name(&self) -> &Name {
         self.text.as_ref().unwrap_or_else(|| self.resource.name())
     }
@@ -149,13 +148,11 @@ impl Batch {
     }
 
     /// Returns when the last of its resources was received.
-    #[must_use]
     pub const fn newest(&self) -> Option<Instant> {
         self.newest
     }
 
     /// Returns the resource with this name.
-    #[must_use]
     pub fn item(&self, name: &Name) -> Option<&Item> {
         let at = self.items.binary_search_by(|item| item.name().cmp(name));
         self.items.get(at.ok()?)
@@ -168,7 +165,6 @@ impl Batch {
     }
 
     /// Returns the names of the resources that are written after the others.
-    #[must_use]
     pub fn last(&self) -> &[Name] {
         &self.last
     }
@@ -193,37 +189,31 @@ impl Batch {
     }
 
     /// Identifies this very value.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
 
     /// All its resources.
-    #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
     /// All names that it removes.
-    #[must_use]
     pub fn removed(&self) -> &[Name] {
         &self.removed
     }
 
     /// Whether this removed name is one under which the client held nothing.
-    #[must_use]
     pub fn is_missing(&self, name: &Name) -> bool {
         self.missing.contains(name)
     }
 
     /// Whether it has no resources, no removed names and no errors.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.removed.is_empty() && self.errors.is_empty()
     }
 
     /// The version of the set of its resources.
-    #[must_use]
     pub fn sum(&self) -> Version {
         let add = |sum: Version, item: &Item| sum.plus(item.resource.version());
         *self.sum.get_or_init(|| self.items.iter().fold(Version::EMPTY, add))
@@ -238,13 +228,11 @@ impl Batch {
     }
 
     /// How many bytes its resources have.
-    #[must_use]
     pub const fn weight(&self) -> usize {
         self.weight
     }
 
     /// Returns its encoded fields (resources, removed names, errors), and whether this very call encoded them.
-    #[must_use]
     pub fn encoded(&self, dialect: Dialect) -> (Arc<[Bytes]>, bool) {
         let mut fresh = false;
         let pieces = self.of(dialect).pieces.get_or_init(|| {
@@ -255,7 +243,6 @@ impl Batch {
     }
 
     /// Returns the encoded fields compressed, unless that is of no use.
-    #[must_use]
     pub fn deflated(&self, dialect: Dialect) -> Option<&Deflated> {
         let deflate = || Deflated::of(&self.encoded(dialect).0).map(Box::new);
         self.of(dialect).deflated.get_or_init(deflate).as_deref()

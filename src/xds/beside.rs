@@ -57,7 +57,6 @@ impl Beside {
 
     /// Some clients read from the view itself what `from` has. Returns the views from which they read this, one at least. There are several
     /// if some of them belong to a canary, or have fallen back to another server.
-    #[must_use]
     pub fn views(&self, from: Option<&str>, type_url: &TypeUrl, name: &Name) -> Vec<Neighbour> {
         let mut found = (self.find)(from, self.owners.of(type_url, Some(name)));
         if found.is_empty() {
@@ -71,25 +70,21 @@ impl Beside {
     }
 
     /// Whether a client wants this very name now.
-    #[must_use]
     pub fn wants(&self, type_url: &TypeUrl, name: &Name) -> bool {
         !self.wanting(type_url, name).is_empty()
     }
 
     /// Returns the views in which a client wants this very name now, by their numbers.
-    #[must_use]
     pub fn wanting(&self, type_url: &TypeUrl, name: &Name) -> Vec<Option<usize>> {
         (self.wants)(type_url, name)
     }
 
     /// Who is asked for what.
-    #[must_use]
     pub const fn owners(&self) -> &Owners {
         &self.owners
     }
 
     /// Returns what other views have for clients that read something of another owner from the view itself.
-    #[must_use]
     pub fn all(&self) -> BTreeMap<ViewPlace, Arc<Cut>> {
         let mut all = BTreeMap::new();
         for owner in self.owners.all() {
@@ -108,13 +103,11 @@ impl Beside {
 
 impl ViewPlace {
     /// Whether anything of a type is read there.
-    #[must_use]
     pub fn may_have(&self, owners: &Owners, type_url: &TypeUrl) -> bool {
         owners.have(self.owner.as_deref(), type_url)
     }
 
     /// Whether this very name is read there. The view may have it for clients that are about to leave.
-    #[must_use]
     pub fn has(&self, owners: &Owners, type_url: &TypeUrl, name: &Name) -> bool {
         owners.of(type_url, Some(name)) == self.owner.as_deref()
     }

@@ -80,7 +80,6 @@ impl Phase {
 
 impl Update {
     /// The name that it is about.
-    #[must_use]
     pub fn name(&self) -> &Name {
         match self {
             Self::Put(resource, _) => resource.name(),

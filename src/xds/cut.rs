@@ -70,13 +70,11 @@ pub struct Slot {
 
 impl Cut {
     /// Returns the type's states, if anything was ever known of the type.
-    #[must_use]
     pub fn slot(&self, type_url: &TypeUrl) -> Option<&Slot> {
         self.types.get(type_url)
     }
 
     /// Returns one half of a type, if it is there: what a wildcard covers, or what was requested by name.
-    #[must_use]
     pub fn half(&self, type_url: &TypeUrl, wildcard: bool) -> Option<&Arc<State>> {
         let slot = self.slot(type_url)?;
         if wildcard {
@@ -87,13 +85,11 @@ impl Cut {
     }
 
     /// The state of the server.
-    #[must_use]
     pub const fn server_state(&self) -> ServerState {
         self.server_state
     }
 
     /// Returns the same content with this state of the server.
-    #[must_use]
     pub fn with_server_state(&self, server_state: ServerState) -> Self {
         Self {
             server_state,
@@ -102,13 +98,11 @@ impl Cut {
     }
 
     /// Why the server has not answered on its present stream, as far as it is known.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
     /// Returns the same content with this reason why the server has not answered.
-    #[must_use]
     pub fn with_reason(&self, reason: Option<&str>) -> Self {
         Self {
             reason: reason.map(Arc::from),
@@ -117,13 +111,11 @@ impl Cut {
     }
 
     /// The removals that are not passed on.
-    #[must_use]
     pub const fn holds(&self) -> &Arc<Vec<Hold>> {
         &self.holds
     }
 
     /// Returns the same content with these holds.
-    #[must_use]
     pub fn with_holds(&self, holds: Vec<Hold>) -> Self {
         Self {
             holds: Arc::new(holds),
@@ -132,13 +124,11 @@ impl Cut {
     }
 
     /// The older contents that clients go on using: what they name is kept (D-09).
-    #[must_use]
     pub const fn older(&self) -> &Arc<Vec<Older>> {
         &self.older
     }
 
     /// Returns the same content, beside which clients go on using these.
-    #[must_use]
     pub fn with_older(&self, older: Vec<Older>) -> Self {
         Self {
             older: Arc::new(older),
@@ -152,14 +142,12 @@ impl Cut {
     }
 
     /// Returns the first type behind this place of which something is known.
-    #[must_use]
     pub fn type_from(&self, from: Bound<&TypeUrl>) -> Option<&TypeUrl> {
         let mut types = self.types.range((from, Bound::Unbounded));
         types.next().map(|(type_url, _)| type_url)
     }
 
     /// Returns the cut with the changes applied, and the names for which something changed.
-    #[must_use]
     pub fn with(&self, changes: &Changes) -> (Self, Vec<Name>) {
         let mut next = self.clone();
         let slot = next
@@ -193,7 +181,6 @@ impl Cut {
     }
 
     /// Returns the cut with what an earlier run of the relay knew, and the names for which something changed.
-    #[must_use]
     pub fn restored(&self, changes: &Changes) -> (Self, Vec<Name>) {
         let (mut next, changed) = self.with(changes);
         if let Some(slot) = next.types.get_mut(&changes.type_url) {
@@ -210,7 +197,6 @@ impl Cut {
     }
 
     /// Returns the cut in which nothing is known of the type's wildcard any more.
-    #[must_use]
     pub fn without_wildcard(&self, type_url: &TypeUrl) -> Self {
         let mut next = self.clone();
         if let Some(slot) = next.types.get_mut(type_url) {
@@ -220,7 +206,6 @@ impl Cut {
     }
 
     /// Returns the cut in which nothing is known of the type any more.
-    #[must_use]
     pub fn without(&self, type_url: &TypeUrl) -> Self {
         let mut next = self.clone();
         next.types.remove(type_url);
@@ -251,7 +236,6 @@ impl Slot {
 
     /// Returns what is known of a name, from the wildcard or else from the named half. K-05: if the wildcard lost the name, that
     /// says nothing to those who requested it by name, unless the server did not answer that request in time.
-    #[must_use]
     pub fn known(&self, name: &Name) -> Option<&Known> {
         let covered = self.wildcard.as_ref().and_then(|state| state.known(name));
         match (covered, self.named.known(name)) {
@@ -272,14 +256,12 @@ impl Slot {
     }
 
     /// How many resources exist; one that is in both halves counts twice.
-    #[must_use]
     pub fn present(&self) -> usize {
         let covered = self.wildcard.as_ref().map_or(0, |state| state.present());
         covered + self.named.present()
     }
 
     /// Whether any of it comes from an earlier run of the relay, and the server has not confirmed it since.
-    #[must_use]
     pub fn stale(&self) -> bool {
         self.named.stale() || self.wildcard.as_ref().is_some_and(|state| state.stale())
     }
@@ -290,13 +272,11 @@ impl Slot {
     }
 
     /// Returns the resource of this name, if it exists.
-    #[must_use]
     pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
         self.known(name)?.resource()
     }
 
     /// Returns when the resource of this canonical name expires.
-    #[must_use]
     pub fn expiry(&self, name: &Name) -> Option<Expiry> {
         match &self.wildcard {
             Some(state) if state.resource(name).is_some() => state.expiry(name),

@@ -48,7 +48,6 @@ impl Deflated {
 
     /// Returns the gzip stream of `beginning` and these bytes, in three parts: what comes before the shared blocks, these, and what
     /// comes after them. `None` if the beginning is too long for a block.
-    #[must_use]
     pub fn after(&self, beginning: &[u8]) -> Option<(Vec<u8>, Arc<[Bytes]>)> {
         let length = u16::try_from(beginning.len()).ok()?;
         let mut head = Vec::with_capacity(HEAD.len() + STORED_HEAD + beginning.len());

@@ -54,7 +54,6 @@ impl Expression {
     }
 
     /// Whether it fits a text.
-    #[must_use]
     pub fn fits(&self, text: &str) -> bool {
         self.0.is_match(text)
     }

@@ -16,7 +16,6 @@ pub enum Target {
 
 impl Target {
     /// The name; `None` stands for the wildcard.
-    #[must_use]
     pub const fn name(&self) -> Option<&Name> {
         match self {
             Self::Wildcard => None,

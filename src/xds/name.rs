@@ -20,20 +20,17 @@ impl Name {
     pub const WILDCARD: &'static str = "*";
 
     /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Whether it is empty, as for a resource without a name.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// F-01, F-11: returns the authority of a new-style name; `None` for an old-style name. An authority that cannot be read is
     /// the whole text, which nobody serves.
-    #[must_use]
     pub fn authority(&self) -> Option<&str> {
         let rest = self.0.strip_prefix(SCHEME)?;
         let found = rest.strip_prefix("//").and_then(|rest| rest.split_once('/'));
@@ -41,7 +38,6 @@ impl Name {
     }
 
     /// How many copies share this text. The empty name has none: nothing is allocated for it.
-    #[must_use]
     pub fn copies(&self) -> usize {
         ArcStr::strong_count(&self.0).unwrap_or_default()
     }

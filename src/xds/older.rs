@@ -60,7 +60,6 @@ pub struct Refusal {
 
 impl Older {
     /// The name of the content.
-    #[must_use]
     pub fn name(&self) -> &Name {
         self.content.name()
     }
@@ -68,7 +67,6 @@ impl Older {
 
 impl Holds {
     /// Returns the content, if it is known.
-    #[must_use]
     pub const fn content(&self) -> Option<&Arc<Resource>> {
         match self {
             Self::Own(content) | Self::Older(content) => Some(content),
@@ -77,7 +75,6 @@ impl Holds {
     }
 
     /// Whether it is older content that the client was sent.
-    #[must_use]
     pub const fn is_older(&self) -> bool {
         matches!(self, Self::Older(_))
     }

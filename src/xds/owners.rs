@@ -10,10 +10,10 @@ use super::{Name, TypeUrl};
 
 /// The owners that the configuration names; copies share one table. Each target has one owner.
 #[derive(Clone, Debug, Default)]
-pub struct Owners(Arc<Table>);
+pub struct Owners(Arc<OwnerTable>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct OwnerTable {
     authorities: BTreeSet<Arc<str>>,
     /// The key of each type's source, by the type's full name.
     sources: BTreeMap<Box<str>, Arc<str>>,
@@ -23,7 +23,7 @@ impl Owners {
     /// Creates the owners: these authorities, and the sources by the full names of their types.
     #[must_use]
     pub fn new(authorities: impl IntoIterator<Item = Arc<str>>, sources: BTreeMap<Box<str>, Arc<str>>) -> Self {
-        Self(Arc::new(Table {
+        Self(Arc::new(OwnerTable {
             authorities: authorities.into_iter().collect(),
             sources,
         }))
@@ -32,14 +32,12 @@ impl Owners {
     /// Returns the owner of a name, or of the wildcard of a type: the authority of the name, or else the source of the type (F-18).
     /// `None`: what is asked of the servers at the top. F-13: this is also the case for a new-style name if the configuration does not
     /// name its authority.
-    #[must_use]
     pub fn of(&self, type_url: &TypeUrl, name: Option<&Name>) -> Option<&str> {
         let authority = name.and_then(|name| self.authority(name));
         authority.or_else(|| self.source(type_url))
     }
 
     /// Whether anything of a type may belong to this owner.
-    #[must_use]
     pub fn have(&self, owner: Option<&str>, type_url: &TypeUrl) -> bool {
         let authority = owner.is_some_and(|owner| self.0.authorities.contains(owner));
         authority || self.source(type_url) == owner
@@ -53,7 +51,6 @@ impl Owners {
     }
 
     /// Whether the two are one table.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -121,13 +121,11 @@ impl ResourceError {
     }
 
     /// Whether clients are told. K-06: what the relay rejected, or keeps, concerns only the relay and its server.
-    #[must_use]
     pub const fn is_told(&self) -> bool {
         matches!(self.trouble, Trouble::Said | Trouble::Silence)
     }
 
     /// E-09: whether it is about the resource itself, and not about a temporary problem.
-    #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(self.code, NOT_FOUND | PERMISSION_DENIED)
     }

@@ -52,7 +52,6 @@ impl Room {
     }
 
     /// Whether anything did not fit.
-    #[must_use]
     pub const fn is_full(&self) -> bool {
         self.full
     }

@@ -99,7 +99,6 @@ impl Sight {
     }
 
     /// Whether any server that the session reads has failed and has not answered since.
-    #[must_use]
     pub fn any_failing(&self) -> bool {
         let mut all = std::iter::once(&self.plain).chain(self.owned.iter().map(|(_, cut)| cut));
         all.any(|cut| cut.server_state() == ServerState::Failing)

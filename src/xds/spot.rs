@@ -15,13 +15,13 @@ use proto::distributary::references as fields;
 /// The address of a listener, or the domain of a virtual host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
-    taken: Taken,
+    taken: TakenAddress,
     /// Whether a socket is bound there. A listener that is not bound takes its own address and no other.
     bound: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Taken {
+enum TakenAddress {
     Socket(Port, Host),
     Pipe(Box<str>),
     Internal(Box<str>),
@@ -79,7 +79,7 @@ impl Spot {
     #[must_use]
     pub fn domain(text: &str) -> Self {
         Self {
-            taken: Taken::Domain(text.into()),
+            taken: TakenAddress::Domain(text.into()),
             bound: false,
         }
     }
@@ -92,14 +92,16 @@ impl Spot {
         let bound = listener.bind_to_port.or(earlier).is_none_or(|bind| bind.value);
         let additional = listener.additional_addresses.iter().map(|one| &one.address);
         let all = [&listener.address].into_iter().chain(additional).flatten();
-        all.filter_map(Taken::read).map(|taken| Self { taken, bound }).collect()
+        all.filter_map(TakenAddress::read)
+            .map(|taken| Self { taken, bound })
+            .collect()
     }
 
     /// Whether no two listeners, or no two virtual hosts, can have these spots at the same time.
     #[must_use]
     pub fn collides(&self, other: &Self) -> bool {
         let covers = || match (&self.taken, &other.taken) {
-            (Taken::Socket(port, one), Taken::Socket(of_other, other)) if port == of_other => {
+            (TakenAddress::Socket(port, one), TakenAddress::Socket(of_other, other)) if port == of_other => {
                 one.covers(other) || other.covers(one)
             }
             _ => false,
@@ -108,7 +110,7 @@ impl Spot {
     }
 }
 
-impl Taken {
+impl TakenAddress {
     fn read(address: &fields::Address) -> Option<Self> {
         if let Some(pipe) = &address.pipe {
             return Some(Self::Pipe(pipe.path.as_str().into()));
@@ -132,7 +134,7 @@ impl Taken {
 /// The spots that some resources take.
 #[derive(Debug, Default)]
 pub struct Spots {
-    taken: BTreeSet<Taken>,
+    taken: BTreeSet<TakenAddress>,
     /// Those of sockets that are bound.
     bound: BTreeSet<Spot>,
 }
@@ -161,13 +163,13 @@ impl Spots {
         if self.taken.contains(&spot.taken) {
             return true;
         }
-        let Taken::Socket(port, _) = &spot.taken else {
+        let TakenAddress::Socket(port, _) = &spot.taken else {
             return false;
         };
         // The first of a family is the one that stands for all of it, if that is there; and for that one, each stands for all.
         let first = |host: Host| {
             let from = Spot {
-                taken: Taken::Socket(port.clone(), host),
+                taken: TakenAddress::Socket(port.clone(), host),
                 bound: false,
             };
             self.bound.range(from..).next()

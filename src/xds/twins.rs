@@ -23,7 +23,6 @@ impl Twins {
     }
 
     /// Returns those that are there now.
-    #[must_use]
     pub fn cuts(&self) -> Vec<Arc<Cut>> {
         self.0.as_ref().map_or_else(Vec::new, |find| find())
     }

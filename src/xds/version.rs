@@ -137,7 +137,6 @@ impl Hasher {
     }
 
     /// The hash over all fields.
-    #[must_use]
     pub fn finish(&self) -> Version {
         Version::from_bits(self.0.digest128())
     }

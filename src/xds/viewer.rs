@@ -27,19 +27,16 @@ impl Viewer {
     }
 
     /// What the client may have of the type; `None`: everything.
-    #[must_use]
     pub const fn rights(&self) -> Option<&Arc<Rights>> {
         self.rights.as_ref()
     }
 
     /// S-01: whether the client may have the resource of this name.
-    #[must_use]
     pub fn may_have(&self, type_url: &TypeUrl, name: &Name) -> bool {
         self.rights().is_none_or(|rights| rights.allow(type_url, name.as_str()))
     }
 
     /// Whether the client may have no resource at all.
-    #[must_use]
     pub fn has_nothing(&self) -> bool {
         self.rights().is_some_and(|rights| rights.are_none())
     }

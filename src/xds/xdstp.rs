@@ -93,7 +93,6 @@ impl Name {
     }
 
     /// F-07: returns the text with which the relay requests a name that a client wrote as `text`; `None`: its own.
-    #[must_use]
     pub fn written(&self, text: &str) -> Option<Self> {
         if !self.is_new_style() || self.is_blank() || text == self.as_str() {
             return None;
@@ -103,32 +102,27 @@ impl Name {
     }
 
     /// F-01: whether it is a new-style name.
-    #[must_use]
     pub fn is_new_style(&self) -> bool {
         self.as_str().starts_with(SCHEME)
     }
 
     /// Whether it stands for the empty name of a type whose resources have names: it exists on no server.
-    #[must_use]
     pub fn is_blank(&self) -> bool {
         self.as_str() == BLANK
     }
 
     /// C-22: whether it stands for everything in one directory.
-    #[must_use]
     pub fn is_collection(&self) -> bool {
         self.directory().is_some_and(|(_, last, _)| last == "*")
     }
 
     /// F-10: returns the collection that it belongs to: the same name with a star as the last part of the id.
-    #[must_use]
     pub fn collection(&self) -> Option<Self> {
         let (directory, last, parameters) = self.directory()?;
         (last != "*").then(|| Self::from(format!("{directory}*{parameters}")))
     }
 
     /// Returns the prefix of all members of this collection.
-    #[must_use]
     pub fn prefix(&self) -> &str {
         self.directory().map_or(self.as_str(), |(directory, _, _)| directory)
     }

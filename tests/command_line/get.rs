@@ -8,7 +8,7 @@ use std::time::Duration;
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
-use distributary::snapshot::{Identity, write};
+use distributary::snapshot::{SnapshotIdentity, write};
 use distributary::xds::{Changes, Cut, Name, Phase, Resource as Content, ResourceParts, TypeUrl, Update};
 use tonic::Code;
 
@@ -342,7 +342,7 @@ fn stock(file: &str) -> std::path::PathBuf {
     };
     let (cut, _) = Cut::default().with(&changes);
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);
-    let of = Identity {
+    let of = SnapshotIdentity {
         server: "cp".to_owned(),
         class: String::new(),
     };

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use distributary::config::{Identity, ListenerTls, Supply, TlsVersion};
+use distributary::config::{CertificateFiles, ListenerTls, Supply, TlsVersion};
 use distributary::tls::ServerTls;
 use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize, date_time_ymd,
@@ -17,7 +17,7 @@ fn params() -> CertificateParams {
 
 fn listener(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Option<String>, String> {
     let tls = ListenerTls {
-        identity: Supply::Files(Identity {
+        identity: Supply::Files(CertificateFiles {
             certificate_file: certificate.to_owned(),
             private_key_file: key.to_owned(),
         }),

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::config::{
-    Address, Config, Credentials, Flags, Grpc, Identity, Listener, ListenerTls, Reach, Server, Supply, Tls, TlsVersion,
+    Address, CertificateFiles, Config, Credentials, Flags, Grpc, Listener, ListenerTls, Reach, Server, Supply, Tls,
+    TlsVersion,
 };
 
 const SERVER: &str = "upstream: {xds_servers: [{server_uri: cp:1}]}\n";
@@ -193,11 +194,11 @@ fn listeners_with_tls() {
     let file = format!("listeners: [{{address: '10.0.0.1:1', tls: {{{tls}}}}}]\n");
     let config = good(&format!("{file}{SERVER}"));
     let tls = ListenerTls {
-        identity: Supply::Files(Identity {
+        identity: Supply::Files(CertificateFiles {
             certificate_file: "c.pem".into(),
             private_key_file: "k.pem".into(),
         }),
-        others: vec![Identity {
+        others: vec![CertificateFiles {
             certificate_file: "d.pem".into(),
             private_key_file: "l.pem".into(),
         }],

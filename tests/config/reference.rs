@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use distributary::classes::{Classes, Pattern, Piece, Rule, Selector};
 use distributary::config::{
-    Address, Config, Credentials, Effect, Endpoint, Flags, Identity, Limits, Listener, Reference, Supply, Timers, Tls,
-    Transport,
+    Address, CertificateFiles, Config, Credentials, Effect, Endpoint, Flags, Limits, Listener, Reference, Supply,
+    Timers, Tls, Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::xds::{self, NameRule};
@@ -143,7 +143,7 @@ fn the_reference_means_what_it_says() {
             authorities: Some(ca),
             server_name: Some("control-plane.example.com".to_owned()),
             spiffe_id: None,
-            identity: Some(Supply::Files(Identity {
+            identity: Some(Supply::Files(CertificateFiles {
                 certificate_file: "/etc/distributary/relay.pem".into(),
                 private_key_file: "/etc/distributary/relay.key".into(),
             })),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where a SPIFFE Workload API is, and what is said of wrong ones.
 
-use distributary::config::{Config, Credentials, Flags, Identity, Reach, Supply, Workload};
+use distributary::config::{CertificateFiles, Config, Credentials, Flags, Reach, Supply, Workload};
 
 const SERVER: &str = "upstream: {xds_servers: [{server_uri: 'cp:1'}]}\n";
 
@@ -104,7 +104,7 @@ fn control_planes() {
         (identity, authorities),
         (Some(Supply::Workload(all)), Some(Supply::Files("ca.pem".into())))
     );
-    let files = Identity {
+    let files = CertificateFiles {
         certificate_file: "c".into(),
         private_key_file: "k".into(),
     };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a view gets from files: by name, by wildcard, by collection.
 
-use distributary::upstream::{Asked, Content};
+use distributary::upstream::{FileContents, FileWants};
 use distributary::xds::{Changes, Cut, Known, Reason, Target, Want};
 
 use super::*;
 
 /// A view without a cache: what it wants, and what it got.
 pub(crate) struct Told {
-    asked: Asked,
+    asked: FileWants,
     file_set: FileSet,
     folder: Folder,
     pub(crate) cut: Cut,
@@ -20,7 +20,7 @@ impl Told {
         let mut file_set = file_set(&folder.write("x.yaml", text));
         look(&mut file_set);
         Self {
-            asked: Asked::default(),
+            asked: FileWants::default(),
             file_set,
             folder,
             cut: Cut::default(),
@@ -38,7 +38,7 @@ impl Told {
             .sum()
     }
 
-    fn content(&self) -> Arc<Content> {
+    fn content(&self) -> Arc<FileContents> {
         self.file_set.content().clone()
     }
 

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use distributary::upstream::Format;
+use distributary::upstream::FileFormat;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
@@ -119,13 +119,13 @@ fn bombs() {
         .collect();
     let deep = |open: &str| open.repeat(100_000);
     for (text, format) in [
-        (format!("a0: &a0 [x, x]\n{aliases}"), Format::Yaml),
-        (deep("["), Format::Yaml),
-        (deep("["), Format::Json),
-        (deep("{\"a\":"), Format::Json),
-        (deep("- "), Format::Yaml),
-        (deep("resources {"), Format::Text),
-        ("&a [*a]".to_owned(), Format::Yaml),
+        (format!("a0: &a0 [x, x]\n{aliases}"), FileFormat::Yaml),
+        (deep("["), FileFormat::Yaml),
+        (deep("["), FileFormat::Json),
+        (deep("{\"a\":"), FileFormat::Json),
+        (deep("- "), FileFormat::Yaml),
+        (deep("resources {"), FileFormat::Text),
+        ("&a [*a]".to_owned(), FileFormat::Yaml),
     ] {
         assert!(parse(&text, format).is_err(), "{:.40}", text);
     }
@@ -133,7 +133,7 @@ fn bombs() {
         bytes.extend([0x12, 0x7f]);
         bytes
     });
-    assert!(parse_with(&nested, Format::Binary, &dictionary()).is_err());
+    assert!(parse_with(&nested, FileFormat::Binary, &dictionary()).is_err());
 }
 
 /// Many files are one state like any other, and an unchanged file is not read again.

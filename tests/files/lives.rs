@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use distributary::upstream::{Asked, Content};
+use distributary::upstream::{FileContents, FileWants};
 use distributary::xds::{Changes, Cut, Expiry, Known, Reason, Target, Want};
 
 use super::*;
@@ -26,7 +26,7 @@ fn names(file_set: &FileSet) -> Vec<String> {
     covered.map(|resource| resource.name().to_string()).collect()
 }
 
-fn expiry(content: &Content, text: &str) -> Option<Expiry> {
+fn expiry(content: &FileContents, text: &str) -> Option<Expiry> {
     content.expiry(&cds(), &name(text))
 }
 
@@ -99,7 +99,7 @@ fn what_views_are_told() {
     let path = folder.write("c.yaml", &wrapped("a", Some(10)));
     let mut file_set = file_set(&path);
     file_set.look(begun);
-    let (mut asked, mut cut) = (Asked::default(), Cut::default());
+    let (mut asked, mut cut) = (FileWants::default(), Cut::default());
     let mut all = Vec::new();
     for target in [Target::Wildcard, Target::Name(name("a"))] {
         let want = Want {

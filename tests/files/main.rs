@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use distributary::json::{Fault, Schemas, Unknown};
-use distributary::upstream::{Dictionary, FileChanges, FileSet, Format, ParsedFile};
+use distributary::upstream::{Dictionary, FileChanges, FileFormat, FileSet, ParsedFile};
 use distributary::xds::{Name, TypeUrl, Types};
 
 const MIB: usize = 1024 * 1024;
@@ -41,12 +41,12 @@ fn dictionary() -> Dictionary {
     }
 }
 
-fn parse(text: &str, format: Format) -> Result<Vec<String>, Fault> {
+fn parse(text: &str, format: FileFormat) -> Result<Vec<String>, Fault> {
     parse_with(text.as_bytes(), format, &dictionary())
 }
 
 /// Parses a file and returns each resource as its type and name.
-fn parse_with(text: &[u8], format: Format, dictionary: &Dictionary) -> Result<Vec<String>, Fault> {
+fn parse_with(text: &[u8], format: FileFormat, dictionary: &Dictionary) -> Result<Vec<String>, Fault> {
     let parsed = ParsedFile::parse(text, format, dictionary, now()).map_err(|faults| faults[0].clone())?;
     let said = parsed.resources.iter();
     Ok(said

@@ -4,7 +4,7 @@
 use distributary::json::Unknown;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
-use distributary::upstream::Format;
+use distributary::upstream::FileFormat;
 use prost::Message;
 
 use super::*;
@@ -14,7 +14,7 @@ const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 /// I-01: a response, a list, one resource, in YAML and JSON.
 #[test]
 fn forms_of_people() {
-    let yaml = |text: &str| parse(text, Format::Yaml).unwrap();
+    let yaml = |text: &str| parse(text, FileFormat::Yaml).unwrap();
     assert_eq!(yaml(&clusters(&["a", "b"])), ["cds a", "cds b"]);
     let list = format!(
         "- '@type': {LISTENER}\n  name: l\n- '@type': {}\n  cluster_name: e\n",
@@ -24,8 +24,8 @@ fn forms_of_people() {
     assert_eq!(yaml(&format!("'@type': {LISTENER}\nname: l\n")), ["lds l"]);
     let json =
         format!(r#"{{"versionInfo":"1","typeUrl":"{LISTENER}","resources":[{{"@type":"{LISTENER}","name":"l"}}]}}"#);
-    assert_eq!(parse(&json, Format::Json).unwrap(), ["lds l"]);
-    assert_eq!(parse(&json, Format::Yaml).unwrap(), ["lds l"]);
+    assert_eq!(parse(&json, FileFormat::Json).unwrap(), ["lds l"]);
+    assert_eq!(parse(&json, FileFormat::Yaml).unwrap(), ["lds l"]);
     let spoken = format!(
         "'@type': type.googleapis.com/envoy.service.discovery.v3.DiscoveryResponse\n{}",
         clusters(&["a"])
@@ -45,7 +45,7 @@ fn forms_of_machines() {
         resources: vec![any.clone()],
         ..DiscoveryResponse::default()
     };
-    let binary = |bytes: &[u8]| parse_with(bytes, Format::Binary, &dictionary());
+    let binary = |bytes: &[u8]| parse_with(bytes, FileFormat::Binary, &dictionary());
     assert_eq!(binary(&response.encode_to_vec()).unwrap(), ["lds l"]);
     let wrapper = Resource {
         name: "other".to_owned(),
@@ -54,9 +54,9 @@ fn forms_of_machines() {
     };
     assert_eq!(binary(&wrapper.encode_to_vec()).unwrap(), ["lds other"]);
     let text = format!("resources {{ [{LISTENER}] {{ name: \"l\" }} }}");
-    assert_eq!(parse(&text, Format::Text).unwrap(), ["lds l"]);
+    assert_eq!(parse(&text, FileFormat::Text).unwrap(), ["lds l"]);
     let text = format!("name: \"n\" resource {{ [{LISTENER}] {{ name: \"l\" }} }}");
-    assert_eq!(parse(&text, Format::Text).unwrap(), ["lds n"]);
+    assert_eq!(parse(&text, FileFormat::Text).unwrap(), ["lds n"]);
 }
 
 /// I-01: the inline entries of a collection are used, and the others reported.
@@ -69,7 +69,7 @@ fn collections() {
         entry("a"),
         entry("b")
     );
-    let parsed = ParsedFile::parse(text.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap();
+    let parsed = ParsedFile::parse(text.as_bytes(), FileFormat::Yaml, &dictionary(), now()).unwrap();
     let names: Vec<_> = parsed
         .resources
         .iter()
@@ -89,11 +89,16 @@ fn collections() {
 fn names() {
     let text = "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  name: xdstp://a/envoy.config.listener.v3.Listener/l?b=2&a=1\n  resource: { '@type': type.googleapis.com/envoy.config.listener.v3.Listener, name: l }\n";
     assert_eq!(
-        parse(text, Format::Yaml).unwrap(),
+        parse(text, FileFormat::Yaml).unwrap(),
         ["lds xdstp://a/envoy.config.listener.v3.Listener/l?a=1&b=2"]
     );
     let host = "'@type': type.googleapis.com/envoy.config.route.v3.VirtualHost\nname: h\ndomains: ['*']\n";
-    assert!(parse(host, Format::Yaml).unwrap_err().message.contains("has no name"));
+    assert!(
+        parse(host, FileFormat::Yaml)
+            .unwrap_err()
+            .message
+            .contains("has no name")
+    );
 }
 
 /// F-16: there are no resources for some clients only.
@@ -105,9 +110,9 @@ fn whom_a_resource_is_for() {
              {{ '@type': {LISTENER}, name: x }}\n"
         )
     };
-    assert_eq!(parse(&wrapper("name: l"), Format::Yaml).unwrap(), ["lds l"]);
+    assert_eq!(parse(&wrapper("name: l"), FileFormat::Yaml).unwrap(), ["lds l"]);
     let some = "name: l, dynamic_parameter_constraints: { constraint: { key: env, value: prod } }";
-    let fault = parse(&wrapper(some), Format::Yaml).unwrap_err().message;
+    let fault = parse(&wrapper(some), FileFormat::Yaml).unwrap_err().message;
     assert!(
         fault.contains("has dynamic_parameter_constraints: the relay has no resources for some clients only"),
         "{fault}"
@@ -144,12 +149,12 @@ fn faults_have_places() {
         ("a: [b", "not YAML"),
         ("just words", "expected a DiscoveryResponse"),
     ] {
-        let fault = parse(text, Format::Yaml).unwrap_err().to_string();
+        let fault = parse(text, FileFormat::Yaml).unwrap_err().to_string();
         assert!(fault.contains(said), "{text:?}: {fault}");
     }
-    assert_eq!(parse("resources: []\n", Format::Yaml).unwrap(), [""; 0]);
-    assert_eq!(parse("[]", Format::Json).unwrap(), [""; 0]);
-    assert_eq!(parse(r#"{"versionInfo":"3"}"#, Format::Json).unwrap(), [""; 0]);
+    assert_eq!(parse("resources: []\n", FileFormat::Yaml).unwrap(), [""; 0]);
+    assert_eq!(parse("[]", FileFormat::Json).unwrap(), [""; 0]);
+    assert_eq!(parse(r#"{"versionInfo":"3"}"#, FileFormat::Json).unwrap(), [""; 0]);
 }
 
 /// All faults of a file are found at once, several in one resource too, with the words that were probably meant.
@@ -179,7 +184,7 @@ fn all_faults_are_found() {
     - name: y
       typed_config: { '@type': type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluser: a }
 ";
-    let faults = ParsedFile::parse(text.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap_err();
+    let faults = ParsedFile::parse(text.as_bytes(), FileFormat::Yaml, &dictionary(), now()).unwrap_err();
     let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let begins = [
         "3:3: resources[0]: envoy.config.cluster.v3.Cluster has no field `nme`; did you mean `name`?",
@@ -202,7 +207,7 @@ fn all_faults_are_found() {
         "- '@type': {LISTENER}\n  filter_chains: [{}]\n",
         "{ x: 1 }, ".repeat(1000)
     );
-    let faults = ParsedFile::parse(many.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap_err();
+    let faults = ParsedFile::parse(many.as_bytes(), FileFormat::Yaml, &dictionary(), now()).unwrap_err();
     assert_eq!(faults.len(), 100);
 }
 
@@ -214,8 +219,11 @@ fn lenient() {
         ..dictionary()
     };
     let text = clusters(&["a"]) + "  nme: b\n";
-    assert_eq!(parse_with(text.as_bytes(), Format::Yaml, &lenient).unwrap(), ["cds a"]);
-    let parsed = ParsedFile::parse(text.as_bytes(), Format::Yaml, &lenient, now()).unwrap();
+    assert_eq!(
+        parse_with(text.as_bytes(), FileFormat::Yaml, &lenient).unwrap(),
+        ["cds a"]
+    );
+    let parsed = ParsedFile::parse(text.as_bytes(), FileFormat::Yaml, &lenient, now()).unwrap();
     assert!(parsed.warnings[0].to_string().contains("nme"));
 }
 
@@ -223,17 +231,17 @@ fn lenient() {
 #[test]
 fn endings() {
     for (file, format) in [
-        ("a.yaml", Format::Yaml),
-        ("a.YML", Format::Yaml),
-        ("a.json", Format::Json),
-        ("a.PB", Format::Binary),
-        ("a.pb_text", Format::Text),
-        ("a.conf", Format::Json),
-        ("a", Format::Json),
+        ("a.yaml", FileFormat::Yaml),
+        ("a.YML", FileFormat::Yaml),
+        ("a.json", FileFormat::Json),
+        ("a.PB", FileFormat::Binary),
+        ("a.pb_text", FileFormat::Text),
+        ("a.conf", FileFormat::Json),
+        ("a", FileFormat::Json),
     ] {
-        assert_eq!(Format::of(Path::new(file)), format, "{file}");
+        assert_eq!(FileFormat::of(Path::new(file)), format, "{file}");
     }
-    assert_eq!(Format::listed(Path::new("README.md")), None);
+    assert_eq!(FileFormat::listed(Path::new("README.md")), None);
 }
 
 /// I-05: bytes in no known format are an error and not an empty state.
@@ -246,16 +254,16 @@ fn foreign_bytes() {
         b"\0\0\0\0",
         b"\x8a\x01\0",
     ] {
-        for format in [Format::Binary, Format::Json, Format::Text] {
+        for format in [FileFormat::Binary, FileFormat::Json, FileFormat::Text] {
             let fault = parse_with(foreign, format, &dictionary());
             assert!(
-                fault.is_err() || format == Format::Text,
+                fault.is_err() || format == FileFormat::Text,
                 "{foreign:?} {format:?} {fault:?}"
             );
         }
     }
     for bad in [&b"\x7fELF\x02\x01\x01\0\0\0"[..], b"\xff\xfe", b"name: \xc3\x28\n"] {
-        assert!(parse_with(bad, Format::Yaml, &dictionary()).is_err(), "{bad:?}");
+        assert!(parse_with(bad, FileFormat::Yaml, &dictionary()).is_err(), "{bad:?}");
     }
 }
 

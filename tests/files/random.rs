@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use distributary::upstream::Asked;
+use distributary::upstream::FileWants;
 use distributary::xds::{Changes, Cut, Expiry, Known, State, Target, Want};
 
 use super::*;
@@ -85,7 +85,7 @@ impl Model {
 /// A view, and what it wants.
 #[derive(Default)]
 struct View {
-    asked: Asked,
+    asked: FileWants,
     cut: Cut,
     wanted: BTreeSet<&'static str>,
 }

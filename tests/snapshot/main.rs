@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
-use distributary::snapshot::{Choice, Decoder, Folder, Identity, SnapshotError, give, read, write};
+use distributary::snapshot::{Choice, Decoder, Folder, SnapshotError, SnapshotIdentity, give, read, write};
 use distributary::xds::{
     Changes, Cut, Expiry, HeldRemoval, Hold, HoldClock, HoldReason, Known, Name, Older, Phase, Reason, Resource,
     ResourceParts, State, TypeUrl, Types, Update,
@@ -28,8 +28,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn of() -> Identity {
-    Identity {
+fn of() -> SnapshotIdentity {
+    SnapshotIdentity {
         server: "cp:1".to_owned(),
         class: "rule 0, cluster=\"é\"".to_owned(),
     }
@@ -227,7 +227,7 @@ fn older_content_comes_back() {
 /// The version before wrote what kinds of clients reject in the place of older content: the rest of such a file is read.
 #[test]
 fn what_the_version_before_condemned_is_skipped() {
-    let of = Identity {
+    let of = SnapshotIdentity {
         server: "cp".to_owned(),
         class: "-".to_owned(),
     };
@@ -539,7 +539,7 @@ fn a_foreign_file_is_refused() {
     assert!(folder.load(&of(), &Types::default(), now()).unwrap().is_none());
     folder.save(&of(), &cut()).unwrap();
     assert!(folder.load(&of(), &Types::default(), now()).unwrap().is_some());
-    let other = Identity {
+    let other = SnapshotIdentity {
         server: "cp:2".to_owned(),
         ..of()
     };
@@ -590,7 +590,7 @@ fn what_a_killed_run_left_is_replaced() {
 fn old_files_are_pruned() {
     let dir = dir("pruned");
     let folder = Folder::new(dir, false, 3);
-    let of = |server: u32| Identity {
+    let of = |server: u32| SnapshotIdentity {
         server: server.to_string(),
         class: String::new(),
     };

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use distributary::json::{Schemas, Unknown};
-use distributary::upstream::{Asked, Dictionary, FileSet};
+use distributary::upstream::{Dictionary, FileSet, FileWants};
 use distributary::xds::{Changes, Cut, ServerState, Target, TypeUrl, Types, Want};
 
 use crate::origin::Changed;
@@ -30,7 +30,7 @@ pub(crate) struct Folder {
     /// The one file that is the source.
     only: Option<String>,
     file_set: FileSet,
-    asked: Asked,
+    asked: FileWants,
     fresh: Vec<Want>,
 }
 
@@ -48,7 +48,7 @@ impl Folder {
             file_set: file_set(&path),
             path,
             only: None,
-            asked: Asked::default(),
+            asked: FileWants::default(),
             fresh: Vec::new(),
         }
     }
@@ -116,7 +116,7 @@ impl Folder {
             .as_ref()
             .map_or(self.path.clone(), |only| self.path.join(only));
         self.file_set = file_set(&source);
-        self.asked = Asked::default();
+        self.asked = FileWants::default();
         self.fresh.clear();
     }
 

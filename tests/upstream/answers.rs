@@ -4,7 +4,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
-use distributary::upstream::Phase;
+use distributary::upstream::StreamPhase;
 
 use crate::plane::Plane;
 use crate::{CDS, EDS, Relay, delta, ms, now};
@@ -80,7 +80,9 @@ async fn garbage_in_a_resource() {
 async fn garbage_all_over() {
     let (mut plane, relay, mut call) = Relay::with_a().await;
     call.send_bytes(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
-    let status = relay.status("the end", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("the end", |status| status.phase == StreamPhase::Waiting)
+        .await;
     assert!(status.error.unwrap().contains("not readable"));
     assert_eq!(relay.known(EDS), "a=1");
     let mut call = plane.call().await;
@@ -94,7 +96,9 @@ async fn no_grpc() {
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     let mut call = plane.call().await;
     call.send_raw(Bytes::from_static(b"<html>It works!</html>"));
-    let status = relay.status("the end", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("the end", |status| status.phase == StreamPhase::Waiting)
+        .await;
     assert!(status.error.is_some());
     plane.call().await;
 }
@@ -135,7 +139,9 @@ async fn an_answer_beyond_the_limit() {
     frame.put_u32(100_001);
     frame.put_bytes(0, 1000);
     call.send_raw(frame.freeze());
-    let status = relay.status("the end", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("the end", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let error = status.error.unwrap();
     assert!(
         error.contains("100001") && error.contains("`limits.upstream_message`"),

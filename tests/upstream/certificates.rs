@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use distributary::config::{Credentials, Endpoint, Identity, Tls};
+use distributary::config::{CertificateFiles, Credentials, Endpoint, Tls};
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, generate_simple_self_signed};
 use rustls_pki_types::CertificateDer;
 
@@ -122,7 +122,7 @@ async fn a_certificate_is_replaced() {
     let folder = Folder::new();
     let [server, first, second] = [(); 3].map(|()| generate_simple_self_signed(["localhost".to_owned()]).unwrap());
     let ca = folder.put("ca.pem", &server.cert.pem());
-    let files = |of: &CertifiedKey<KeyPair>| Identity {
+    let files = |of: &CertifiedKey<KeyPair>| CertificateFiles {
         certificate_file: folder.put("relay.pem", &of.cert.pem()),
         private_key_file: folder.put("relay.key", &of.signing_key.serialize_pem()),
     };

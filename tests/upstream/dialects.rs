@@ -7,7 +7,7 @@ use std::time::Duration;
 use distributary::classes::Marks;
 use distributary::config::Transport;
 use distributary::protocol::{Why, read_node};
-use distributary::upstream::Phase;
+use distributary::upstream::StreamPhase;
 use distributary::xds::Dialect;
 use distributary::xds::ServerState;
 use tonic::Code;
@@ -62,7 +62,7 @@ async fn delta_is_the_default() {
         ("n1", Some(node), None)
     );
     let status = relay
-        .status("an answer", |status| status.phase == Phase::Answering)
+        .status("an answer", |status| status.phase == StreamPhase::Answering)
         .await;
     assert_eq!((status.dialect, status.error), (Dialect::Delta, None));
     assert_eq!(status.why, Some(Why::Preferred));
@@ -140,7 +140,9 @@ async fn neither_method() {
         start = now();
         call.finish(Code::Unimplemented, "unknown service");
     }
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     assert!(
         status
             .error

@@ -2,7 +2,7 @@
 //! How streams and connections end, and what follows.
 
 use bytes::{BufMut, BytesMut};
-use distributary::upstream::{Phase, Status};
+use distributary::upstream::{StreamPhase, StreamStatus};
 use h2::Reason;
 use prost::Message;
 use tonic::Code;
@@ -92,7 +92,7 @@ async fn closed_before_any_response() {
         let attempts = u64::try_from(round).unwrap() + 1;
         relay
             .status("a failure", |status| {
-                status.phase == Phase::Waiting && relay.metrics.failures.get() == attempts
+                status.phase == StreamPhase::Waiting && relay.metrics.failures.get() == attempts
             })
             .await;
     }
@@ -114,7 +114,9 @@ async fn closed_after_one_response() {
         relay.takes(&mut call, "a=1").await;
         last = Some(now());
         call.finish(Code::Ok, "");
-        relay.status("a pause", |status| status.phase == Phase::Waiting).await;
+        relay
+            .status("a pause", |status| status.phase == StreamPhase::Waiting)
+            .await;
         assert_eq!(relay.known(EDS), "a=1");
     }
     assert_eq!(relay.metrics.failures.get(), 0);
@@ -129,7 +131,7 @@ async fn an_unreadable_first_response_takes_nothing_from_other_streams() {
     call.delta().await;
     call.send_bytes(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
     other
-        .status("the end of the stream", |status| status.phase == Phase::Waiting)
+        .status("the end of the stream", |status| status.phase == StreamPhase::Waiting)
         .await;
     let numbers = relay.all.encode().unwrap();
     let connected = "distributary_upstream_connected{server=\"cp\"} 1";
@@ -142,7 +144,9 @@ async fn unauthenticated() {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     plane.call().await.finish(Code::Unauthenticated, "who are you?");
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let error = status.error.unwrap();
     assert!(error.contains("UNAUTHENTICATED: who are you?"), "{error}");
     plane.call().await;
@@ -186,12 +190,14 @@ async fn too_many_pings() {
     }
     assert_eq!(relay.known(EDS), "a=2");
     call.freeze().await;
-    let hangs = |status: &Status| {
+    let hangs = |status: &StreamStatus| {
         let error = status.error.as_deref().unwrap_or_default();
         error.contains("has said nothing since ") && error.contains(" and does not answer calls")
     };
     relay
-        .status("the end", |status| status.phase == Phase::Waiting && hangs(status))
+        .status("the end", |status| {
+            status.phase == StreamPhase::Waiting && hangs(status)
+        })
         .await;
     let mut call = plane.call().await;
     assert_ne!(call.path, HEALTH);

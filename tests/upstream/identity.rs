@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use distributary::config::{Credentials, Endpoint, Grpc, Identity, Tls};
-use distributary::upstream::{ClassFiles, Phase};
+use distributary::config::{CertificateFiles, Credentials, Endpoint, Grpc, Tls};
+use distributary::upstream::{ClassFiles, StreamPhase};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 
 use crate::folder::Folder;
@@ -18,7 +18,7 @@ fn certified() -> CertifiedKey<KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
 }
 
-fn at(port: u16, server: &mut Grpc, ca: PathBuf, identity: Option<Identity>) {
+fn at(port: u16, server: &mut Grpc, ca: PathBuf, identity: Option<CertificateFiles>) {
     server.endpoint = Endpoint::Tcp {
         host: "localhost".to_owned(),
         port,
@@ -36,7 +36,7 @@ async fn a_certificate_of_our_own() {
     let folder = Folder::new();
     let (server, client) = (certified(), certified());
     let ca = folder.put("ca.pem", &server.cert.pem());
-    let identity = Identity {
+    let identity = CertificateFiles {
         certificate_file: folder.put("relay.pem", &client.cert.pem()),
         private_key_file: folder.put("relay.key", &client.signing_key.serialize_pem()),
     };
@@ -53,7 +53,7 @@ async fn a_certificate_of_our_own() {
     stranger.status("a refusal", |status| status.error.is_some()).await;
     assert!(plane.has_call().is_none());
 
-    let gone = Identity {
+    let gone = CertificateFiles {
         private_key_file: "/nowhere/relay.key".into(),
         ..identity
     };
@@ -94,7 +94,9 @@ async fn a_token_with_every_call() {
         at(port, &mut plan.server, ca, None);
         plan.server.token = Some(path.clone());
     });
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let error = status.error.unwrap();
     assert!(
         error.contains(&format!("the token in {} expired ", path.display())),
@@ -114,7 +116,9 @@ async fn a_token_with_every_call() {
         at(port, &mut plan.server, path.with_file_name("ca.pem"), None);
         plan.server.token = Some(path.clone());
     });
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let error = status.error.unwrap();
     assert!(error.contains("cannot be read: No such file"), "{error}");
     assert!(plane.has_call().is_none());
@@ -174,7 +178,7 @@ async fn a_class_with_files_of_its_own() {
     let folder = Folder::new();
     let (server, common, own) = (certified(), certified(), certified());
     let ca = folder.put("ca.pem", &server.cert.pem());
-    let identity = |name: &str, of: &CertifiedKey<KeyPair>| Identity {
+    let identity = |name: &str, of: &CertifiedKey<KeyPair>| CertificateFiles {
         certificate_file: folder.put(&format!("{name}.pem"), &of.cert.pem()),
         private_key_file: folder.put(&format!("{name}.key"), &of.signing_key.serialize_pem()),
     };

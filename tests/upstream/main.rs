@@ -34,7 +34,7 @@ use distributary::config::{Credentials, Endpoint, Grpc, Rejections, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, FindBeside, Status, Target, UpstreamSettings, Writer};
+use distributary::upstream::{ClassFiles, FindBeside, ServerTarget, StreamStatus, UpstreamSettings, Writer};
 use distributary::xds::{
     Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, Twins, TypeUrl, Types, Want,
 };
@@ -51,9 +51,9 @@ pub(crate) struct Relay {
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) all: Arc<Metrics>,
     seat: Seat,
-    target: Arc<Target>,
+    target: Arc<ServerTarget>,
     settings: Arc<UpstreamSettings>,
-    status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
+    status: Box<dyn Fn() -> Vec<StreamStatus> + Send + Sync>,
     /// What clients answer when they are asked what they reject.
     /// Where clients sit that reject something.
     pub(crate) rejecting: Mutex<Vec<Seat>>,
@@ -149,7 +149,7 @@ impl Relay {
             order_gate: Duration::from_secs(2),
         });
         let all = Metrics::new([]);
-        let target = Target::new("cp", plan.server, all.upstreams.of("cp"));
+        let target = ServerTarget::new("cp", plan.server, all.upstreams.of("cp"));
         Self::begin(all, target, plan.files, settings, plan.looks, wanted)
     }
 
@@ -167,7 +167,7 @@ impl Relay {
 
     fn begin(
         all: Arc<Metrics>,
-        target: Arc<Target>,
+        target: Arc<ServerTarget>,
         files: Option<ClassFiles>,
         settings: Arc<UpstreamSettings>,
         looks: Option<(Twins, FindBeside)>,
@@ -268,7 +268,7 @@ impl Relay {
     }
 
     /// Waits until the main stream's status satisfies the condition, and returns it.
-    pub(crate) async fn status(&self, what: &str, right: impl Fn(&Status) -> bool) -> Status {
+    pub(crate) async fn status(&self, what: &str, right: impl Fn(&StreamStatus) -> bool) -> StreamStatus {
         let wait = async {
             loop {
                 let status = (self.status)().swap_remove(0);

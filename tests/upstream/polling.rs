@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use distributary::cache::{self, Seat, View};
 use distributary::classes::Class;
-use distributary::config::{Credentials, Endpoint, Rest};
+use distributary::config::{Credentials, Endpoint, RestPolls};
 use distributary::json::Schemas;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{RestServer, Status, UpstreamSettings, Writer};
+use distributary::upstream::{RestServer, StreamStatus, UpstreamSettings, Writer};
 use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, Target as Wanted, TypeUrl, Types, Want};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -146,13 +146,13 @@ pub(crate) struct Relay {
     view: Arc<View>,
     seat: Seat,
     metrics: Arc<UpstreamMetrics>,
-    pub(crate) statuses: Box<dyn Fn() -> Vec<Status>>,
+    pub(crate) statuses: Box<dyn Fn() -> Vec<StreamStatus>>,
     task: JoinHandle<()>,
 }
 
 impl Relay {
     pub(crate) fn of(address: SocketAddr, prefix: &str, wanted: &[(&str, &str)]) -> Self {
-        let rest = Rest {
+        let rest = RestPolls {
             endpoint: Endpoint::Tcp {
                 host: address.ip().to_string(),
                 port: address.port(),

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use distributary::config::{Credentials, Endpoint, Tls};
-use distributary::upstream::Phase;
+use distributary::upstream::StreamPhase;
 use rcgen::generate_simple_self_signed;
 use tokio::net::TcpListener;
 
@@ -46,13 +46,15 @@ async fn a_unix_socket() {
 async fn a_plane_that_comes_later() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let relay = Relay::with(port, &[(EDS, "a")], |_| ());
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     assert!(status.error.unwrap().contains(&format!("cannot connect to {port}")));
     let mut plane = Plane::again(port).await;
     let mut call = plane.call().await;
     relay.takes(&mut call, "a=1").await;
     let status = relay
-        .status("an answer", |status| status.phase == Phase::Answering)
+        .status("an answer", |status| status.phase == StreamPhase::Answering)
         .await;
     assert_eq!(status.error, None);
 }
@@ -112,7 +114,9 @@ async fn tls_with_a_given_authority() {
             let mut call = plane.call().await;
             relay.takes(&mut call, "a=1").await;
         } else {
-            let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+            let status = relay
+                .status("an error", |status| status.phase == StreamPhase::Waiting)
+                .await;
             let error = status.error.unwrap();
             let said = "the TLS handshake with localhost failed: the server's certificate is signed by no authority that the relay trusts; is it";
             assert!(error.starts_with(said), "{error}");
@@ -132,7 +136,9 @@ async fn no_authority_file() {
             ..Tls::default()
         });
     });
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     assert!(
         status
             .error
@@ -146,7 +152,9 @@ async fn no_authority_file() {
 async fn tls_on_one_side_only() {
     let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let error = status.error.unwrap();
     assert!(
         error.contains("TLS needed or not") || error.contains("without an error"),
@@ -157,7 +165,9 @@ async fn tls_on_one_side_only() {
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         plan.server.credentials = Credentials::Tls(Tls::default());
     });
-    let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("an error", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let error = status.error.unwrap();
     assert!(
         error.contains("failed: what the server sent is not TLS; is it a TLS port"),
@@ -192,7 +202,9 @@ async fn certificates_that_do_not_serve() {
         std::fs::write(&path, identity.cert.pem()).unwrap();
         let (plane, port) = tls_plane(&identity).await;
         let relay = trusting(&path, &plane, port);
-        let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+        let status = relay
+            .status("an error", |status| status.phase == StreamPhase::Waiting)
+            .await;
         let error = status.error.unwrap();
         assert!(error.contains(said) && !error.contains("UNIX"), "{error}");
         std::fs::remove_file(&path).unwrap();

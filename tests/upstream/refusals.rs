@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use distributary::config::Transport;
 use distributary::protocol::Why;
-use distributary::upstream::Phase;
+use distributary::upstream::StreamPhase;
 use futures_util::future::join_all;
 use h2::Reason;
 use tonic::Code;
@@ -57,7 +57,7 @@ async fn refuses_once(how: End) -> (Duration, String) {
     relay.takes(&mut call, "a=1").await;
     assert_eq!(relay.metrics.failures.get(), 0, "{how:?} is no failure of the server");
     let status = relay
-        .status("an answer", |status| status.phase == Phase::Answering)
+        .status("an answer", |status| status.phase == StreamPhase::Answering)
         .await;
     let (reason, words) = match status.why {
         Some(Why::Refused(words)) => ("refused", words),
@@ -145,7 +145,9 @@ async fn both_are_refused() {
     let call = plane.call().await;
     assert_eq!(call.path, SOTW);
     call.finish(Code::Unavailable, "no capacity");
-    let status = relay.status("a failure", |status| status.phase == Phase::Waiting).await;
+    let status = relay
+        .status("a failure", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let error = status.error.unwrap();
     for words in [
         "DeltaAggregatedResources",
@@ -222,7 +224,9 @@ async fn who_dies_of_delta_is_asked_otherwise() {
     assert_eq!(call.path, DELTA);
     drop(plane);
     call.go_away(Reason::INTERNAL_ERROR).await;
-    relay.status("a failure", |status| status.phase == Phase::Waiting).await;
+    relay
+        .status("a failure", |status| status.phase == StreamPhase::Waiting)
+        .await;
     let mut plane = Plane::again(address).await;
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);

@@ -2,7 +2,7 @@
 //! E-14: how streams are opened again to a server that many views read.
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::upstream::Phase;
+use distributary::upstream::StreamPhase;
 use tokio::net::TcpListener;
 use tonic::Code;
 
@@ -83,7 +83,7 @@ async fn no_room() {
     let since = now();
     last.finish(Code::ResourceExhausted, "no room");
     let status = refused
-        .status("a refusal", |status| status.phase == Phase::Waiting)
+        .status("a refusal", |status| status.phase == StreamPhase::Waiting)
         .await;
     assert!(status.refused);
     let third = served.beside(&[(EDS, "a")]);
@@ -98,7 +98,7 @@ async fn no_room() {
     }
     assert!(
         !refused
-            .status("an answer", |status| status.phase == Phase::Answering)
+            .status("an answer", |status| status.phase == StreamPhase::Answering)
             .await
             .refused
     );

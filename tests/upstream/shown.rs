@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `/clusters` shows of a control plane that is polled.
 
-use distributary::upstream::Phase;
+use distributary::upstream::StreamPhase;
 use distributary::xds::{Cut, Known, Name, TypeUrl};
 
 use crate::plane::soon;
@@ -16,16 +16,16 @@ async fn how_it_stands_is_shown() {
     let mut site = Site::start().await;
     let relay = Relay::of(site.address, "", &[]);
     let status = || (relay.statuses)().remove(0);
-    assert_eq!((status().phase, status().last_success), (Phase::Idle, None));
+    assert_eq!((status().phase, status().last_success), (StreamPhase::Idle, None));
     relay.want(CDS, "*");
     let poll = site.poll().await;
-    assert_eq!((status().phase, status().error), (Phase::Connecting, None));
+    assert_eq!((status().phase, status().error), (StreamPhase::Connecting, None));
     poll.say("1", &["a"]).await;
     relay.knows(&["a"]).await;
     let first = status();
     assert_eq!(
         (first.phase, &first.error, first.next_attempt),
-        (Phase::Answering, &None, None)
+        (StreamPhase::Answering, &None, None)
     );
     assert!(first.last_success >= Some(first.since));
     relay.want(EDS, "e");
@@ -43,7 +43,7 @@ async fn how_it_stands_is_shown() {
     let one = status();
     assert_eq!(
         (one.phase, one.failing_since, one.since),
-        (Phase::Answering, None, first.since)
+        (StreamPhase::Answering, None, first.since)
     );
     assert!(one.error.unwrap().contains("no endpoints here"));
     assert!(one.next_attempt.is_some() && one.last_success >= first.last_success);
@@ -58,15 +58,15 @@ async fn how_it_stands_is_shown() {
         }
     };
     soon("all is well", right).await;
-    assert_eq!((status().phase, status().next_attempt), (Phase::Answering, None));
+    assert_eq!((status().phase, status().next_attempt), (StreamPhase::Answering, None));
     let lost = async {
-        while status().phase == Phase::Answering {
+        while status().phase == StreamPhase::Answering {
             site.poll().await.status("500 Internal Server Error", "on fire").await;
         }
     };
     soon("the server fails", lost).await;
     let lost = status();
-    assert_eq!(lost.phase, Phase::Waiting);
+    assert_eq!(lost.phase, StreamPhase::Waiting);
     assert!(lost.error.unwrap().contains("on fire") && lost.failing_since.is_some());
     assert!(lost.next_attempt.is_some() && lost.last_success > first.last_success);
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use distributary::snapshot::Identity;
+use distributary::snapshot::SnapshotIdentity;
 use distributary::xds::{Changes, Cut, Phase, Resource, ResourceParts, TypeUrl, Update};
 
 use crate::neighbours::{body, client, given, neighbour, sends};
@@ -56,7 +56,7 @@ fn snapshot(server: SocketAddr, clusters: usize, bytes: usize) -> Vec<u8> {
         answered: None,
         phase: Phase::Steady,
     };
-    let of = Identity {
+    let of = SnapshotIdentity {
         server: server.to_string(),
         class: "-".to_owned(),
     };

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::snapshot::{Choice, Identity, give};
+use distributary::snapshot::{Choice, SnapshotIdentity, give};
 
 use crate::plane::{Call, Plane};
 use crate::stage::{Client, Delta, Relay, clusters, eventually, place};
@@ -128,7 +128,7 @@ pub(crate) fn body(bytes: Vec<u8>) -> SocketAddr {
 }
 
 /// What this relay gives that knows this, behind its length.
-pub(crate) fn given(of: &Identity, cut: &xds::Cut) -> Vec<u8> {
+pub(crate) fn given(of: &SnapshotIdentity, cut: &xds::Cut) -> Vec<u8> {
     let mut bytes = Vec::new();
     give(&mut bytes, of, cut, Choice::all(false)).unwrap();
     bytes
@@ -160,7 +160,7 @@ async fn one_good_neighbour_is_enough() {
     let held = stream.next().await.versions;
     drop((plane, call));
 
-    let of = Identity {
+    let of = SnapshotIdentity {
         server: format!("http://{above}"),
         class: "-".to_owned(),
     };

@@ -9,7 +9,7 @@ use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, NameCount
 use distributary::config::{Address, AdminRules, Config, Flags};
 use distributary::identity::Named;
 use distributary::proto::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
-use distributary::telemetry::{Health, Metrics, Status};
+use distributary::telemetry::{Health, Metrics, RelayStatus};
 use distributary::tls::{self, ServerTls};
 use distributary::token::Tokens;
 use rustls::ClientConfig;
@@ -222,7 +222,7 @@ async fn by_certificate() {
 async fn who_takes_snapshots() {
     let (plain, secrets) = ("GET /snapshots", "GET /snapshots?secrets=true");
     let stage = Stage::start("{identities: 'ip:127.0.0.1', allow: [read, secrets]}");
-    stage.health.advance(Status::Ready);
+    stage.health.advance(RelayStatus::Ready);
     assert_eq!(stage.status(plain).await, 200);
     let (status, why) = stage.ask(secrets, "").await;
     assert_eq!(status, 403);
@@ -247,7 +247,7 @@ async fn who_takes_snapshots() {
         ),
     ] {
         let stage = Stage::start_at("127.0.0.1:0", Some(tls()), Tokens::default(), written);
-        stage.health.advance(Status::Ready);
+        stage.health.advance(RelayStatus::Ready);
         assert_eq!(stage.ask_over_tls(client(), plain).await, 200, "{written}");
         assert_eq!(stage.ask_over_tls(client(), secrets).await, given, "{written}");
     }
@@ -255,7 +255,7 @@ async fn who_takes_snapshots() {
     let stage = Stage::start_at("127.0.0.1:0", Some(tls()), Tokens::default(), "{allow: read}");
     stage.rules.store(Arc::default());
     assert_eq!(stage.ask_over_tls(client(), plain).await, 503, "it starts itself");
-    stage.health.advance(Status::Ready);
+    stage.health.advance(RelayStatus::Ready);
     assert_eq!(stage.ask_over_tls(client(), plain).await, 200);
     assert_eq!(stage.ask_over_tls(client(), secrets).await, 403);
 }

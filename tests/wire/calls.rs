@@ -5,7 +5,7 @@ use distributary::classes::RELAYS;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
-use distributary::telemetry::Status;
+use distributary::telemetry::RelayStatus;
 use distributary::wire::message;
 use distributary::xds::Dialect;
 use flate2::Compression;
@@ -337,7 +337,7 @@ async fn health_is_that_of_the_relay() {
         assert!(call.is_silent().await, "nothing has changed");
         watches.push(call);
     }
-    relay.shared.health.advance(Status::Draining);
+    relay.shared.health.advance(RelayStatus::Draining);
     assert_eq!(watches[0].next::<HealthCheckResponse>().await.unwrap().status, 2);
     assert_eq!(watches[0].end().await.code, 0);
     assert_eq!(watches[1].end().await.code, 0);

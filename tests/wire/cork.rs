@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use distributary::tls::provider;
 use distributary::wire::{
-    COPIED_BYTES_MAX, Cork, Corked, GATHERED_BYTES_MAX, Progress, Rope, Sealed, SharedSlices, hello,
+    COPIED_BYTES_MAX, Cork, Corked, GATHERED_BYTES_MAX, Rope, RopeProgress, Sealed, SharedSlices, hello,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -192,7 +192,7 @@ where
     let count = random.random_range(1..1_500_000);
     let sent = bytes(&mut random, count);
     let shared_slices = Arc::<SharedSlices>::default();
-    let progress = Arc::new(Progress::new(shared_slices.clone()));
+    let progress = Arc::new(RopeProgress::new(shared_slices.clone()));
     let rope = Rope::new(Bytes::new(), parts(&sent, &mut random)).reporting(&progress);
     let (cork, io) = Cork::new(client, Bytes::new(), shared_slices);
     let writer = Writer {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use distributary::config::{Credentials, Endpoint, Issuer, JwksUri, KeySource, Supply, Tls};
 use distributary::telemetry::Metrics;
-use distributary::token::{KeyRenewal, Rhythm, TokenFault, Tokens};
+use distributary::token::{FetchRhythm, KeyRenewal, TokenFault, Tokens};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ struct Publisher {
 }
 
 /// Fast enough for a test: at most two fetches in 400 ms.
-const FAST: Rhythm = Rhythm {
+const FAST: FetchRhythm = FetchRhythm {
     every: Duration::from_secs(600),
     pair: Duration::from_millis(400),
 };
@@ -157,7 +157,7 @@ async fn answer(
 }
 
 /// Runs `story` while the keys are looked after.
-async fn play(tokens: &Tokens, metrics: &Metrics, rhythm: Rhythm, story: impl Future<Output = ()>) {
+async fn play(tokens: &Tokens, metrics: &Metrics, rhythm: FetchRhythm, story: impl Future<Output = ()>) {
     let mut renewal = KeyRenewal::new(tokens, metrics).with(rhythm);
     renewal.begin().await;
     tokio::select! {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use distributary::wire::Turns;
+use distributary::wire::StreamTurns;
 use distributary::xds::Dialect;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -188,7 +188,7 @@ async fn rejections_take_turns() {
         assert_eq!(subscriber.take().await.bodies, ["1", "1"]);
         clients.push((subscriber, client));
     }
-    let mut turns = Turns::default();
+    let mut turns = StreamTurns::default();
     let turn = timeout(PATIENCE, poll_fn(|cx| turns.poll_turn(cx))).await;
     put("2");
     let [(rejects, _), (accepts, _)] = &mut *clients else {

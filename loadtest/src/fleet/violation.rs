@@ -51,26 +51,14 @@ pub(crate) enum Violation {
 impl Violation {
     /// Returns what it took from the client, if it is the end of a stream or of a connection.
     pub(crate) const fn loss(&self) -> Option<Loss> {
-        match self {
-            Self::Ended(status, _) => Some(Loss::Stream(*status)),
-            Self::Connection(failure, _) => Some(Loss::Connection(*failure)),
-            Self::Http2(_) => Some(Loss::Connection(Failure::NotHttp2)),
-            Self::Malformed(_)
-            | Self::Unreadable(_)
-            | Self::WrongType(_)
-            | Self::Nonce(_)
-            | Self::NoVersion
-            | Self::SameVersion(_)
-            | Self::Version(_)
-            | Self::NoBody(_)
-            | Self::Unrequested(_)
-            | Self::Twice(_)
-            | Self::Foreign(_)
-            | Self::Older(_)
-            | Self::Lost(_)
-            | Self::Order(_)
-            | Self::Behind(_)
-            | Self::Status(_) => None,
+        if let Self::Ended(status, _) = self {
+            Some(Loss::Stream(*status))
+        } else if let Self::Connection(failure, _) = self {
+            Some(Loss::Connection(*failure))
+        } else if matches!(self, Self::Http2(_)) {
+            Some(Loss::Connection(Failure::NotHttp2))
+        } else {
+            None
         }
     }
 

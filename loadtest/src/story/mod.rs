@@ -46,7 +46,11 @@ pub(crate) async fn play(arguments: &Arguments, recorder: &Recorder, say: &mut i
     let scenario = Scenario::find(arguments.scenario(), &arguments.set)?;
     let missing = scenario.missing(arguments.is_foreign());
     if !missing.is_empty() {
-        bail!(Faults::of_flags(arguments.scenario(), &missing));
+        // Without places, because flags have changed what the file says.
+        let name = arguments.scenario();
+        bail!(Faults(
+            missing.iter().map(|it| format!("{name}: {}", it.what)).collect()
+        ));
     }
     play::run(&scenario, arguments, recorder, say).await
 }

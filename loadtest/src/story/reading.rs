@@ -41,7 +41,7 @@ pub(crate) struct Misfit {
 /// All faults of a scenario, a line each.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
-pub(crate) struct Faults(Vec<String>);
+pub(crate) struct Faults(pub(super) Vec<String>);
 
 /// The way to a part of a tree: the number of an entry or item at each level.
 type Way = Vec<usize>;
@@ -68,13 +68,6 @@ impl Misfit {
             path: path.into(),
             what: what.into(),
         }
-    }
-}
-
-impl Faults {
-    /// Returns faults without places, because flags have changed what the file says.
-    pub(super) fn of_flags(name: &str, misfits: &[Misfit]) -> Self {
-        Self(misfits.iter().map(|it| format!("{name}: {}", it.what)).collect())
     }
 }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Shown;
-use super::forms::{self, Answered, Asked, Format, Limited, Refused};
+use super::forms::{self, AnswerForm, Answered, FormQuery, Limited, Refused};
 use super::written::{self, Page};
 use crate::answers;
 use crate::census::{ClientState, QuestionTurn, Round};
@@ -28,9 +28,9 @@ use shown::Servers;
 /// The query of `/clients`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct ClientsQuery {
     #[serde(default)]
-    format: Format,
+    format: AnswerForm,
     node: Option<String>,
     class: Option<String>,
     #[serde(rename = "type")]
@@ -55,7 +55,7 @@ pub(super) fn router() -> Router<Shown> {
         .route("/clients/{client}/ready", get(ready))
 }
 
-async fn list(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+async fn list(State(shown): State<Shown>, wanted: FormQuery<ClientsQuery>) -> Answered {
     let wanted = forms::asked(wanted, USAGE)?;
     let chosen = wanted.whom()?;
     let room = wanted.limit.unwrap_or(usize::MAX);
@@ -65,15 +65,15 @@ async fn list(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
     let servers = shown.overview.look().names;
     let all = (streams, servers);
     match wanted.format {
-        Format::Json => written::answer(questions, "application/json", |page| write_json(all, away, page)).await,
-        Format::Text => {
+        AnswerForm::Json => written::answer(questions, "application/json", |page| write_json(all, away, page)).await,
+        AnswerForm::Text => {
             let kind = "text/plain; charset=utf-8";
             written::answer(questions, kind, |page| write_lines(all, away, page)).await
         }
     }
 }
 
-impl Wanted {
+impl ClientsQuery {
     /// Whether clients without a stream are meant, of which nothing is known but that they wait.
     fn may_be_away(&self) -> bool {
         let chosen = [&self.node, &self.class, &self.type_url, &self.software];
@@ -98,7 +98,7 @@ async fn write_json((mut streams, servers): (Ordered, Servers), away: Option<usi
     page.write("{\"clients\":[").await;
     let mut separator = "\n";
     while let Some((state, client)) = streams.next().await {
-        let client = answers::Client {
+        let client = answers::ClientRow {
             state: state.word().to_owned(),
             ..shown::answer(&client, clock, &servers, None)
         };
@@ -133,7 +133,7 @@ async fn write_lines((mut streams, servers): (Ordered, Servers), away: Option<us
     page
 }
 
-async fn one(State(shown): State<Shown>, Path(client): Path<String>, wanted: Asked<Limited>) -> Answered {
+async fn one(State(shown): State<Shown>, Path(client): Path<String>, wanted: FormQuery<Limited>) -> Answered {
     let Limited { limit } = forms::asked(wanted, "/clients/ID or /clients/ID?limit=COUNT")?;
     let servers = shown.overview.look().names;
     let (turn, first, round) = find(&shown, &client).await?;

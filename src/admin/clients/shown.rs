@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use crate::answers::{self, Client, ClientNode, Full, Locality, OfClient, Older};
+use crate::answers::{self, ClientNode, ClientResources, ClientRow, NodeLocality, OfClient, OlderRow};
 use crate::census::ClientState;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType};
@@ -68,18 +68,18 @@ fn line_of(cells: [&str; 8]) -> String {
 pub(super) type Servers = BTreeMap<usize, String>;
 
 /// Returns one stream as it is answered, with at most so many resources of each type.
-pub(super) fn answer(client: &ClientStream, clock: WallClock, servers: &Servers, limit: Option<usize>) -> Client {
+pub(super) fn answer(client: &ClientStream, clock: WallClock, servers: &Servers, limit: Option<usize>) -> ClientRow {
     let node = &client.node;
     let types = client.types.iter().map(|one| {
         let server = one.server.and_then(|at| servers.get(&at)).cloned();
         (one.type_url.full_name().to_owned(), of_type(one, server, clock, limit))
     });
-    Client {
+    ClientRow {
         stream: client.number.to_string(),
         node: ClientNode {
             id: node.id.to_string(),
             cluster: node.cluster.to_string(),
-            locality: Locality {
+            locality: NodeLocality {
                 region: node.locality.region.to_string(),
                 zone: node.locality.zone.to_string(),
                 sub_zone: node.locality.sub_zone.to_string(),
@@ -102,9 +102,9 @@ pub(super) fn answer(client: &ClientStream, clock: WallClock, servers: &Servers,
     }
 }
 
-fn of_type(one: &ClientType, server: Option<String>, clock: WallClock, limit: Option<usize>) -> answers::ClientType {
+fn of_type(one: &ClientType, server: Option<String>, clock: WallClock, limit: Option<usize>) -> answers::ClientTypeRow {
     let time = |at: Option<Instant>| at.map(|at| clock.time(at));
-    answers::ClientType {
+    answers::ClientTypeRow {
         status: one.status.word().to_owned(),
         server,
         wildcard: one.wildcard,
@@ -119,7 +119,7 @@ fn of_type(one: &ClientType, server: Option<String>, clock: WallClock, limit: Op
     }
 }
 
-fn full(one: &ClientType, ready: bool, limit: Option<usize>) -> Full {
+fn full(one: &ClientType, ready: bool, limit: Option<usize>) -> ClientResources {
     let mut standings: BTreeMap<String, usize> = BTreeMap::new();
     let mut resources: Vec<&ClientResource> = one.resources.iter().collect();
     for resource in &resources {
@@ -136,7 +136,7 @@ fn full(one: &ClientType, ready: bool, limit: Option<usize>) -> Full {
         version: (resource.resource.as_ref()).map(|content| content.version().to_string()),
         rejection: resource.objection.as_ref().map(|why| why.words().to_owned()),
     });
-    Full {
+    ClientResources {
         ready,
         standings,
         resources: resources.collect(),
@@ -154,10 +154,10 @@ fn rejecting(one: &ClientType) -> impl Iterator<Item = &ClientResource> {
 }
 
 /// Returns what the client rejects of a name, and what it has in its place.
-fn standing(one: &ClientResource, clock: WallClock) -> Older {
+fn standing(one: &ClientResource, clock: WallClock) -> OlderRow {
     let version = one.resource.as_ref().map(|content| content.version().to_string());
     let words = one.objection.as_ref().map_or("", |why| why.words());
-    Older {
+    OlderRow {
         name: one.name.as_str().to_owned(),
         version: version.unwrap_or_default(),
         served: one.older.map(|older| older.to_string()).unwrap_or_default(),

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::answers::{self, Authority, Server};
+use crate::answers::{self, AuthorityRow, ServerRow};
 use crate::census::{Cached, Standings};
 use crate::clock::WallClock;
 use crate::telemetry::Metrics;
@@ -26,7 +26,7 @@ const REASON_CHARS: usize = 300;
 pub struct Clusters {
     /// By the authority's name. The empty name stands for resource names that are not `xdstp`. A server in several lists shows the
     /// same resources in each.
-    pub(crate) authorities: BTreeMap<String, Vec<Server>>,
+    pub(crate) authorities: BTreeMap<String, Vec<ServerRow>>,
     /// The names of the servers that views have, by number.
     pub names: BTreeMap<usize, String>,
     /// What is wrong with the relay's own files now: its configuration, certificates, and keys for tokens.
@@ -74,7 +74,6 @@ impl Overview {
     }
 
     /// Returns the current state.
-    #[must_use]
     pub fn look(&self) -> Clusters {
         (self.look)()
     }
@@ -108,7 +107,6 @@ impl Clusters {
     }
 
     /// Returns one line for each fact, in Envoy's form: `authority::server::key::value`.
-    #[must_use]
     pub fn text(&self, clients: &Standings) -> String {
         let mut text = String::new();
         for (authority, servers) in &self.authorities {
@@ -128,13 +126,12 @@ impl Clusters {
     }
 
     /// Returns the same as JSON.
-    #[must_use]
     pub fn json(&self, clock: WallClock, clients: &Standings) -> Value {
-        let authorities = self.authorities.iter().map(|(name, servers)| Authority {
+        let authorities = self.authorities.iter().map(|(name, servers)| AuthorityRow {
             name: name.clone(),
             servers: servers.clone(),
         });
-        json!(answers::Clusters {
+        json!(answers::ClusterList {
             authorities: authorities.collect(),
             faults: self.faults.clone(),
             clients: Some(clients.answer(clock)),
@@ -143,7 +140,7 @@ impl Clusters {
 }
 
 /// Returns what is to be said of a server, as keys and values.
-fn facts(server: &Server, priority: usize) -> impl Iterator<Item = (String, String)> {
+fn facts(server: &ServerRow, priority: usize) -> impl Iterator<Item = (String, String)> {
     let facts = [
         ("priority", Some(priority.to_string())),
         ("state", Some(server.state.clone())),
@@ -178,7 +175,7 @@ fn facts(server: &Server, priority: usize) -> impl Iterator<Item = (String, Stri
 }
 
 /// Returns the state of a server and its reasons, in one sentence: since when, and what it refused of how many streams.
-pub(crate) fn why(server: &Server, since: Option<Instant>, streams: usize, clock: WallClock) -> String {
+pub(crate) fn why(server: &ServerRow, since: Option<Instant>, streams: usize, clock: WallClock) -> String {
     let mut why = format!("{} {}", server.server, server.state);
     if let Some(since) = since {
         let _ = write!(why, " since {}", clock.short(since));

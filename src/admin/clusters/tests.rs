@@ -4,7 +4,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
-use crate::answers::{Lacking, OfType, Spoken};
+use crate::answers::{LackingNames, OfType, SpokenDialect};
 
 fn clock() -> WallClock {
     WallClock {
@@ -13,9 +13,9 @@ fn clock() -> WallClock {
     }
 }
 
-fn server(clock: WallClock) -> Server {
+fn server(clock: WallClock) -> ServerRow {
     let time = |at| Some(clock.time(at));
-    Server {
+    ServerRow {
         server: "cp-1:18000".to_owned(),
         state: State::Unreachable.word().to_owned(),
         since: time(since(clock)),
@@ -26,7 +26,7 @@ fn server(clock: WallClock) -> Server {
         refused: 12,
         dialects: [(
             "sotw".to_owned(),
-            Spoken {
+            SpokenDialect {
                 streams: 0,
                 reason: "the configuration says so".to_owned(),
             },
@@ -45,7 +45,7 @@ fn server(clock: WallClock) -> Server {
             },
         )]
         .into(),
-        lacking: Lacking {
+        lacking: LackingNames {
             sessions: 14,
             count: 4,
             some: vec!["eds a".to_owned(), "eds b".to_owned(), "eds c".to_owned()],
@@ -58,7 +58,7 @@ fn since(clock: WallClock) -> Instant {
     clock.now - Duration::from_secs(60)
 }
 
-fn told(mut server: Server, streams: usize, clock: WallClock) -> Vec<Server> {
+fn told(mut server: ServerRow, streams: usize, clock: WallClock) -> Vec<ServerRow> {
     server.why = why(&server, Some(since(clock)), streams, clock);
     vec![server]
 }
@@ -105,7 +105,7 @@ fn the_same_for_programs() {
     let mut server = server(clock);
     server.state = State::Answering.word().to_owned();
     server.last_error = None;
-    server.lacking = Lacking::default();
+    server.lacking = LackingNames::default();
     server.watching = 0;
     server.types.clear();
     server.dialects.clear();

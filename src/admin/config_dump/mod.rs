@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::Shown;
-use super::forms::{self, Answered, Asked, Refused};
+use super::forms::{self, Answered, FormQuery, Refused};
 use super::written::{self, Page};
 use crate::census::Entry;
 use crate::clock::WallClock;
@@ -22,7 +22,7 @@ use section::Section;
 /// The query.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct DumpQuery {
     resource: Option<String>,
     mask: Option<String>,
     name_regex: Option<String>,
@@ -46,7 +46,7 @@ struct Dump {
     separator: &'static str,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<DumpQuery>) -> Answered {
     let wanted = forms::asked(wanted, USAGE)?;
     let (sections, dump) = (sections(&wanted)?, Dump::new(shown, &wanted)?);
     let questions = dump.shown.status.questions().clone();
@@ -54,7 +54,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) ->
 }
 
 impl Dump {
-    fn new(shown: Shown, wanted: &Wanted) -> Result<Self, Refused> {
+    fn new(shown: Shown, wanted: &DumpQuery) -> Result<Self, Refused> {
         let mask = wanted.mask.as_deref().map(Mask::read).transpose();
         let mask = mask.map_err(|fault| forms::wrong(format!("mask: {fault}\n")))?;
         let names = wanted.name_regex.as_deref().map(Expression::whole).transpose();
@@ -93,13 +93,7 @@ impl Dump {
     async fn section(&mut self, section: &'static Section, page: &mut Page) {
         let mut pages = self.shown.status.census().pages(|type_url| section.has(type_url));
         let mut begun = false;
-        loop {
-            // Others who ask get their turn.
-            tokio::task::yield_now().await;
-            let entries = pages.next(PAGE);
-            if entries.is_empty() {
-                break;
-            }
+        while let Some(entries) = pages.in_turn(PAGE).await {
             for entry in entries {
                 if let Some(text) = self.element(section, &mut begun, &entry) {
                     page.write(&text).await;
@@ -133,7 +127,7 @@ impl Dump {
 }
 
 /// Returns the sections that a query chooses.
-fn sections(wanted: &Wanted) -> Result<Vec<&'static Section>, Refused> {
+fn sections(wanted: &DumpQuery) -> Result<Vec<&'static Section>, Refused> {
     let with_endpoints = wanted.include_eds.is_some();
     match wanted.resource.as_deref() {
         Some(field) => chosen(field),

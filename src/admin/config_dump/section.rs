@@ -20,12 +20,12 @@ pub(super) struct Section {
     pub(super) field: &'static str,
     /// The message of one of them.
     element: &'static str,
-    form: Form,
+    form: Placed,
 }
 
 /// Where a content stands in its element.
 #[derive(Debug, PartialEq, Eq)]
-enum Form {
+enum Placed {
     /// In this field.
     Field(&'static str),
     /// In this field, beside its name.
@@ -57,56 +57,56 @@ const SECTIONS: [Section; 8] = [
         message: "envoy.admin.v3.ClustersConfigDump",
         field: "dynamic_active_clusters",
         element: "envoy.admin.v3.ClustersConfigDump.DynamicCluster",
-        form: Form::Field("cluster"),
+        form: Placed::Field("cluster"),
     },
     Section {
         type_name: "envoy.config.core.v3.TypedExtensionConfig",
         message: "envoy.admin.v3.EcdsConfigDump",
         field: "ecds_filters",
         element: "envoy.admin.v3.EcdsConfigDump.EcdsFilterConfig",
-        form: Form::Field("ecds_filter"),
+        form: Placed::Field("ecds_filter"),
     },
     Section {
         type_name: ENDPOINTS,
         message: "envoy.admin.v3.EndpointsConfigDump",
         field: "dynamic_endpoint_configs",
         element: "envoy.admin.v3.EndpointsConfigDump.DynamicEndpointConfig",
-        form: Form::Field("endpoint_config"),
+        form: Placed::Field("endpoint_config"),
     },
     Section {
         type_name: "envoy.config.listener.v3.Listener",
         message: "envoy.admin.v3.ListenersConfigDump",
         field: "dynamic_listeners",
         element: "envoy.admin.v3.ListenersConfigDump.DynamicListener",
-        form: Form::Active("listener"),
+        form: Placed::Active("listener"),
     },
     Section {
         type_name: "envoy.config.route.v3.ScopedRouteConfiguration",
         message: "envoy.admin.v3.ScopedRoutesConfigDump",
         field: "dynamic_scoped_route_configs",
         element: "envoy.admin.v3.ScopedRoutesConfigDump.DynamicScopedRouteConfigs",
-        form: Form::List("scoped_route_configs"),
+        form: Placed::List("scoped_route_configs"),
     },
     Section {
         type_name: "envoy.config.route.v3.RouteConfiguration",
         message: "envoy.admin.v3.RoutesConfigDump",
         field: "dynamic_route_configs",
         element: "envoy.admin.v3.RoutesConfigDump.DynamicRouteConfig",
-        form: Form::Field("route_config"),
+        form: Placed::Field("route_config"),
     },
     Section {
         type_name: "envoy.extensions.transport_sockets.tls.v3.Secret",
         message: "envoy.admin.v3.SecretsConfigDump",
         field: "dynamic_active_secrets",
         element: "envoy.admin.v3.SecretsConfigDump.DynamicSecret",
-        form: Form::Named("secret"),
+        form: Placed::Named("secret"),
     },
     Section {
         type_name: "",
         message: "envoy.service.status.v3.ClientConfig",
         field: "generic_xds_configs",
         element: "envoy.service.status.v3.ClientConfig.GenericXdsConfig",
-        form: Form::Generic,
+        form: Placed::Generic,
     },
 ];
 
@@ -162,19 +162,19 @@ impl Section {
             }
         };
         match self.form {
-            Form::Field(key) => put(key, content),
-            Form::List(key) => {
+            Placed::Field(key) => put(key, content),
+            Placed::List(key) => {
                 put("name", name.into());
                 put(
                     key,
                     std::iter::once(content).filter(|content| !content.is_null()).collect(),
                 );
             }
-            Form::Named(key) => {
+            Placed::Named(key) => {
                 put("name", name.into());
                 put(key, content);
             }
-            Form::Active(key) => {
+            Placed::Active(key) => {
                 put(key, content);
                 state = [
                     ("name".to_owned(), name.into()),
@@ -183,7 +183,7 @@ impl Section {
                 .into_iter()
                 .collect();
             }
-            Form::Generic => {
+            Placed::Generic => {
                 put("name", name.into());
                 put("type_url", entry.type_url.url().into());
                 put("xds_config", content);

@@ -26,7 +26,7 @@ pub(super) struct Holding {
 
 /// What is said of a hold as a whole.
 #[derive(Debug)]
-pub(super) struct Summary {
+pub(super) struct HoldSummary {
     /// When the first of its removals was said.
     pub(super) since: Option<Instant>,
     /// When the last of them is passed on; `None`: there is no clock.
@@ -108,7 +108,7 @@ impl Holding {
     }
 
     /// Looks at all removals, some at a time.
-    pub(super) async fn summary(&self) -> Summary {
+    pub(super) async fn summary(&self) -> HoldSummary {
         let mut since = None;
         let mut until = Some(None);
         let mut trouble = self.hold.reason == HoldReason::Mass;
@@ -131,7 +131,7 @@ impl Holding {
             clients.append(&mut self.view.demand().sessions_of(&wanted));
         })
         .await;
-        Summary {
+        HoldSummary {
             since,
             until: until.flatten(),
             trouble,

@@ -17,7 +17,7 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use super::Shown;
-use super::forms::{self, Answered, Asked, Format, Formatted};
+use super::forms::{self, AnswerForm, Answered, FormQuery, Formatted};
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::telemetry::HoldCount;
@@ -28,13 +28,13 @@ pub(super) use orders::{extend, release};
 /// How many names of a hold are told in short.
 const SOME: usize = 10;
 
-pub(super) async fn answer(State(shown): State<Shown>, asked: Asked<Formatted>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, asked: FormQuery<Formatted>) -> Answered {
     let Formatted { format } = forms::asked(asked, "/holds or /holds?format=json")?;
     let _turn = shown.status.questions().turn().await?;
     let (holds, older) = (holding::all(&shown), older::all(&shown));
     Ok(match format {
-        Format::Text => shown::text(&holds, &older).await.into_response(),
-        Format::Json => forms::json(&shown::json(&holds, &older).await),
+        AnswerForm::Text => shown::text(&holds, &older).await.into_response(),
+        AnswerForm::Json => forms::json(&shown::json(&holds, &older).await),
     })
 }
 

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 
 use super::super::Shown;
-use super::super::forms::{self, Answered, Asked, Refused, wrong};
+use super::super::forms::{self, Answered, FormQuery, Refused, wrong};
 use super::holding;
 use super::older;
 use super::outcome::Outcome;
@@ -40,9 +40,9 @@ pub(in crate::admin) struct Ordered {
     time: Option<String>,
 }
 
-type Order = Asked<Ordered>;
+type OrderQuery = FormQuery<Ordered>;
 
-pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: Order) -> Answered {
+pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: OrderQuery) -> Answered {
     let action = |time: Option<&str>| match time.map_or(Ok(USUAL), duration)? {
         time if time > LONGEST => Err("removals can be held for 24h more at most\n".to_owned()),
         time => Ok(HoldAction::Extend(time)),
@@ -50,7 +50,7 @@ pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: Order) -
     give(&shown, order, action).await
 }
 
-pub(in crate::admin) async fn release(State(shown): State<Shown>, order: Order) -> Answered {
+pub(in crate::admin) async fn release(State(shown): State<Shown>, order: OrderQuery) -> Answered {
     let action = |time: Option<&str>| match time {
         Some(_) => Err("what is released needs no time\n".to_owned()),
         None => Ok(HoldAction::Release),
@@ -60,7 +60,7 @@ pub(in crate::admin) async fn release(State(shown): State<Shown>, order: Order) 
 
 async fn give(
     shown: &Shown,
-    order: Order,
+    order: OrderQuery,
     action: impl FnOnce(Option<&str>) -> Result<HoldAction, String>,
 ) -> Answered {
     let usage = "?target=ID or TYPE/NAME, reason=TEXT, and to extend for=TIME such as 30m";

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::holding::{Holding, Summary};
+use super::holding::{HoldSummary, Holding};
 use super::older::InUse;
 use super::sentence::LONG;
 use crate::clock::WallClock;
@@ -41,7 +41,7 @@ pub(super) async fn text(holds: &[Holding], older: &[InUse]) -> String {
     text
 }
 
-fn json_of(found: &Holding, summary: &Summary, clock: WallClock) -> Value {
+fn json_of(found: &Holding, summary: &HoldSummary, clock: WallClock) -> Value {
     let hold = &found.hold;
     let listed = hold.removals.iter().take(LISTED_MAX);
     let holds = found.view.head().holds();
@@ -64,7 +64,7 @@ fn json_of(found: &Holding, summary: &Summary, clock: WallClock) -> Value {
     })
 }
 
-fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
+fn text_of(found: &Holding, summary: &HoldSummary, clock: WallClock) -> String {
     let (hold, mut text) = (&found.hold, String::new());
     let holds = found.view.head().holds();
     let cause = |removal| HoldCause::of(hold.reason, removal, &holds);

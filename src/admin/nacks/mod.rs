@@ -14,8 +14,8 @@ use serde_json::json;
 use tokio::task::yield_now;
 
 use super::Shown;
-use super::forms::{self, Answered, Asked};
-use crate::answers::{self, Before, Nacks, Rejected};
+use super::forms::{self, Answered, FormQuery};
+use crate::answers::{self, EarlierContent, Nacks, RejectedContent};
 use crate::cache::Row;
 use crate::census::{Census, ClientStatus};
 use crate::classes::ClientKind;
@@ -34,7 +34,7 @@ const WRITTEN_AT_ONCE: usize = 64;
 /// The query.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct NacksQuery {
     #[serde(rename = "type")]
     type_url: Option<String>,
     /// With a name, contents are shown too.
@@ -43,23 +43,23 @@ pub(super) struct Wanted {
 }
 
 /// Type, name, version and words.
-type Key = (String, String, Option<String>, String);
+type NackKey = (String, String, Option<String>, String);
 
 /// What clients reject for one reason, of all views and kinds of clients.
 #[derive(Default)]
-struct Rejection {
+struct NackRow {
     rows: Vec<(TypeUrl, Row)>,
     /// How many clients have accepted the content, and how many have done neither, by their software: if they were counted.
     others: Option<[BTreeMap<String, usize>; 2]>,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<NacksQuery>) -> Answered {
     let wanted = forms::asked(wanted, "/nacks, with any of type=TYPE, name=NAME and version=VERSION")?;
     let whom = forms::whom(None, None, wanted.type_url.as_deref())?;
     let _turn = shown.status.questions().turn().await?;
     let clock = WallClock::read();
     let views = shown.status.census().views();
-    let mut found: BTreeMap<Key, Rejection> = BTreeMap::new();
+    let mut found: BTreeMap<NackKey, NackRow> = BTreeMap::new();
     let mut left_out = 0_usize;
     for view in &views {
         for of_name in view.rejected().names() {
@@ -100,7 +100,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) ->
     })))
 }
 
-fn key(type_url: &TypeUrl, name: Option<&Name>, row: &Row) -> Key {
+fn key(type_url: &TypeUrl, name: Option<&Name>, row: &Row) -> NackKey {
     (
         type_url.full_name().to_owned(),
         name.map(|name| name.as_str().to_owned()).unwrap_or_default(),
@@ -109,8 +109,8 @@ fn key(type_url: &TypeUrl, name: Option<&Name>, row: &Row) -> Key {
     )
 }
 
-impl Wanted {
-    fn has(&self, (type_url, name, version, _): &Key, whom: &Whom) -> bool {
+impl NacksQuery {
+    fn has(&self, (type_url, name, version, _): &NackKey, whom: &Whom) -> bool {
         (whom.type_url.as_ref()).is_none_or(|asked| asked.full_name() == type_url)
             && self.name.as_ref().is_none_or(|asked| asked == name)
             && self
@@ -120,7 +120,7 @@ impl Wanted {
     }
 }
 
-impl Rejection {
+impl NackRow {
     /// Asks the clients of the name who has accepted the content, and who has done neither. Returns how many did not answer.
     async fn count_others(&mut self, census: &Census) -> usize {
         let about = self
@@ -151,7 +151,7 @@ impl Rejection {
     }
 
     /// Returns the rejection as it is shown: with contents, if there is somebody who decodes them.
-    fn answer(self, key: Key, contents: Option<&ClientStatus>, clock: WallClock) -> Rejected {
+    fn answer(self, key: NackKey, contents: Option<&ClientStatus>, clock: WallClock) -> RejectedContent {
         let (type_url, name, version, rejection) = key;
         let rows = || self.rows.iter().map(|(_, row)| row);
         let about = self
@@ -160,7 +160,7 @@ impl Rejection {
             .find_map(|(type_url, row)| Some((type_url, row.content.as_ref()?)));
         let about = about.zip(contents);
         let decoded = |content| about.map(|((type_url, _), shown)| shown.content(type_url, content));
-        let before = rows().find_map(|row| row.before.as_ref()).map(|before| Before {
+        let before = rows().find_map(|row| row.before.as_ref()).map(|before| EarlierContent {
             version: before.version().to_string(),
             content: decoded(before).unwrap_or_default(),
         });
@@ -168,7 +168,7 @@ impl Rejection {
         rows().for_each(|row| *software.entry(row.kind.to_string()).or_default() += row.clients);
         let some = rows().flat_map(|row| &row.some).take(NAMED_MAX);
         let [accepted, waiting] = self.others.map_or([None, None], |others| others.map(Some));
-        Rejected {
+        RejectedContent {
             content: about.and_then(|((_, content), _)| decoded(content)).unwrap_or_default(),
             before,
             type_url,
@@ -187,8 +187,8 @@ impl Rejection {
     }
 }
 
-fn rejecter((stream, node): &(StreamNumber, Arc<str>)) -> answers::Rejecter {
-    answers::Rejecter {
+fn rejecter((stream, node): &(StreamNumber, Arc<str>)) -> answers::RejecterRow {
+    answers::RejecterRow {
         stream: stream.to_string(),
         node: node.to_string(),
     }

@@ -13,7 +13,7 @@ use axum::routing::get;
 use super::{Shown, help};
 
 /// A file of the page.
-struct Part {
+struct Asset {
     name: &'static str,
     kind: &'static str,
     text: &'static str,
@@ -25,7 +25,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Returns the file with this name.
 macro_rules! part {
     ($kind:expr, $name:literal) => {
-        Part {
+        Asset {
             name: $name,
             kind: $kind,
             text: include_str!($name),
@@ -33,9 +33,9 @@ macro_rules! part {
     };
 }
 
-const HTML: Part = part!("text/html; charset=utf-8", "page.html");
+const HTML: Asset = part!("text/html; charset=utf-8", "page.html");
 
-const PARTS: [Part; 25] = [
+const PARTS: [Asset; 25] = [
     part!(STYLE, "figures.css"),
     part!(STYLE, "narrow.css"),
     part!(STYLE, "page.css"),
@@ -99,7 +99,7 @@ fn accepts_html(headers: &HeaderMap) -> bool {
     })
 }
 
-fn shown(part: &Part) -> Response {
+fn shown(part: &Asset) -> Response {
     let headers: [(HeaderName, HeaderValue); 5] = [
         (header::CONTENT_TYPE, HeaderValue::from_static(part.kind)),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),

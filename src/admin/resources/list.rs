@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::listed;
 use crate::admin::Shown;
-use crate::admin::forms::{self, Answered, Asked, Refused};
+use crate::admin::forms::{self, Answered, FormQuery, Refused};
 use crate::admin::written::{self, Page};
 use crate::census::{Cached, Census, Entry};
 use crate::classes::Pattern;
@@ -23,7 +23,7 @@ use crate::xds::{Name, TypeUrl};
 /// The query.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct ResourcesQuery {
     #[serde(rename = "type")]
     type_url: Option<String>,
     class: Option<String>,
@@ -69,7 +69,7 @@ struct List {
     cut: bool,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: Asked<Wanted>) -> Answered {
+pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<ResourcesQuery>) -> Answered {
     let wanted = forms::asked(wanted, USAGE)?;
     let census = shown.status.census().clone();
     let (whom, list) = (
@@ -106,7 +106,7 @@ fn state(word: &str) -> Result<Cached, Refused> {
 }
 
 impl List {
-    fn new(wanted: &Wanted) -> Result<Self, Refused> {
+    fn new(wanted: &ResourcesQuery) -> Result<Self, Refused> {
         let pattern = |key: &str, text: &Option<String>| {
             let read = text.as_deref().map(Pattern::read).transpose();
             read.map_err(|fault| forms::wrong(format!("{key}: {fault}\n")))
@@ -138,13 +138,9 @@ impl List {
         for type_url in types {
             let mut pages = census.entries_of(type_url.clone());
             let mut before = format!("{comma}\n{}:[\n", Value::from(type_url.full_name()));
-            while !self.cut {
-                // Others who ask get their turn.
-                tokio::task::yield_now().await;
-                let entries = pages.next(PAGE);
-                if entries.is_empty() {
-                    break;
-                }
+            while !self.cut
+                && let Some(entries) = pages.in_turn(PAGE).await
+            {
                 let class = pages.class().to_string();
                 let lines = self.lines(&entries, (&class, pages.is_read()), &mut before);
                 page.write(&lines).await;
@@ -163,12 +159,7 @@ impl List {
     async fn first(mut self, sort: Sort, census: &Census, types: BTreeSet<TypeUrl>) -> String {
         let mut first: Vec<(Rank, (String, bool), Entry)> = Vec::new();
         let mut pages = census.entries(move |one| types.contains(one));
-        loop {
-            tokio::task::yield_now().await;
-            let entries = pages.next(PAGE);
-            if entries.is_empty() {
-                break;
-            }
+        while let Some(entries) = pages.in_turn(PAGE).await {
             let of = (pages.class().to_string(), pages.is_read());
             let chosen = entries.into_iter().filter(|entry| self.has(entry, &of.0));
             first.extend(chosen.map(|entry| (sort.rank(&entry), of.clone(), entry)));

@@ -17,9 +17,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::adoption::Adoption;
-use super::forms::{self, Answered, Asked, Refused};
+use super::forms::{self, Answered, FormQuery, Refused};
 use super::{Shown, holds};
-use crate::answers::{Content, Holder, Holders, Listed, Said, Whole};
+use crate::answers::{ContentRow, HolderRow, Holders, ResourceRow, SaidContent, Whole};
 use crate::cache::View;
 use crate::census::{Entry, visit_name};
 use crate::clock::{self, WallClock};
@@ -29,7 +29,7 @@ use crate::xds::{Name, Standing, TypeUrl, Version};
 /// The query for one name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct ResourceQuery {
     #[serde(rename = "type")]
     type_url: Option<String>,
     /// Only clients of these nodes are counted.
@@ -40,11 +40,11 @@ struct Wanted {
 
 /// Clients with which the resource stands alike.
 #[derive(Default)]
-struct Clients {
+struct AlikeClients {
     count: usize,
     /// How many by the version that the control plane has sent for them.
     versions: BTreeMap<Version, usize>,
-    some: Vec<Holder>,
+    some: Vec<HolderRow>,
 }
 
 /// How many clients are named of each standing.
@@ -61,10 +61,10 @@ pub(super) fn router() -> Router<Shown> {
 }
 
 /// Returns what is known of a name, without its content.
-fn listed(entry: &Entry, (class, is_read): (&str, bool), clock: WallClock) -> Listed {
+fn listed(entry: &Entry, (class, is_read): (&str, bool), clock: WallClock) -> ResourceRow {
     let content = entry.resource.as_ref();
     let version = content.map(|content| content.version().to_string());
-    Listed {
+    ResourceRow {
         name: entry.name.as_ref().map_or(Name::WILDCARD, Name::as_str).to_owned(),
         class: class.to_owned(),
         unread: !is_read,
@@ -78,8 +78,8 @@ fn listed(entry: &Entry, (class, is_read): (&str, bool), clock: WallClock) -> Li
     }
 }
 
-async fn one(State(shown): State<Shown>, Path(name): Path<String>, wanted: Asked<Wanted>) -> Answered {
-    let Wanted { type_url, node, class } = forms::asked(wanted, USAGE)?;
+async fn one(State(shown): State<Shown>, Path(name): Path<String>, wanted: FormQuery<ResourceQuery>) -> Answered {
+    let ResourceQuery { type_url, node, class } = forms::asked(wanted, USAGE)?;
     let whom = forms::whom(node.as_deref(), class.as_deref(), type_url.as_deref())?;
     let mut entries = Vec::new();
     let wanted = Name::from(&*name);
@@ -119,7 +119,7 @@ async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entrie
         whom,
         depth: Depth::Resource(type_url.clone(), Name::from(name)),
     };
-    let mut clients: BTreeMap<Standing, Clients> = BTreeMap::new();
+    let mut clients: BTreeMap<Standing, AlikeClients> = BTreeMap::new();
     let mut adoption = Adoption::default();
     let mut round = shown.status.census().ask(question);
     while let Some(stream) = round.next().await {
@@ -144,11 +144,11 @@ async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entrie
 }
 
 /// Returns a content in full, with what the control plane says about it.
-async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) -> Content {
+async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) -> ContentRow {
     let is_read = view.demand().readers().0 > 0;
     let listed = listed(entry, (&view.class().to_string(), is_read), WallClock::read());
     let Some(content) = &entry.resource else {
-        return Content { listed, said: None };
+        return ContentRow { listed, said: None };
     };
     let asked = view.mailbox().words(type_url, vec![content.name().clone()]);
     let words = clock::timeout(WORDS_PATIENCE, asked)
@@ -160,20 +160,20 @@ async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) 
     let words = words.unwrap_or_default();
     let said = |word: &str| (!word.is_empty()).then(|| word.to_owned());
     let held = holds::of_resource(view, type_url, content.name(), WallClock::read());
-    let said = Said {
+    let said = SaidContent {
         version_info: said(&words.version),
         nonce: said(&words.nonce),
         control_plane: said(&words.identifier),
         content: shown.status.content(type_url, content),
         held: held.unwrap_or_default(),
     };
-    Content {
+    ContentRow {
         listed,
         said: Some(said),
     }
 }
 
-impl Clients {
+impl AlikeClients {
     fn add(&mut self, stream: &ClientStream, resource: &ClientResource) {
         self.count += 1;
         if let Some(content) = &resource.resource {
@@ -194,8 +194,8 @@ impl Clients {
     }
 }
 
-fn who(stream: &ClientStream, resource: &ClientResource) -> Holder {
-    Holder {
+fn who(stream: &ClientStream, resource: &ClientResource) -> HolderRow {
+    HolderRow {
         stream: stream.number.to_string(),
         node: stream.node.id.to_string(),
         rejection: resource.objection.as_ref().map(|why| why.words().to_owned()),

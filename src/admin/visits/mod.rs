@@ -15,7 +15,7 @@ use crate::clock;
 
 /// How many there may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct VisitorRoom {
     /// Connections.
     connections: usize,
     /// Answers that are made or sent; those to probes do not count.
@@ -25,13 +25,13 @@ pub(super) struct Room {
 /// The visits to one address.
 #[derive(Debug)]
 pub(super) struct Visits {
-    room: Room,
-    known: Mutex<BTreeMap<u64, Visit>>,
+    room: VisitorRoom,
+    known: Mutex<BTreeMap<u64, Visitor>>,
 }
 
 /// One connection.
 #[derive(Debug)]
-struct Visit {
+struct Visitor {
     ends: AbortHandle,
     /// Whether it was told to end.
     ended: bool,
@@ -39,28 +39,28 @@ struct Visit {
     since: Instant,
     /// How long it may be without a request.
     patience: Duration,
-    requests: BTreeMap<u64, Request>,
+    requests: BTreeMap<u64, VisitorRequest>,
 }
 
 #[derive(Debug)]
-struct Request {
+struct VisitorRequest {
     /// Whether it counts as an answer.
     counts: bool,
     /// How large the answer is, if it is in memory as a whole.
     bytes: usize,
-    waits: Option<Wait>,
+    waits: Option<VisitorWait>,
 }
 
 /// Since when the relay waits for the client, and how long it does.
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+struct VisitorWait {
     since: Instant,
     patience: Duration,
 }
 
 /// A connection that is open. Dropping it ends the visit.
 #[derive(Debug)]
-pub(super) struct Presence {
+pub(super) struct VisitorPresence {
     visits: Arc<Visits>,
     number: u64,
 }
@@ -68,7 +68,7 @@ pub(super) struct Presence {
 /// A request from its head to the end of its answer.
 #[derive(Debug)]
 pub(super) struct Answering {
-    presence: Arc<Presence>,
+    presence: Arc<VisitorPresence>,
     number: u64,
 }
 
@@ -88,7 +88,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// How long a stream may be without a question.
 const STREAM: Duration = Duration::from_secs(600);
 
-impl Room {
+impl VisitorRoom {
     /// Room for so many connections.
     pub(super) fn new(connections: usize) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Room {
 }
 
 impl Visits {
-    pub(super) fn new(room: Room) -> Arc<Self> {
+    pub(super) fn new(room: VisitorRoom) -> Arc<Self> {
         Arc::new(Self {
             room,
             known: Mutex::default(),
@@ -114,14 +114,14 @@ impl Visits {
     }
 
     /// A connection begins. If there is no room, another one ends.
-    pub(super) fn enter(self: &Arc<Self>, now: Instant) -> (Arc<Presence>, AbortRegistration) {
+    pub(super) fn enter(self: &Arc<Self>, now: Instant) -> (Arc<VisitorPresence>, AbortRegistration) {
         let (ends, registration) = AbortHandle::new_pair();
         let mut known = self.known.lock();
         if known.values().filter(|visit| !visit.ended).count() >= self.room.connections {
             end_longest(&mut known, |_| true);
         }
         let number = known.last_key_value().map_or(0, |(last, _)| last + 1);
-        let visit = Visit {
+        let visit = Visitor {
             ends,
             ended: false,
             since: now,
@@ -130,7 +130,7 @@ impl Visits {
         };
         known.insert(number, visit);
         let visits = self.clone();
-        (Arc::new(Presence { visits, number }), registration)
+        (Arc::new(VisitorPresence { visits, number }), registration)
     }
 
     /// Ends all that have kept the relay waiting for too long.
@@ -145,7 +145,7 @@ impl Visits {
     fn makes_room(&self) -> bool {
         let mut known = self.known.lock();
         let staying = known.values().filter(|visit| !visit.ended);
-        staying.map(Visit::answers).sum::<usize>() < self.room.answers
+        staying.map(Visitor::answers).sum::<usize>() < self.room.answers
             || end_longest(&mut known, |visit| visit.answers() > 0)
     }
 
@@ -155,7 +155,7 @@ impl Visits {
         let mut known = self.known.lock();
         loop {
             let staying = known.values().filter(|visit| !visit.ended);
-            let held = staying.map(Visit::bytes).sum::<usize>();
+            let held = staying.map(Visitor::bytes).sum::<usize>();
             if held == 0 || held.saturating_add(bytes) <= BYTES_MAX {
                 return true;
             }
@@ -165,13 +165,13 @@ impl Visits {
         }
     }
 
-    fn with<T>(&self, number: u64, change: impl FnOnce(&mut Visit) -> T) -> Option<T> {
+    fn with<T>(&self, number: u64, change: impl FnOnce(&mut Visitor) -> T) -> Option<T> {
         self.known.lock().get_mut(&number).map(change)
     }
 }
 
 /// Ends the one of the chosen visits for which the relay has waited longest. Returns whether there is one.
-fn end_longest(known: &mut BTreeMap<u64, Visit>, chosen: impl Fn(&Visit) -> bool) -> bool {
+fn end_longest(known: &mut BTreeMap<u64, Visitor>, chosen: impl Fn(&Visitor) -> bool) -> bool {
     let waiting = known.values_mut().filter(|visit| !visit.ended && chosen(visit));
     let waiting = waiting.filter_map(|visit| Some((visit.waits_since()?, visit)));
     match waiting.min_by_key(|(since, _)| *since) {
@@ -181,7 +181,7 @@ fn end_longest(known: &mut BTreeMap<u64, Visit>, chosen: impl Fn(&Visit) -> bool
     true
 }
 
-impl Visit {
+impl Visitor {
     fn answers(&self) -> usize {
         self.requests.values().filter(|request| request.counts).count()
     }
@@ -200,8 +200,8 @@ impl Visit {
     }
 
     fn is_overdue(&self, now: Instant) -> bool {
-        let over = |wait: Wait| now.saturating_duration_since(wait.since) >= wait.patience;
-        let idle = Wait {
+        let over = |wait: VisitorWait| now.saturating_duration_since(wait.since) >= wait.patience;
+        let idle = VisitorWait {
             since: self.since,
             patience: self.patience,
         };
@@ -214,19 +214,19 @@ impl Visit {
     }
 }
 
-impl Presence {
+impl VisitorPresence {
     /// A request begins: its head is there. Returns nothing if there is no room for its answer.
     pub(super) fn request(self: &Arc<Self>, counts: bool, now: Instant) -> Option<Answering> {
         if counts && !self.visits.makes_room() {
             return None;
         }
-        let wait = Wait {
+        let wait = VisitorWait {
             since: now,
             patience: BODY,
         };
         let number = self.visits.with(self.number, |visit| {
             let number = visit.requests.last_key_value().map_or(0, |(last, _)| last + 1);
-            let request = Request {
+            let request = VisitorRequest {
                 counts,
                 bytes: 0,
                 waits: Some(wait),
@@ -241,7 +241,7 @@ impl Presence {
     }
 }
 
-impl Drop for Presence {
+impl Drop for VisitorPresence {
     fn drop(&mut self) {
         self.visits.known.lock().remove(&self.number);
     }
@@ -258,7 +258,7 @@ impl Answering {
         let Self { presence, number } = self;
         let room = presence.visits.makes_room_of(bytes);
         if room {
-            let set = |visit: &mut Visit| visit.requests.get_mut(number).map(|request| request.bytes = bytes);
+            let set = |visit: &mut Visitor| visit.requests.get_mut(number).map(|request| request.bytes = bytes);
             let _ = presence.visits.with(presence.number, set);
         }
         room
@@ -266,7 +266,7 @@ impl Answering {
 
     /// Something was sent, and the client has to take it.
     pub(super) fn sent(&self, now: Instant) {
-        self.set(Some(Wait {
+        self.set(Some(VisitorWait {
             since: now,
             patience: ANSWER,
         }));
@@ -274,14 +274,14 @@ impl Answering {
 
     /// The client may ask something more.
     pub(super) fn listens(&self, now: Instant) {
-        self.set(Some(Wait {
+        self.set(Some(VisitorWait {
             since: now,
             patience: STREAM,
         }));
     }
 
-    fn set(&self, waits: Option<Wait>) {
-        let set = |visit: &mut Visit| {
+    fn set(&self, waits: Option<VisitorWait>) {
+        let set = |visit: &mut Visitor| {
             visit
                 .requests
                 .get_mut(&self.number)
@@ -292,7 +292,7 @@ impl Answering {
 
     /// The answer has ended.
     fn end(&self, now: Instant) {
-        let end = |visit: &mut Visit| {
+        let end = |visit: &mut Visitor| {
             visit.requests.remove(&self.number);
             (visit.since, visit.patience) = (now, NEXT);
         };

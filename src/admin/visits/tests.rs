@@ -5,7 +5,7 @@ use super::*;
 
 fn visits() -> Arc<Visits> {
     let (connections, answers) = (3, 2);
-    Visits::new(Room { connections, answers })
+    Visits::new(VisitorRoom { connections, answers })
 }
 
 fn ended(visits: &Visits) -> Vec<u64> {

@@ -10,20 +10,20 @@ use crate::config::{Config, Effect, Limits, Listener, ListenerTls, Reference, Ti
 
 /// What differs, and when it takes effect.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct ChangedKeys {
     reference: Reference,
-    all: Vec<Change>,
+    all: Vec<ChangedKey>,
 }
 
 #[derive(Debug)]
-struct Change {
+struct ChangedKey {
     key: String,
     effect: Effect,
     /// The earlier and the new value, if they are short.
     values: Option<(String, String)>,
 }
 
-impl Changes {
+impl ChangedKeys {
     /// Returns what differs, and moves all that can change while the relay runs from `new` to `running`.
     pub(super) fn adopt(running: &mut Config, new: &Config) -> Self {
         let mut changes = Self::default();
@@ -148,7 +148,7 @@ impl Changes {
     }
 
     fn push(&mut self, key: &str, effect: Effect, values: Option<(String, String)>) {
-        self.all.push(Change {
+        self.all.push(ChangedKey {
             key: key.to_owned(),
             effect,
             values,
@@ -177,10 +177,10 @@ impl Changes {
     }
 }
 
-impl fmt::Display for Changes {
+impl fmt::Display for ChangedKeys {
     /// Writes one line for each change.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Change { key, effect, values } in &self.all {
+        for ChangedKey { key, effect, values } in &self.all {
             match values {
                 Some((before, after)) => writeln!(f, "{key}: {before} -> {after} ({effect})")?,
                 None => writeln!(f, "{key}: changed ({effect})")?,

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::downstream::Shared;
 use crate::inquiry::{ClientStream, Depth, Question, Whom};
-use crate::telemetry::Log;
+use crate::telemetry::ProcessLog;
 use crate::xds::{Caller, Dialect, Grant, TypeUrl, Way};
 
 /// The configuration in effect.
@@ -28,7 +28,7 @@ pub(in crate::app) struct Live {
     pub(in crate::app) fleet: Arc<Fleet>,
     pub(in crate::app) guard: Guard,
     pub(in crate::app) listening: Listening,
-    pub(in crate::app) log: Arc<Log>,
+    pub(in crate::app) log: Arc<ProcessLog>,
 }
 
 impl Live {

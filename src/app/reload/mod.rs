@@ -23,7 +23,7 @@ use crate::shutdown::Hangups;
 use crate::supervisor::Supervisor;
 use crate::telemetry::{FaultSource, Health, Metrics};
 use crate::watch::Watcher;
-use changes::Changes;
+use changes::ChangedKeys;
 
 /// Where the configuration comes from.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(super) struct Reload {
 }
 
 /// What was found by reading the configuration.
-struct Reading {
+struct ReadConfig {
     hash: Option<u128>,
     /// The configuration, or all that is wrong with it.
     config: Result<Config, String>,
@@ -200,10 +200,10 @@ impl Reload {
     }
 
     /// Returns what was found by reading the file, or in its place a text that somebody has sent.
-    async fn reading(&self, sent: Option<SentText>) -> Reading {
+    async fn reading(&self, sent: Option<SentText>) -> ReadConfig {
         let (file, flags) = (self.origin.file.clone(), self.origin.flags.clone());
-        let read = tokio::task::spawn_blocking(move || Reading::read(file, sent, &flags));
-        read.await.unwrap_or_else(|error| Reading {
+        let read = tokio::task::spawn_blocking(move || ReadConfig::read(file, sent, &flags));
+        read.await.unwrap_or_else(|error| ReadConfig {
             hash: None,
             config: Err(format!("reading it failed: {error}")),
             warnings: Vec::new(),
@@ -218,7 +218,7 @@ impl Reload {
             Err(problems) => return Some(ReloadAnswer::Bad(format!("{problems}\n"))),
         };
         let running = self.live.config();
-        let changes = Changes::adopt(&mut Config::clone(&running), &new);
+        let changes = ChangedKeys::adopt(&mut Config::clone(&running), &new);
         let mut text = told(&changes, "nothing would change", &found.warnings);
         if !changes.is_empty() {
             let ended = match running.access == new.access {
@@ -232,7 +232,7 @@ impl Reload {
 
     fn take(&self, cause: &str, new: &Config, warnings: &[String]) -> ReloadAnswer {
         let mut running = Config::clone(&self.live.config());
-        let changes = Changes::adopt(&mut running, new);
+        let changes = ChangedKeys::adopt(&mut running, new);
         if changes.any_live() {
             self.live.swap(running);
         }
@@ -283,7 +283,7 @@ impl Reload {
     }
 }
 
-impl Reading {
+impl ReadConfig {
     /// Reads the configuration, and all files that it names except those of resources, which report their faults themselves.
     fn read(file: Option<PathBuf>, sent: Option<SentText>, flags: &Flags) -> Self {
         let mut found = Self {
@@ -361,7 +361,7 @@ fn name(file: Option<&Path>) -> String {
 }
 
 /// Returns the answer to an order: what has changed, or in these words that nothing has, and warnings.
-fn told(changes: &Changes, nothing: &str, warnings: &[String]) -> String {
+fn told(changes: &ChangedKeys, nothing: &str, warnings: &[String]) -> String {
     let mut text = match changes.is_empty() {
         true => format!("{nothing}\n"),
         false => changes.to_string(),

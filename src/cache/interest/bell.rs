@@ -17,7 +17,7 @@ use xds::{Dirty, Name, TypeUrl};
 /// A session clears it ([`Bell::take`]) *before* it reads the view's cut: what is published in between rings again. When the
 /// session has compared a type with the cut and sent what is new, it calls [`Bell::looked`]; until then it lags.
 #[derive(Debug, Default)]
-pub struct Bell(Mutex<Inner>);
+pub struct Bell(Mutex<BellState>);
 
 /// Why a bell has rung, apart from which changes.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Rang {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct BellState {
     /// Whether it has rung for more than a question.
     rung: bool,
     dismissed: bool,
@@ -200,7 +200,7 @@ impl IntoIterator for Inquiries {
     }
 }
 
-impl Inner {
+impl BellState {
     fn listen(&mut self, context: &Context<'_>) {
         match &mut self.waker {
             Some(waker) => waker.clone_from(context.waker()),

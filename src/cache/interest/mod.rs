@@ -25,4 +25,4 @@ pub(super) use seated::Seated;
 pub(super) use set::Set;
 pub(super) use sets::{Own, Sets};
 pub use woken::Woken;
-pub(super) use written::Written;
+pub(super) use written::NameTexts;

@@ -16,7 +16,7 @@ use xds::TypeUrl;
 /// Connections with types that wait have their turns one after the other, so that nobody waits behind all types of another one.
 #[derive(Debug, Default)]
 pub(super) struct NewTypes {
-    types: BTreeMap<TypeUrl, State>,
+    types: BTreeMap<TypeUrl, TypeState>,
     /// The types that wait, for each connection, in the order in which they came.
     waiting: BTreeMap<u64, BTreeSet<(u64, TypeUrl)>>,
     arrivals: u64,
@@ -31,7 +31,7 @@ pub(super) struct NewTypes {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum TypeState {
     Told,
     Waits { connection: u64, arrival: u64 },
 }
@@ -45,7 +45,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 impl NewTypes {
     /// Whether upstream may be asked for the type, which is in no table.
     pub(super) fn is_told(&self, type_url: &TypeUrl) -> bool {
-        matches!(self.types.get(type_url), Some(State::Told))
+        matches!(self.types.get(type_url), Some(TypeState::Told))
     }
 
     /// Whether there are so many types that nobody keeps one that is not wanted.
@@ -55,7 +55,7 @@ impl NewTypes {
 
     /// The types that upstream was told of.
     pub(super) fn told(&self) -> impl Iterator<Item = &TypeUrl> {
-        let told = |(type_url, state)| matches!(state, &State::Told).then_some(type_url);
+        let told = |(type_url, state)| matches!(state, &TypeState::Told).then_some(type_url);
         self.types.iter().filter_map(told)
     }
 
@@ -67,15 +67,17 @@ impl NewTypes {
     /// A connection wants something of a type. If the type waits, it waits with the connection that has fewer of them.
     pub(super) fn meet(&mut self, type_url: &TypeUrl, connection: u64) {
         match self.types.get(type_url) {
-            Some(State::Told) => return,
-            Some(State::Waits { connection: other, .. }) if self.before(*other) <= self.before(connection) => return,
-            Some(State::Waits { .. }) => self.forget(type_url),
+            Some(TypeState::Told) => return,
+            Some(TypeState::Waits { connection: other, .. }) if self.before(*other) <= self.before(connection) => {
+                return;
+            }
+            Some(TypeState::Waits { .. }) => self.forget(type_url),
             None => {}
         }
         self.full = false;
         self.arrivals += 1;
         let arrival = self.arrivals;
-        let waits = State::Waits { connection, arrival };
+        let waits = TypeState::Waits { connection, arrival };
         self.types.insert(type_url.clone(), waits);
         let waiting = self.waiting.entry(connection).or_default();
         waiting.insert((arrival, type_url.clone()));
@@ -84,8 +86,8 @@ impl NewTypes {
     /// Nobody wants anything of the type any more.
     pub(super) fn forget(&mut self, type_url: &TypeUrl) {
         match self.types.remove(type_url) {
-            Some(State::Told) => self.told -= 1,
-            Some(State::Waits { connection, arrival }) => self.leave(connection, arrival, type_url),
+            Some(TypeState::Told) => self.told -= 1,
+            Some(TypeState::Waits { connection, arrival }) => self.leave(connection, arrival, type_url),
             None => return,
         }
         self.full = false;
@@ -99,7 +101,7 @@ impl NewTypes {
             && let Some((connection, arrival, type_url)) = self.first(&own)
         {
             self.leave(connection, arrival, &type_url);
-            self.types.insert(type_url.clone(), State::Told);
+            self.types.insert(type_url.clone(), TypeState::Told);
             self.told += 1;
             self.last = connection;
             self.paid = Some(self.paid.map_or(now, |paid| paid.max(now)) + INTERVAL);

@@ -25,7 +25,7 @@ pub(crate) struct Sets(RwLock<Tables>);
 #[derive(Default)]
 struct Tables {
     places: Slab<Occupant>,
-    groups: Slab<Group>,
+    groups: Slab<SharedSet>,
     /// The sets that other sessions may share, by hash: their content does not change while they are here.
     listed: HashMap<u64, u32>,
 }
@@ -42,7 +42,7 @@ struct Membership {
     at: u32,
 }
 
-struct Group {
+struct SharedSet {
     set: Arc<Set>,
     members: Members,
     /// The hash by which it is listed.
@@ -146,9 +146,9 @@ impl Sets {
     }
 
     /// Locks all for reading. The holder must not lock this again, must not change anything here, and must not wake anybody.
-    pub(crate) fn read(&self) -> Reading<'_> {
+    pub(crate) fn read(&self) -> ReadTables<'_> {
         let sole = Sole::new();
-        Reading(self.0.read(), sole)
+        ReadTables(self.0.read(), sole)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Tables> {
@@ -166,7 +166,7 @@ impl Tables {
     /// Creates a set that nobody has yet.
     fn open(&mut self) -> Arc<Set> {
         let set = Arc::new(Set::new(self.groups.next()));
-        self.groups.insert(Group {
+        self.groups.insert(SharedSet {
             set: set.clone(),
             members: Members::default(),
             listed: None,
@@ -245,7 +245,7 @@ impl Tables {
     }
 }
 
-impl Group {
+impl SharedSet {
     /// Whether only one session has it, and no other session may get it.
     const fn is_private(&self) -> bool {
         self.members.len() == 1 && self.listed.is_none()
@@ -253,7 +253,7 @@ impl Group {
 }
 
 /// The sessions and sets that are there.
-pub(crate) struct Reading<'a>(RwLockReadGuard<'a, Tables>, Sole);
+pub(crate) struct ReadTables<'a>(RwLockReadGuard<'a, Tables>, Sole);
 
 /// The only lock of this kind that a thread holds. A thread that reads and locks again waits for ever: always if it locks for
 /// writing, and if it locks for reading only when another thread has begun to wait for writing in between. So builds with debug
@@ -282,7 +282,7 @@ impl Drop for Sole {
     }
 }
 
-impl Reading<'_> {
+impl ReadTables<'_> {
     /// How many sessions there are.
     pub(crate) fn len(&self) -> usize {
         self.0.places.len()

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::lease_changes::LeaseChanges;
 use super::leases::is_known;
 use super::set::Set;
-use super::sets::Reading;
+use super::sets::ReadTables;
 use super::waiters::Waiters;
 use crate::claims::Claims;
 use xds::{Cut, Name, Target, TypeUrl, Want};
@@ -188,7 +188,7 @@ impl Shard {
     }
 
     /// Removes a set whose sessions wait. Returns whether that was the last one.
-    pub(super) fn release(&mut self, number: u32, sets: &Reading<'_>, set: &Set) -> bool {
+    pub(super) fn release(&mut self, number: u32, sets: &ReadTables<'_>, set: &Set) -> bool {
         let everywhere = self.everywhere(number);
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;

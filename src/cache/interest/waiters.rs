@@ -10,11 +10,11 @@ use roaring::RoaringBitmap;
 pub(super) struct Waiters {
     first: Option<u32>,
     /// Most leases of which there are many have one waiter alone: nothing is allocated for these.
-    others: Option<Box<Others>>,
+    others: Option<Box<MoreWaiters>>,
 }
 
 #[derive(Debug)]
-enum Others {
+enum MoreWaiters {
     /// In order. Most leases have few.
     Few(Vec<u32>),
     Many(RoaringBitmap),
@@ -64,7 +64,7 @@ impl Waiters {
     }
 }
 
-impl Others {
+impl MoreWaiters {
     fn iter(&self) -> impl Iterator<Item = u32> {
         let (few, many) = match self {
             Self::Few(few) => (Some(few.iter().copied()), None),
@@ -120,7 +120,7 @@ impl Others {
     }
 }
 
-impl Default for Others {
+impl Default for MoreWaiters {
     fn default() -> Self {
         Self::Few(Vec::new())
     }

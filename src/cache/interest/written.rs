@@ -11,10 +11,10 @@ use xds::{Name, Target, TypeUrl, Want};
 
 /// The texts of names of one view. Nothing is kept for a name that all clients write in the canonical way.
 #[derive(Debug, Default)]
-pub(crate) struct Written(Mutex<Table>);
+pub(crate) struct NameTexts(Mutex<TextTable>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     ways: BTreeMap<(TypeUrl, Name), BTreeSet<Option<Name>>>,
     /// Wants that the writer has not taken yet.
     fresh: Vec<Want>,
@@ -23,18 +23,18 @@ pub(crate) struct Table {
 /// The most texts of one name that are requested upstream; nobody needs more.
 const WAYS_MAX: usize = 8;
 
-impl Written {
+impl NameTexts {
     /// Locks the table, if the target of a want may be in it. While it is locked, no lease of a new-style name changes.
-    pub(crate) fn of(&self, want: &Want) -> Option<MutexGuard<'_, Table>> {
+    pub(crate) fn of(&self, want: &Want) -> Option<MutexGuard<'_, TextTable>> {
         matches!(&want.target, Target::Name(name) if name.is_new_style()).then(|| self.0.lock())
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TextTable> {
         self.0.lock()
     }
 }
 
-impl Table {
+impl TextTable {
     /// Notes that somebody wants this; `leased` if it was leased before. Returns whether the writer must be told.
     pub(crate) fn note(&mut self, want: &Want, leased: bool) -> bool {
         let Target::Name(name) = &want.target else { return false };

@@ -40,7 +40,7 @@ pub struct Scopes {
     routes: ArcSwap<Routes>,
     /// That of the routes.
     generation: AtomicU64,
-    views: Mutex<Views>,
+    views: Mutex<OpenViews>,
     vacancy: Arc<Vacancy>,
     loops: Arc<Loops>,
     news: Notify,
@@ -50,16 +50,16 @@ pub struct Scopes {
     onlookers: Onlookers,
 }
 
-struct Views {
+struct OpenViews {
     settings: ViewSettings,
     /// The most views at the same time (`limits.views`); 0: no bound.
     limit: usize,
-    open: BTreeMap<(Class, usize), Open>,
+    open: BTreeMap<(Class, usize), OpenView>,
     ids: NodeIds,
     created: Vec<Arc<View>>,
 }
 
-struct Open {
+struct OpenView {
     view: Arc<View>,
     /// The node of the first client: the others are compared with it.
     first: Arc<Node>,
@@ -78,7 +78,7 @@ impl Scopes {
             guards: ArcSwap::default(),
             generation: AtomicU64::new(routes.generation()),
             routes: ArcSwap::from_pointee(routes),
-            views: Mutex::new(Views {
+            views: Mutex::new(OpenViews {
                 settings,
                 limit,
                 open: BTreeMap::new(),
@@ -232,7 +232,7 @@ impl Scopes {
         let seat = Seat::new(view.clone(), owner.cloned(), claims.clone(), Some(node.clone()));
         seat.come_through(node.marks.as_ref());
         views.created.push(view.clone());
-        let open = Open {
+        let open = OpenView {
             view,
             first: node.clone(),
             id: None,
@@ -262,7 +262,7 @@ impl Scopes {
     pub fn introduce(&self, view: &View, relay: &core::Node) -> (core::Node, Option<Class>) {
         let mut presented = view.class().presented();
         let mut views = self.views.lock();
-        let Views { open, ids, .. } = &mut *views;
+        let OpenViews { open, ids, .. } = &mut *views;
         let open = open.get_mut(&(view.class().clone(), view.server()));
         // This view may have ended, and another one may be in its place.
         let Some(open) = open.filter(|open| std::ptr::eq(Arc::as_ptr(&open.view), view)) else {
@@ -299,7 +299,7 @@ impl Scopes {
         self.loops.sweep(now);
         let mut views = self.views.lock();
         let linger = views.settings.linger;
-        let Views { open, ids, created, .. } = &mut *views;
+        let OpenViews { open, ids, created, .. } = &mut *views;
         open.retain(|_, open| {
             if !open.view.demand().is_idle() {
                 open.idle = None;
@@ -337,7 +337,7 @@ impl Scopes {
     }
 }
 
-impl Open {
+impl OpenView {
     fn close(&mut self, ids: &mut NodeIds) {
         self.view.mailbox().close();
         if let Some(id) = self.id.take() {
@@ -346,7 +346,7 @@ impl Open {
     }
 }
 
-impl Views {
+impl OpenViews {
     /// G-24: returns the view at another server that most clients of this class read for an owner, whether the configuration still has
     /// that server or not.
     fn left(&self, (class, server): &(Class, usize), owner: Option<&str>) -> Option<&Arc<View>> {

@@ -20,23 +20,23 @@ use xds::{Cut, Holds, Known, Name, Older, Resource, Slot, Stance, TypeUrl, Versi
 
 /// What clients of a view reject.
 pub struct Rejected {
-    table: Mutex<Table>,
+    table: Mutex<Rejecters>,
     /// How many bytes of older content may be kept that nobody uses.
     history_bytes: AtomicUsize,
 }
 
-struct Table {
+struct Rejecters {
     /// By type and name; without a name: what relays say of their own clients. Then by seat.
     rejecters: BTreeMap<(TypeUrl, Option<Name>), BTreeMap<u32, Rejecter>>,
     older: Stock,
     /// The types of which clients have rejected something since the writer was told.
     noted: BTreeSet<TypeUrl>,
     /// When the server was last told of each content.
-    reported: BTreeMap<TypeUrl, Contents>,
+    reported: BTreeMap<TypeUrl, ReportTimes>,
     linger: Duration,
 }
 
-type Contents = BTreeMap<(Name, Version), Instant>;
+type ReportTimes = BTreeMap<(Name, Version), Instant>;
 
 /// A client, and where it stands with a name.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ const OFFERED_MAX: usize = 8;
 
 impl Rejected {
     pub(super) fn new(settings: ViewSettings) -> Self {
-        let table = Table {
+        let table = Rejecters {
             rejecters: BTreeMap::new(),
             older: Stock::default(),
             noted: BTreeSet::new(),
@@ -250,7 +250,7 @@ impl Rejected {
     }
 }
 
-impl Table {
+impl Rejecters {
     /// Returns the node ids of those who reject something, by seat.
     fn ids(&self) -> BTreeMap<u32, Arc<str>> {
         let mut ids: BTreeMap<u32, Arc<str>> = BTreeMap::new();

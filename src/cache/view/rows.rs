@@ -46,16 +46,16 @@ pub struct Row {
 }
 
 /// The software, and the node's id where that tells clients apart; `None`: one of very many others.
-type Kind = Option<(ClientKind, Option<Arc<str>>)>;
+type ClientSoftware = Option<(ClientKind, Option<Arc<str>>)>;
 /// The content, the words and the kind.
-type Key = (Option<(Name, Version)>, Box<str>, Kind);
+type RejectionKey = (Option<(Name, Version)>, Box<str>, ClientSoftware);
 
 /// The rows so far.
 pub(super) struct Rows {
     has_id: bool,
     /// How many clients there are of each kind that rejects something, as far as they were counted.
-    kinds: BTreeMap<Kind, usize>,
-    rows: BTreeMap<Key, Row>,
+    kinds: BTreeMap<ClientSoftware, usize>,
+    rows: BTreeMap<RejectionKey, Row>,
 }
 
 /// K-28: only where the control plane tells the clients of a view from others by their id, it is told the id.
@@ -113,7 +113,7 @@ impl Rows {
 
     /// Returns what the control plane is told: each content once for each kind. `everyone` shows all clients that ask for the type.
     pub(super) fn told(mut self, everyone: impl FnOnce(&mut dyn FnMut(&Node))) -> Vec<Rejection> {
-        let mut told: BTreeMap<Key, Rejection> = BTreeMap::new();
+        let mut told: BTreeMap<RejectionKey, Rejection> = BTreeMap::new();
         for ((content, words, kind), row) in std::mem::take(&mut self.rows) {
             let words = if content.is_none() { words } else { Box::default() };
             let key = (content, words, kind);
@@ -154,7 +154,7 @@ impl Rows {
         }
     }
 
-    fn kind(&self, node: &Node) -> Kind {
+    fn kind(&self, node: &Node) -> ClientSoftware {
         let id = self.has_id.then(|| node.id.clone());
         let kind = Some((ClientKind::of(node), id));
         (self.kinds.len() < KINDS_MAX || self.kinds.contains_key(&kind))
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn very_many_kinds_are_one() {
         let mut rows = Rows::of(&Class::default());
-        let kinds: Vec<Kind> = (0..70)
+        let kinds: Vec<ClientSoftware> = (0..70)
             .map(|one| {
                 let kind = rows.kind(&node("a", &one.to_string()));
                 *rows.kinds.entry(kind.clone()).or_default() += 1;

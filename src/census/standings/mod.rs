@@ -97,14 +97,12 @@ impl Default for LastStandings {
 
 impl Census {
     /// Returns how many clients have waited for more than ten seconds and have no stream, because their last one ended unanswered.
-    #[must_use]
     pub fn away(&self) -> usize {
         self.unserved().after(PATIENCE, clock::now()).len()
     }
 
     /// Returns by type how many client streams reject something and keep what they had, and how many were sent older content in the place of
     /// all that they reject.
-    #[must_use]
     pub fn rejecting(&self) -> BTreeMap<TypeUrl, [usize; 2]> {
         let mut streams: BTreeMap<(TypeUrl, StreamNumber), bool> = BTreeMap::new();
         for view in self.views() {
@@ -180,13 +178,11 @@ impl LastStandings {
 
 impl Standings {
     /// Returns how many streams there are.
-    #[must_use]
     pub const fn streams(&self) -> usize {
         self.rejecting + self.older + self.lagging + self.waiting + self.current
     }
 
     /// Returns the counts in words: `192 of 200 streams are up to date; 8 have not answered for over 10 s`.
-    #[must_use]
     pub fn words(&self) -> String {
         let be = if self.streams() == 1 {
             "stream is"
@@ -239,24 +235,23 @@ impl Standings {
     }
 
     /// Returns how many clients hang: those that lag, and those that were cut off for it.
-    #[must_use]
     pub fn hanging(&self) -> usize {
         let lagging = self.types.values().map(|of| of.lagging).max();
         lagging.unwrap_or_default() + self.hung.len()
     }
 
     /// Returns the counts over all types.
-    pub(crate) fn answer(&self, clock: WallClock) -> answers::Standings {
+    pub(crate) fn answer(&self, clock: WallClock) -> answers::StandingCounts {
         let hung = self
             .hung
             .iter()
             .take(NAMED_MAX)
-            .map(|(name, CutOff { at, why })| answers::Hung {
+            .map(|(name, CutOff { at, why })| answers::HungClient {
                 name: name.clone(),
                 at: clock.time(*at),
                 why: (*why).to_owned(),
             });
-        answers::Standings {
+        answers::StandingCounts {
             streams: self.streams(),
             up_to_date: self.current,
             rejecting: self.rejecting,

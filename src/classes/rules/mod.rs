@@ -50,13 +50,11 @@ impl Classes {
     }
 
     /// The rules, in order.
-    #[must_use]
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.0
     }
 
     /// Returns the class of a client. `identity` is what the relay has checked about it.
-    #[must_use]
     pub fn class(&self, node: &Node, identity: &[&str]) -> Class {
         let mut found = self
             .0
@@ -76,13 +74,11 @@ impl Classes {
     }
 
     /// Whether any class has credential files of its own.
-    #[must_use]
     pub fn have_credentials(&self) -> bool {
         self.0.iter().any(|rule| rule.credentials.is_some())
     }
 
     /// Returns the position of a rule, if it is one of these.
-    #[must_use]
     pub fn position(&self, rule: &Rule) -> Option<usize> {
         self.0.iter().position(|known| **known == *rule)
     }
@@ -90,7 +86,6 @@ impl Classes {
 
 impl Rule {
     /// Whether the relay has checked a value of the key, so that no client can choose it.
-    #[must_use]
     pub fn checks(&self, field: &Selector) -> bool {
         let of = |name: &str| {
             self.matches
@@ -115,7 +110,6 @@ impl Rule {
 
 impl Piece {
     /// Returns the position of the value of the key that it stands for.
-    #[must_use]
     pub const fn value(&self) -> Option<usize> {
         match self {
             Self::Text(_) => None,

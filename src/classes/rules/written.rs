@@ -12,7 +12,6 @@ use crate::selector::Selector;
 
 impl Classes {
     /// Returns what to write so that `field` divides the clients of this class.
-    #[must_use]
     pub fn advice(&self, class: &Class, field: &Selector) -> String {
         let Some(rule) = &class.rule else {
             let rule = Rule {

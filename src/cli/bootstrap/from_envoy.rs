@@ -27,7 +27,7 @@ const REPLACED: [&str; 12] = [
 ];
 
 /// A place that says whom an Envoy asks.
-struct Source<'a> {
+struct EnvoySource<'a> {
     /// Where it stands.
     place: String,
     api: &'a Value,
@@ -36,10 +36,10 @@ struct Source<'a> {
 }
 
 /// Returns all sources.
-fn sources(whole: &Value) -> Vec<Source<'_>> {
+fn sources(whole: &Value) -> Vec<EnvoySource<'_>> {
     let mut all = Vec::new();
     let mut put = |place, api: Option<_>, authorities| {
-        all.extend(api.map(|api| Source {
+        all.extend(api.map(|api| EnvoySource {
             place,
             api,
             authorities,
@@ -67,7 +67,7 @@ fn sources(whole: &Value) -> Vec<Source<'_>> {
     all
 }
 
-impl Source<'_> {
+impl EnvoySource<'_> {
     /// Returns the clusters that it asks, in their order.
     fn clusters(&self, given: &Given) -> anyhow::Result<Vec<&str>> {
         let mut names: Vec<&str> = elements(self.api, "cluster_names").filter_map(Value::as_str).collect();

@@ -22,13 +22,13 @@ use crate::proto::envoy::config::core::v3::Node;
 
 /// Print a bootstrap for clients of the relay
 #[derive(Debug, Args)]
-pub(super) struct Bootstrap {
+pub(super) struct BootstrapCommand {
     #[command(subcommand)]
-    client: Client,
+    client: BootstrapClient,
 }
 
 #[derive(Debug, Subcommand)]
-enum Client {
+enum BootstrapClient {
     /// For Envoy, as YAML: `envoy -c FILE`
     Envoy {
         #[command(flatten)]
@@ -102,10 +102,10 @@ struct Trust {
     identity: Option<(String, String)>,
 }
 
-impl Bootstrap {
+impl BootstrapCommand {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
         let text = match self.client {
-            Client::Envoy {
+            BootstrapClient::Envoy {
                 common,
                 dialect,
                 admin_port,
@@ -114,7 +114,7 @@ impl Bootstrap {
                 Some(given) if common.relay_config => from_envoy::relay_file(&common.plan()?, &given, notes)?,
                 Some(given) => from_envoy::adopted(&common.plan()?, &given, notes)?,
             },
-            Client::Grpc { common } => {
+            BootstrapClient::Grpc { common } => {
                 let (given, prints_relay, plan) = (common.given(false)?, common.relay_config, common.plan()?);
                 if !prints_relay && plan.relays.iter().any(|relay| matches!(relay, Endpoint::Unix(_))) {
                     writeln!(notes, "{UNIX_FOR_GO}")?;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::cli::Unreached;
-use crate::get::{Contents, Key, Sides, Walk, Ways, differing};
+use crate::get::{Contents, ReadKey, Sides, Walk, Ways, differing};
 use crate::xds::Version;
 
 /// A node at two servers.
@@ -17,7 +17,7 @@ pub(super) struct Pair {
     dialect: &'static str,
     walks: [Walk; 2],
     has_begun: bool,
-    episodes: BTreeMap<Key, Episode>,
+    episodes: BTreeMap<ReadKey, Episode>,
     /// Since when one of them is not reached, and whether that was said.
     trouble: Option<(Instant, bool)>,
 }
@@ -122,7 +122,7 @@ impl Pair {
     }
 
     /// Takes what differs at a look.
-    fn take(&mut self, found: BTreeMap<Key, Sides>, now: Instant) {
+    fn take(&mut self, found: BTreeMap<ReadKey, Sides>, now: Instant) {
         self.episodes.retain(|key, _| found.contains_key(key));
         for (key, sides) in found {
             match self.episodes.get_mut(&key) {
@@ -166,12 +166,12 @@ impl Pair {
         self.trouble(now)
     }
 
-    pub(super) fn episode(&self, key: &Key) -> Option<&Episode> {
+    pub(super) fn episode(&self, key: &ReadKey) -> Option<&Episode> {
         self.episodes.get(key)
     }
 
     /// Returns what has been different for so long.
-    pub(super) fn lasting(&self, settle: Duration, now: Instant) -> impl Iterator<Item = &Key> {
+    pub(super) fn lasting(&self, settle: Duration, now: Instant) -> impl Iterator<Item = &ReadKey> {
         let lasting = self
             .episodes
             .iter()
@@ -185,7 +185,7 @@ impl Pair {
     }
 
     /// Returns what is known at either of them.
-    pub(super) fn keys(&self) -> BTreeSet<&Key> {
+    pub(super) fn keys(&self) -> BTreeSet<&ReadKey> {
         self.walks.iter().flat_map(|walk| walk.reached().keys()).collect()
     }
 

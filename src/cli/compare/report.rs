@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 
 use super::pair::Pair;
 use crate::cli::status::{differs, short};
-use crate::get::{Contents, Field, Key, Sides};
+use crate::get::{Contents, DifferingField, ReadKey, Sides};
 use crate::xds::{TypeUrl, one_or_several, printable};
 
 /// What was said.
 pub(super) struct Report {
     servers: [String; 2],
     /// By node and key.
-    named: BTreeMap<(String, Key), Named>,
+    named: BTreeMap<(String, ReadKey), Named>,
     rejected: BTreeSet<(usize, String, String)>,
 }
 
 struct Named {
     sides: Sides,
     dialects: Vec<&'static str>,
-    fields: Result<Vec<Field>, String>,
+    fields: Result<Vec<DifferingField>, String>,
     /// It is the same again.
     over: bool,
 }
@@ -79,7 +79,7 @@ impl Report {
         told
     }
 
-    fn tell(&self, pairs: &[Pair], (node, key): &(String, Key), named: &Named, told: &mut String) {
+    fn tell(&self, pairs: &[Pair], (node, key): &(String, ReadKey), named: &Named, told: &mut String) {
         let mut of = of(pairs, node);
         if pairs.iter().filter(|pair| pair.node() == node).count() > named.dialects.len() {
             of = format!("{of} in {}", named.dialects.join(", "));
@@ -91,7 +91,7 @@ impl Report {
         line(told, &differs(&key.0, key.1.as_str(), &of, contents));
         match &named.fields {
             Ok(fields) => {
-                for Field { path, values } in fields.iter().take(FIELDS_MAX) {
+                for DifferingField { path, values } in fields.iter().take(FIELDS_MAX) {
                     let [one, other] = values.each_ref().map(|value| value.as_deref().unwrap_or("nothing"));
                     line(told, &format!("  {path}: {one} -> {other}"));
                 }
@@ -126,7 +126,7 @@ impl Report {
                 let digests = side.iter().map(|resource| resource.version().to_string());
                 json!({"digests": digests.collect::<Vec<_>>(), "at": server})
             });
-            let field = |field: &Field| json!({"path": field.path, "values": field.values});
+            let field = |field: &DifferingField| json!({"path": field.path, "values": field.values});
             json!({
                 "type": key.0.full_name(),
                 "name": key.1.as_str(),
@@ -149,7 +149,7 @@ impl Report {
     }
 }
 
-fn named(pairs: &[Pair], (node, key): &(String, Key), contents: &Contents) -> Option<Named> {
+fn named(pairs: &[Pair], (node, key): &(String, ReadKey), contents: &Contents) -> Option<Named> {
     let apart = pairs.iter().filter(|pair| pair.node() == node);
     let apart: Vec<_> = apart
         .filter_map(|pair| Some((pair.dialect(), pair.episode(key)?)))

@@ -12,7 +12,7 @@ use super::Misuse;
 use super::asked::{Alone, ServerAddress, runtime};
 use super::asking::patience;
 use crate::config::host_name;
-use crate::get::{Form, Question, Shown, Unanswered, locality, metadata};
+use crate::get::{Form, GetQuestion, Shown, Unanswered, locality, metadata};
 use crate::json::{Schemas, Secrets};
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::Struct;
@@ -101,7 +101,7 @@ impl Get {
         }
     }
 
-    fn question(self) -> Result<Question, Misuse> {
+    fn question(self) -> Result<GetQuestion, Misuse> {
         let node = Node {
             id: self.node_id.unwrap_or_else(host_name),
             cluster: self.node_cluster,
@@ -112,7 +112,7 @@ impl Get {
         // A star among the names means all resources.
         let all = self.names.iter().any(|name| name == Name::WILDCARD);
         let names = self.names.iter().filter(|_| !all);
-        Ok(Question {
+        Ok(GetQuestion {
             peer: self.manner.peer(&self.server, node)?,
             names: names.map(|name| Name::read(name, &self.type_url)).collect(),
             type_url: self.type_url,

@@ -10,9 +10,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::Report;
-use super::fault::Fault;
+use super::fault::StatusFault;
 use super::table::{Tone, short};
-use crate::answers::{Client, Clients};
+use crate::answers::{ClientRow, Clients};
 use crate::cli::asking::{Relays, encoded};
 use crate::xds::{TypeUrl, one_or_several};
 
@@ -46,7 +46,7 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
     let mut report = Report::new(NARROW, WIDE);
     let path = format!("/clients?format=json{}", chosen.query());
     let seen = report.answered(relays.each(|relay| relay.json::<Clients>(&path)));
-    let mut rows: Vec<(usize, &str, &str, &Client)> = Vec::new();
+    let mut rows: Vec<(usize, &str, &str, &ClientRow)> = Vec::new();
     for (relay, clients) in &seen {
         let Some(clients) = clients else { continue };
         let mut rejecting = 0;
@@ -78,14 +78,16 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
         if rejecting > 0 {
             let words =
                 format!("{relay}: {rejecting} {reject} something; `distributary status --nacks` shows what to mend");
-            report.faults.push(Fault::new(format!("nacks {relay}"), words));
+            report.faults.push(StatusFault::new(format!("nacks {relay}"), words));
         }
         if clients.end.unanswered > 0 {
             let words = format!(
                 "{relay}: clients that are not listed, because they were busy: {}; ask again",
                 clients.end.unanswered
             );
-            report.faults.push(Fault::new(format!("unanswered {relay}"), words));
+            report
+                .faults
+                .push(StatusFault::new(format!("unanswered {relay}"), words));
         }
         report.relays.push(json!({ "relay": relay, "clients": listed }));
     }
@@ -104,7 +106,7 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
 
 impl Chosen {
     /// Returns the place of a client by what it has sent, if that is the order.
-    fn place(&self, client: &Client) -> Reverse<u64> {
+    fn place(&self, client: &ClientRow) -> Reverse<u64> {
         Reverse(match self.sort.as_deref() {
             None => 0,
             Some("requests") => client.requests,
@@ -126,7 +128,7 @@ impl Chosen {
 }
 
 /// Returns the control planes from which a client reads, each with its types: `cds,lds http://a; eds http://b`.
-fn servers(client: &Client) -> String {
+fn servers(client: &ClientRow) -> String {
     let mut read: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (name, one) in &client.types {
         if let Some(server) = &one.server {
@@ -142,7 +144,7 @@ fn servers(client: &Client) -> String {
 }
 
 /// Returns a client's place in the order of trouble. An older relay does not say a state.
-fn rank(client: &Client) -> usize {
+fn rank(client: &ClientRow) -> usize {
     let known = STATES.iter().position(|state| *state == client.state);
     known.unwrap_or_else(|| match client.types.values().any(|one| one.status == "ERROR") {
         true => 0,
@@ -151,7 +153,7 @@ fn rank(client: &Client) -> usize {
 }
 
 /// Returns what the client rejects, which version and since when, and whether it was sent older content in its place.
-fn rejects(client: &Client) -> String {
+fn rejects(client: &ClientRow) -> String {
     let types = client.types.iter();
     let all = types.flat_map(|(name, one)| {
         let both = one.rejecting.iter().map(|one| ("rejecting", one));
@@ -165,7 +167,7 @@ fn rejects(client: &Client) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-fn row(relay: &str, client: &Client) -> Vec<String> {
+fn row(relay: &str, client: &ClientRow) -> Vec<String> {
     let types: Vec<(String, &str)> = client
         .types
         .iter()

@@ -8,47 +8,47 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::table::short;
-use crate::answers::{Half, Halves, Listed, Resources, View, Views};
+use crate::answers::{HalfRow, Halves, ResourceRow, Resources, ViewList, ViewRow};
 use crate::xds::{TypeUrl, Version};
 
 /// What a resource is known by: its type, its name, and the class of clients that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct ContentKey {
     pub(super) type_url: String,
     pub(super) name: String,
     pub(super) class: String,
 }
 
 /// What is known under one key at each relay, in their order.
-pub(super) type Row = Vec<Vec<Listed>>;
+pub(super) type DifferingRow = Vec<Vec<ResourceRow>>;
 
 /// A key under which relays have different contents.
 #[derive(Debug)]
-pub(super) struct Difference {
-    pub(super) key: Key,
+pub(super) struct ViewDifference {
+    pub(super) key: ContentKey,
     /// The contents and which relays have them; no content at all is a content, too.
-    pub(super) contents: BTreeMap<Contents, Vec<usize>>,
+    pub(super) contents: BTreeMap<PlacesOfContents, Vec<usize>>,
 }
 
 /// The digests of what is held under a key: none if it does not exist.
-pub(super) type Contents = BTreeSet<String>;
+pub(super) type PlacesOfContents = BTreeSet<String>;
 
 /// Returns one digest over all that a relay has.
-pub(super) fn digest(views: &Views) -> Version {
+pub(super) fn digest(views: &ViewList) -> Version {
     let all = halves(views).filter_map(|half| Version::parse(&half.digest));
     all.fold(Version::EMPTY, Version::plus)
 }
 
 /// Returns what the wildcards cover, and what was asked for by name: in the views that clients read, or in all if they read none.
-pub(super) fn halves(views: &Views) -> impl Iterator<Item = &Half> {
-    let is_read = views.views.iter().any(View::is_read);
+pub(super) fn halves(views: &ViewList) -> impl Iterator<Item = &HalfRow> {
+    let is_read = views.views.iter().any(ViewRow::is_read);
     let shown = views.views.iter().filter(move |view| view.is_read() || !is_read);
     let types = shown.flat_map(|view| view.types.values());
     types.flat_map(|halves| halves.wildcard.iter().chain([&halves.named]))
 }
 
 /// Returns the types that must be compared name by name, because their digests differ.
-pub(super) fn suspects(all: &[Option<Views>]) -> BTreeSet<String> {
+pub(super) fn suspects(all: &[Option<ViewList>]) -> BTreeSet<String> {
     let mut digests: BTreeMap<(&str, &str), Vec<BTreeSet<[&str; 2]>>> = BTreeMap::new();
     for views in all.iter().flatten() {
         let mut of_relay: BTreeMap<(&str, &str), BTreeSet<[&str; 2]>> = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn suspects(all: &[Option<Views>]) -> BTreeSet<String> {
     differ.map(|((_, type_url), _)| (*type_url).to_owned()).collect()
 }
 
-fn types(views: &Views) -> impl Iterator<Item = (&View, &String, &Halves)> {
+fn types(views: &ViewList) -> impl Iterator<Item = (&ViewRow, &String, &Halves)> {
     let views = views.views.iter().filter(|view| view.is_read());
     views.flat_map(|view| {
         view.types
@@ -77,13 +77,13 @@ fn types(views: &Views) -> impl Iterator<Item = (&View, &String, &Halves)> {
 }
 
 /// Returns what each relay has, key by key.
-pub(super) fn rows(all: Vec<Option<Resources>>) -> BTreeMap<Key, Row> {
+pub(super) fn rows(all: Vec<Option<Resources>>) -> BTreeMap<ContentKey, DifferingRow> {
     let relays = all.len();
-    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let mut rows: BTreeMap<ContentKey, DifferingRow> = BTreeMap::new();
     for (at, resources) in all.into_iter().enumerate() {
         for (type_url, of_type) in resources.into_iter().flat_map(|all| all.resources) {
             for resource in of_type.into_iter().filter(|resource| !resource.unread) {
-                let key = Key {
+                let key = ContentKey {
                     type_url: type_url.clone(),
                     name: resource.name.clone(),
                     class: resource.class.clone(),
@@ -99,11 +99,14 @@ pub(super) fn rows(all: Vec<Option<Resources>>) -> BTreeMap<Key, Row> {
 }
 
 /// Returns what differs.
-pub(super) fn differences(rows: &BTreeMap<Key, Row>, views: &[Option<Views>]) -> Vec<Difference> {
+pub(super) fn differences(
+    rows: &BTreeMap<ContentKey, DifferingRow>,
+    views: &[Option<ViewList>],
+) -> Vec<ViewDifference> {
     let whole: Vec<BTreeSet<(&str, &str)>> = views.iter().map(|views| whole(views.as_ref())).collect();
     let compared = rows.iter().map(|(key, row)| {
         let covered = row.iter().flatten().any(|resource| resource.wildcard);
-        let mut contents: BTreeMap<Contents, Vec<usize>> = BTreeMap::new();
+        let mut contents: BTreeMap<PlacesOfContents, Vec<usize>> = BTreeMap::new();
         for ((at, cell), whole) in row.iter().enumerate().zip(&whole) {
             let is_whole = covered && whole.contains(&(&key.class, &key.type_url));
             if let Some(known) = known(cell, is_whole) {
@@ -111,13 +114,13 @@ pub(super) fn differences(rows: &BTreeMap<Key, Row>, views: &[Option<Views>]) ->
             }
         }
         let key = key.clone();
-        Difference { key, contents }
+        ViewDifference { key, contents }
     });
     compared.filter(|difference| difference.contents.len() > 1).collect()
 }
 
 /// Returns the classes and types of which a relay has everything that there is.
-fn whole(views: Option<&Views>) -> BTreeSet<(&str, &str)> {
+fn whole(views: Option<&ViewList>) -> BTreeSet<(&str, &str)> {
     let all = views.into_iter().flat_map(types);
     let whole = all.filter(|(_, _, halves)| halves.wildcard.as_ref().is_some_and(|half| half.complete));
     whole
@@ -126,8 +129,8 @@ fn whole(views: Option<&Views>) -> BTreeSet<(&str, &str)> {
 }
 
 /// Returns what a relay knows under a key; `whole`: a name that it does not list does not exist.
-pub(super) fn known(cell: &[Listed], whole: bool) -> Option<Contents> {
-    let contents: Contents = cell.iter().filter_map(|resource| resource.digest.clone()).collect();
+pub(super) fn known(cell: &[ResourceRow], whole: bool) -> Option<PlacesOfContents> {
+    let contents: PlacesOfContents = cell.iter().filter_map(|resource| resource.digest.clone()).collect();
     let is_absent = match cell.is_empty() {
         true => whole,
         false => cell
@@ -138,7 +141,7 @@ pub(super) fn known(cell: &[Listed], whole: bool) -> Option<Contents> {
 }
 
 /// Returns contents in a word.
-pub(super) fn word(contents: &Contents) -> String {
+pub(super) fn word(contents: &PlacesOfContents) -> String {
     if contents.is_empty() {
         return "nothing".to_owned();
     }
@@ -158,7 +161,7 @@ pub(in crate::cli) fn differs<'a>(
     format!("{} {name}{of} differs: {}", type_url.word(), at.join("; "))
 }
 
-impl Difference {
+impl ViewDifference {
     /// Whether a relay has something else than most of them.
     pub(super) fn is_of(&self, relay: usize) -> bool {
         let known: usize = self.contents.values().map(Vec::len).sum();
@@ -180,7 +183,7 @@ mod tests {
         json!({"resources": 1, "complete": complete, "digest": digest})
     }
 
-    fn views(wildcard: Option<(u128, bool)>, named: u128) -> Option<Views> {
+    fn views(wildcard: Option<(u128, bool)>, named: u128) -> Option<ViewList> {
         let wildcard = wildcard.map(|(digest, complete)| half(digest, complete));
         let types = json!({CDS: {"wildcard": wildcard, "named": half(named, false)}});
         serde_json::from_value(json!({"views": [{"class": "-", "reading": 1, "types": types}]})).ok()
@@ -194,10 +197,10 @@ mod tests {
         serde_json::from_value(json!({"resources": {CDS: all.collect::<Vec<_>>()}})).ok()
     }
 
-    fn differing(of: &[(Option<Views>, Option<Resources>)]) -> Vec<String> {
+    fn differing(of: &[(Option<ViewList>, Option<Resources>)]) -> Vec<String> {
         let (views, listed): (Vec<_>, Vec<_>) = of.iter().cloned().unzip();
         let found = differences(&rows(listed), &views);
-        let shown = |one: &Difference| format!("{} {:?}", one.key.name, one.contents.values().collect::<Vec<_>>());
+        let shown = |one: &ViewDifference| format!("{} {:?}", one.key.name, one.contents.values().collect::<Vec<_>>());
         found.iter().map(shown).collect()
     }
 
@@ -222,21 +225,21 @@ mod tests {
     /// A view that no client reads, such as that of a canary which is over, may have anything.
     #[test]
     fn what_nobody_reads_is_no_difference() {
-        let unread = |mut views: Option<Views>| {
+        let unread = |mut views: Option<ViewList>| {
             for view in views.iter_mut().flat_map(|views| &mut views.views) {
                 view.reading = 0;
             }
             views
         };
         let (read, kept) = (views(Some((1, true)), 0), unread(views(Some((2, true)), 0)));
-        let beside = |one: &Option<Views>, other: &Option<Views>| -> Option<Views> {
+        let beside = |one: &Option<ViewList>, other: &Option<ViewList>| -> Option<ViewList> {
             let (one, other) = (one.clone()?, other.clone()?);
             let views = one.views.into_iter().chain(other.views).collect();
-            Some(Views { left_out: 0, views })
+            Some(ViewList { left_out: 0, views })
         };
         let both = beside(&read, &kept);
         assert_eq!(suspects(&[read.clone(), both.clone()]), BTreeSet::new());
-        let digest = |views: &Option<Views>| views.as_ref().map(digest);
+        let digest = |views: &Option<ViewList>| views.as_ref().map(digest);
         assert_eq!(digest(&read), digest(&both));
         assert_ne!(
             digest(&kept),
@@ -275,15 +278,15 @@ mod tests {
             "it does not know yet what there is"
         );
         let contents = BTreeMap::from([
-            (Contents::new(), vec![1]),
-            (Contents::from(["1".to_owned()]), vec![0, 2]),
+            (PlacesOfContents::new(), vec![1]),
+            (PlacesOfContents::from(["1".to_owned()]), vec![0, 2]),
         ]);
-        let key = Key {
+        let key = ContentKey {
             type_url: CDS.to_owned(),
             name: "a".to_owned(),
             class: "-".to_owned(),
         };
-        let difference = Difference { key, contents };
+        let difference = ViewDifference { key, contents };
         assert_eq!(
             [0, 1, 2, 3].map(|relay| difference.is_of(relay)),
             [false, true, false, false]

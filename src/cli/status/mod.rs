@@ -24,15 +24,15 @@ use serde_json::{Map, Value, json};
 use super::asking::AdminAccess;
 use crate::json::{Bounds, Tree};
 pub(super) use compare::differs;
-use fault::Fault;
+use fault::StatusFault;
 use screen::Screen;
-use table::Table;
+use table::PrintedTable;
 pub(super) use table::short;
 
 /// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, its
 /// configuration or certificates are bad, a control plane fails, contents differ, or clients reject something, hang or wait
 #[derive(Debug, Args)]
-pub(super) struct Status {
+pub(super) struct StatusCommand {
     /// Show the client streams; only what clients reject is an error then
     #[arg(long, group = "table")]
     clients: bool,
@@ -71,10 +71,10 @@ enum Output {
 
 /// One look at all relays.
 struct Report {
-    table: Table,
+    table: PrintedTable,
     relays: Vec<Value>,
     json: Map<String, Value>,
-    faults: Vec<Fault>,
+    faults: Vec<StatusFault>,
 }
 
 /// What is wrong must still be wrong after this time: relays take a change one after the other.
@@ -82,7 +82,7 @@ const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// How long after one look the next one begins.
 const PACE: Duration = Duration::from_secs(2);
 
-impl Status {
+impl StatusCommand {
     /// Prints the table. `terminal`: it is read by a person, and may be drawn anew.
     pub(super) fn run(self, out: &mut impl Write, terminal: bool) -> anyhow::Result<()> {
         if self.watch {
@@ -104,7 +104,7 @@ impl Status {
 
     fn watch(&self, out: &mut impl Write, terminal: bool) -> anyhow::Result<()> {
         let mut screen = Screen::new(terminal);
-        let mut before: Option<Vec<Fault>> = None;
+        let mut before: Option<Vec<StatusFault>> = None;
         loop {
             let mut report = self.look();
             let found = report.faults.clone();
@@ -152,7 +152,7 @@ fn share(text: &str) -> Result<f64, String> {
 impl Report {
     fn new(narrow: &'static str, wide: &'static str) -> Self {
         Self {
-            table: Table::new(narrow, wide),
+            table: PrintedTable::new(narrow, wide),
             relays: Vec::new(),
             json: Map::new(),
             faults: Vec::new(),
@@ -173,7 +173,7 @@ impl Report {
     }
 
     fn taken<T>(&mut self, relay: &str, answer: anyhow::Result<T>) -> Option<T> {
-        let fault = |error| Fault::new(format!("answer {relay}"), super::told(&error));
+        let fault = |error| StatusFault::new(format!("answer {relay}"), super::told(&error));
         answer.map_err(|error| self.faults.push(fault(error))).ok()
     }
 
@@ -196,7 +196,7 @@ impl Report {
                 let mut json = self.json.clone();
                 json.insert("relays".to_owned(), self.relays.clone().into());
                 json.insert("well".to_owned(), self.faults.is_empty().into());
-                json.insert("faults".to_owned(), self.faults.iter().map(Fault::line).collect());
+                json.insert("faults".to_owned(), self.faults.iter().map(StatusFault::line).collect());
                 let tree = Tree::json(Value::from(json).to_string().as_bytes(), Bounds::FILE);
                 let tree = tree
                     .map_err(|fault| anyhow::anyhow!("{fault}"))

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::fault::Fault;
+use super::fault::StatusFault;
 use super::table::short;
 use super::{Report, answers};
-use crate::answers::{Nacks, Rejected};
+use crate::answers::{Nacks, RejectedContent};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, one_or_several};
 
@@ -46,13 +46,13 @@ struct Together {
 }
 
 /// Type, name, version and words.
-type Key = (String, String, String, String);
+type RejectedKey = (String, String, String, String);
 
 /// `counts`: whether the other clients are counted too.
 pub(super) fn report(relays: &Relays<'_>, counts: bool) -> Report {
     let mut report = Report::new(NARROW, WIDE);
     let seen = report.answered(relays.each(|relay| relay.json::<Nacks>("/nacks")));
-    let mut all: BTreeMap<Key, Who> = BTreeMap::new();
+    let mut all: BTreeMap<RejectedKey, Who> = BTreeMap::new();
     for (relay, nacks) in &seen {
         let Some(nacks) = nacks else { continue };
         for rejection in &nacks.rejections {
@@ -72,7 +72,7 @@ pub(super) fn report(relays: &Relays<'_>, counts: bool) -> Report {
                 "{relay}: {} more rejections are not listed; mend these first",
                 nacks.left_out
             );
-            report.faults.push(Fault::new(format!("left out {relay}"), words));
+            report.faults.push(StatusFault::new(format!("left out {relay}"), words));
         }
     }
     let contents = all.iter_mut().filter(|((.., version, _), _)| !version.is_empty());
@@ -108,7 +108,7 @@ pub(super) fn report(relays: &Relays<'_>, counts: bool) -> Report {
             "clients reject {} {contents}; mend them at the control plane, REASON says how",
             listed.len()
         );
-        report.faults.push(Fault::new("nacks", words));
+        report.faults.push(StatusFault::new("nacks", words));
     }
     report.put("rejections", listed);
     report
@@ -160,7 +160,7 @@ impl Together {
 
 /// Asks the relays how many clients have accepted a content, and how many have done neither. A relay of which no client rejects it does not
 /// count them.
-fn others(relays: &Relays<'_>, (type_url, name, version, words): &Key) -> Option<[usize; 2]> {
+fn others(relays: &Relays<'_>, (type_url, name, version, words): &RejectedKey) -> Option<[usize; 2]> {
     let asked = relays.each(|relay| answers::nacks_of(relay, type_url, name, version).ok());
     let all = asked
         .iter()
@@ -181,7 +181,7 @@ fn is_named(name: &str, words: &str) -> bool {
 }
 
 impl Who {
-    fn of(relay: &str, rejection: &Rejected) -> Self {
+    fn of(relay: &str, rejection: &RejectedContent) -> Self {
         Self {
             clients: rejection.clients,
             relays: BTreeSet::from([relay.to_owned()]),

@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answers::{self, Health};
-use super::compare::{self, Difference};
-use super::fault::Fault;
+use super::compare::{self, ViewDifference};
+use super::fault::StatusFault;
 use super::table::{Tone, short};
 use super::{Report, servers};
-use crate::answers::{Clusters, Nacks, Resources, Server, Standings, Views};
+use crate::answers::{ClusterList, Nacks, Resources, ServerRow, StandingCounts, ViewList};
 use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, Version, one_or_several};
 
 /// What a relay says.
-struct Seen {
+struct SeenRelay {
     health: Health,
-    clusters: Clusters,
-    views: Views,
+    clusters: ClusterList,
+    views: ViewList,
     nacks: Nacks,
 }
 
@@ -31,14 +31,14 @@ const WIDE: &str = "CONNECTIONS VIEWS UNCONFIRMED WHOLE-DIGEST";
 pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
     let mut report = Report::new(NARROW, WIDE);
     let seen = report.answered(asked.each(|relay| {
-        Ok(Seen {
+        Ok(SeenRelay {
             health: Health::of(relay)?,
             clusters: relay.json(answers::CLUSTERS)?,
             views: relay.json("/views")?,
             nacks: relay.json("/nacks")?,
         })
     }));
-    let views: Vec<Option<Views>> = seen
+    let views: Vec<Option<ViewList>> = seen
         .iter()
         .map(|(_, seen)| Some(seen.as_ref()?.views.clone()))
         .collect();
@@ -63,7 +63,7 @@ pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
 }
 
 /// Compares the relays name by name where their digests differ.
-fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<Views>]) -> Vec<Difference> {
+fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<ViewList>]) -> Vec<ViewDifference> {
     let suspects = compare::suspects(views);
     if suspects.is_empty() {
         return Vec::new();
@@ -78,12 +78,12 @@ fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<Views>])
     compare::differences(&compare::rows(listed), views)
 }
 
-fn seen_by(views: &[Option<Views>]) -> usize {
+fn seen_by(views: &[Option<ViewList>]) -> usize {
     views.iter().flatten().count()
 }
 
 /// Returns whether the relay has the same as the others, in a word.
-fn content(answered: &usize, relay: usize, differences: &[Difference]) -> &'static str {
+fn content(answered: &usize, relay: usize, differences: &[ViewDifference]) -> &'static str {
     match differences.iter().any(|one| one.is_of(relay)) {
         true => "differs",
         false if *answered < 2 => "",
@@ -91,7 +91,7 @@ fn content(answered: &usize, relay: usize, differences: &[Difference]) -> &'stat
     }
 }
 
-fn standings_json(standings: &Standings) -> Value {
+fn standings_json(standings: &StandingCounts) -> Value {
     let mut json = json!(standings);
     if let Some(fields) = json.as_object_mut() {
         fields.retain(|field, _| !["why", "hung_clients"].contains(&&**field));
@@ -100,37 +100,37 @@ fn standings_json(standings: &Standings) -> Value {
 }
 
 /// Returns that too many clients of a relay do not answer, or wait for what nobody answers.
-fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault> {
+fn lagging(relay: &str, clients: Option<&StandingCounts>, over: f64) -> Option<StatusFault> {
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
-    let over = |clients: &Standings| {
+    let over = |clients: &StandingCounts| {
         (clients.lagging + clients.waiting + clients.away + clients.hung) as f64 > over * clients.clients() as f64
     };
     let clients = clients.filter(|clients| over(clients))?;
     let words = format!("{relay}: {}; `distributary status --clients` shows them", clients.why);
-    Some(Fault::new(format!("lagging {relay}"), words))
+    Some(StatusFault::new(format!("lagging {relay}"), words))
 }
 
 /// Returns that a relay still serves removed resources.
-fn holding(relay: &str, held: usize) -> Option<Fault> {
+fn holding(relay: &str, held: usize) -> Option<StatusFault> {
     let words = format!(
         "{relay}: {held} removed resources are still served; `distributary holds` shows why, and how to let them go"
     );
-    (held > 0).then(|| Fault::new(format!("holds {relay}"), words))
+    (held > 0).then(|| StatusFault::new(format!("holds {relay}"), words))
 }
 
-impl Seen {
+impl SeenRelay {
     /// Returns what is wrong with the relay as a whole.
-    fn faults(&self, relay: &str, rejected: usize, held: usize) -> Vec<Fault> {
+    fn faults(&self, relay: &str, rejected: usize, held: usize) -> Vec<StatusFault> {
         let Self { health, clusters, .. } = self;
-        let unready = || Fault::new(format!("ready {relay}"), format!("{relay}: {}", health.state));
+        let unready = || StatusFault::new(format!("ready {relay}"), format!("{relay}: {}", health.state));
         let files = clusters.faults.iter();
-        let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
+        let files = files.map(|fault| StatusFault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
         let rejects = || {
             let contents = one_or_several(["content", "contents"], rejected);
             let words = format!(
                 "{relay}: clients reject {rejected} {contents}; `distributary status --nacks` shows what to mend"
             );
-            Fault::new(format!("nacks {relay}"), words)
+            StatusFault::new(format!("nacks {relay}"), words)
         };
         let ready = (!health.ready).then(unready).into_iter();
         ready
@@ -143,8 +143,8 @@ impl Seen {
 }
 
 impl Report {
-    fn relay(&mut self, relay: &str, seen: &Seen, content: &str) {
-        let Seen {
+    fn relay(&mut self, relay: &str, seen: &SeenRelay, content: &str) {
+        let SeenRelay {
             health,
             clusters,
             views,
@@ -158,7 +158,7 @@ impl Report {
         self.faults.extend(faults);
         // A server of several authorities is one server.
         let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
-        let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();
+        let servers: BTreeMap<&String, &ServerRow> = servers.map(|server| (&server.server, server)).collect();
         let used = || servers.values().filter(|server| server.state != "unused");
         let well = used().filter(|server| !servers::is_failing(server)).count();
         let resources: usize = compare::halves(views).map(|half| half.resources).sum();
@@ -208,9 +208,9 @@ impl Report {
     }
 }
 
-impl Difference {
+impl ViewDifference {
     /// Returns it as a fault.
-    pub(super) fn fault(&self, relays: &[String]) -> Fault {
+    pub(super) fn fault(&self, relays: &[String]) -> StatusFault {
         let key = &self.key;
         let type_url: &str = &key.type_url;
         let of = match key.class.as_str() {
@@ -222,7 +222,7 @@ impl Difference {
             (compare::word(contents), at.collect())
         });
         let words = compare::differs(&TypeUrl::new(type_url), &key.name, &of, contents);
-        Fault::new(format!("differs {type_url} {} {}", key.name, key.class), words)
+        StatusFault::new(format!("differs {type_url} {} {}", key.name, key.class), words)
     }
 
     fn json(&self, relays: &[String]) -> Value {

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::compare::{self, Difference, Key};
+use super::compare::{self, ContentKey, ViewDifference};
 use super::table::short;
-use crate::answers::{Listed, Resources, Views};
+use crate::answers::{ResourceRow, Resources, ViewList};
 use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
@@ -19,7 +19,7 @@ const WIDE: &str = "CLASS BYTES RECEIVED WHOLE-VERSION ERROR";
 
 /// One content under a key, and the relays that have it.
 struct Line<'a> {
-    one: &'a Listed,
+    one: &'a ResourceRow,
     relays: Vec<&'a str>,
 }
 
@@ -28,12 +28,12 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
     let seen = relays.each(|relay| Ok((relay.json("/views")?, relay.json("/resources")?)));
     let seen = report.answered(seen);
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
-    let (views, listed): (Vec<Option<Views>>, Vec<Option<Resources>>) =
+    let (views, listed): (Vec<Option<ViewList>>, Vec<Option<Resources>>) =
         seen.into_iter().map(|(_, seen)| seen.unzip()).unzip();
     let answered = listed.iter().flatten().count();
     let rows = compare::rows(listed);
     let differences = compare::differences(&rows, &views);
-    let differing: BTreeMap<&Key, &Difference> = differences.iter().map(|one| (&one.key, one)).collect();
+    let differing: BTreeMap<&ContentKey, &ViewDifference> = differences.iter().map(|one| (&one.key, one)).collect();
     let mut resources = Vec::new();
     for (key, row) in &rows {
         let mut contents: BTreeMap<(Option<&str>, &str), Line<'_>> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
 }
 
 impl Line<'_> {
-    fn cells(&self, key: &Key, content: &str, answered: usize) -> Vec<String> {
+    fn cells(&self, key: &ContentKey, content: &str, answered: usize) -> Vec<String> {
         let Line { one, relays } = self;
         let digest = one.digest.clone().unwrap_or_default();
         let all = relays.len() == answered;
@@ -83,7 +83,7 @@ impl Line<'_> {
         ]
     }
 
-    fn json(&self, key: &Key, content: &str) -> Value {
+    fn json(&self, key: &ContentKey, content: &str) -> Value {
         let Line { one, relays } = self;
         json!({
             "type": key.type_url,

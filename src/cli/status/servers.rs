@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::answers;
-use super::fault::Fault;
+use super::fault::StatusFault;
 use super::table::Tone;
-use crate::answers::{Clusters, Server};
+use crate::answers::{ClusterList, ServerRow};
 use crate::cli::asking::Relays;
 use crate::xds::authority_label;
 
@@ -18,7 +18,7 @@ const WIDE: &str = "STREAMS WAITING LACKING UNCONFIRMED WHY";
 
 pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(NARROW, WIDE);
-    let seen = report.answered(relays.each(|relay| relay.json::<Clusters>(answers::CLUSTERS)));
+    let seen = report.answered(relays.each(|relay| relay.json::<ClusterList>(answers::CLUSTERS)));
     for (relay, clusters) in &seen {
         let Some(clusters) = clusters else { continue };
         report.faults.extend(faults(relay, clusters));
@@ -39,7 +39,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
     report
 }
 
-fn row(relay: &str, authority: &str, server: &Server) -> Vec<String> {
+fn row(relay: &str, authority: &str, server: &ServerRow) -> Vec<String> {
     let stale: Vec<&str> = server
         .types
         .iter()
@@ -63,11 +63,11 @@ fn row(relay: &str, authority: &str, server: &Server) -> Vec<String> {
     ]
 }
 
-fn resources(server: &Server) -> usize {
+fn resources(server: &ServerRow) -> usize {
     server.types.values().map(|of| of.resources).sum()
 }
 
-pub(super) fn json(server: &Server) -> Value {
+pub(super) fn json(server: &ServerRow) -> Value {
     json!({
         "server": server.server,
         "state": server.state,
@@ -84,16 +84,16 @@ pub(super) fn json(server: &Server) -> Value {
 }
 
 /// Whether something is wrong with it now: an error is forgotten with the next answer.
-pub(super) fn is_failing(server: &Server) -> bool {
+pub(super) fn is_failing(server: &ServerRow) -> bool {
     server.state == "unreachable" || server.last_error.is_some()
 }
 
 /// Returns a fault for each server that is failing; one that has several authorities is one server.
-pub(super) fn faults(relay: &str, clusters: &Clusters) -> Vec<Fault> {
+pub(super) fn faults(relay: &str, clusters: &ClusterList) -> Vec<StatusFault> {
     let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
-    let mut faults: Vec<Fault> = Vec::new();
+    let mut faults: Vec<StatusFault> = Vec::new();
     for server in servers.filter(|server| is_failing(server)) {
-        let fault = Fault::new(
+        let fault = StatusFault::new(
             format!("server {relay} {}", server.server),
             format!("{relay}: {}", server.why),
         );

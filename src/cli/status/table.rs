@@ -7,7 +7,7 @@ use crate::xds::printable;
 
 /// A table. Its first columns are for everybody, the others for `-o wide`.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct PrintedTable {
     head: Vec<&'static str>,
     narrow: usize,
     rows: Vec<(Tone, Vec<String>)>,
@@ -39,7 +39,7 @@ const NOTHING: &str = "-";
 /// The most characters of a cell, unless the table is wide.
 const CELL_MAX: usize = 80;
 
-impl Table {
+impl PrintedTable {
     /// Creates a table without rows.
     pub(super) fn new(narrow: &'static str, wide: &'static str) -> Self {
         let narrow = narrow.split(' ');
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_steer_nothing() {
-        let mut table = Table::new("NAME STATE", "REASON");
+        let mut table = PrintedTable::new("NAME STATE", "REASON");
         let row = |cells: [&str; 3]| cells.map(str::to_owned);
         table.push(row(["ä\u{1b}[2J\nb", "up", "none"]));
         table.push(row(["", &"x".repeat(100), "long"]));

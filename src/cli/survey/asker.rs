@@ -10,11 +10,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::runtime::Runtime;
 
-use super::node::Fields;
+use super::node::NodeFields;
 use super::search::Unclear;
 use crate::classes::ASKS_ONCE;
 use crate::cli::asking::now;
-use crate::get::{Key, Peer, Walk, Ways, roots};
+use crate::get::{AskedPeer, ReadKey, Walk, Ways, roots};
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::{Target, TypeUrl, Version, printable};
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     /// The hashes of the contents; none: it does not exist.
-    given: BTreeMap<Key, Option<Version>>,
+    given: BTreeMap<ReadKey, Option<Version>>,
     /// The types of which not all has come in time.
     silent: BTreeSet<TypeUrl>,
     /// Whether the stream was refused, or ended.
@@ -49,7 +49,7 @@ pub(super) enum Stop {
 /// Asks.
 pub(super) struct Asker<'a, W> {
     runtime: Runtime,
-    peer: Peer,
+    peer: AskedPeer,
     patience: Duration,
     ways: Ways,
     /// All resources of which types are asked for.
@@ -65,7 +65,13 @@ pub(super) struct Asker<'a, W> {
 }
 
 impl<'a, W: Write> Asker<'a, W> {
-    pub(super) fn new(runtime: Runtime, peer: Peer, types: &[TypeUrl], patience: Duration, notes: &'a mut W) -> Self {
+    pub(super) fn new(
+        runtime: Runtime,
+        peer: AskedPeer,
+        types: &[TypeUrl],
+        patience: Duration,
+        notes: &'a mut W,
+    ) -> Self {
         let (ways, types) = match types {
             [] => {
                 let usual = roots(&[]).into_iter().map(|(type_url, _)| type_url);
@@ -88,7 +94,7 @@ impl<'a, W: Write> Asker<'a, W> {
     }
 
     /// Asks as a mixture.
-    pub(super) fn mixture(&mut self, fields: &Fields) -> Result<Told, Stop> {
+    pub(super) fn mixture(&mut self, fields: &NodeFields) -> Result<Told, Stop> {
         let id = format!("{}-{}", self.prefix, self.asked + 1);
         let mut names = fields.names().map(ToString::to_string);
         let mut with = names.by_ref().take(3).collect::<Vec<_>>().join(", ");

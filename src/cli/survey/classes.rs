@@ -5,16 +5,16 @@
 
 use serde_json::Value;
 
-use super::node::{Client, Field};
+use super::node::{NodeField, SurveyedClient};
 use super::search::Finding;
 use crate::classes::{Member, Members, Parts, Passes, Piece, Rule, Selector};
 
 /// Returns the block, below comments that say why it is so.
-pub(super) fn written(found: &Finding, clients: &[Client]) -> String {
+pub(super) fn written(found: &Finding, clients: &[SurveyedClient]) -> String {
     let mut text = String::new();
     let mut say = |line: String| text.push_str(&format!("# {line}\n"));
     let unfit = found.key.iter().filter(|field| !fits(field, clients));
-    let unfit: Vec<&Field> = unfit.chain(found.there.iter().filter(|field| !passes(field))).collect();
+    let unfit: Vec<&NodeField> = unfit.chain(found.there.iter().filter(|field| !passes(field))).collect();
     if found.id {
         say("id: with another one the answer is another one, or there is none. The relay shows each client's whole node.".to_owned());
     }
@@ -61,11 +61,11 @@ pub(super) fn each_client() -> Rule {
     }
 }
 
-fn rule(found: &Finding, clients: &[Client]) -> Rule {
+fn rule(found: &Finding, clients: &[SurveyedClient]) -> Rule {
     let mut parts = Parts::default();
     let mut members = Vec::new();
     let mut cluster = None;
-    let values = |field: &Field| {
+    let values = |field: &NodeField| {
         clients
             .iter()
             .filter_map(|client| client.fields.get(field))
@@ -89,7 +89,7 @@ fn rule(found: &Finding, clients: &[Client]) -> Rule {
     }
     parts.metadata = Members::These(members);
     Rule {
-        key: found.key.iter().filter_map(Field::selector).collect(),
+        key: found.key.iter().filter_map(NodeField::selector).collect(),
         cluster,
         passes: match parts == Parts::default() {
             true => Passes::Nothing,
@@ -100,13 +100,13 @@ fn rule(found: &Finding, clients: &[Client]) -> Rule {
 }
 
 /// Whether a field may be in the key of a class: its values must be texts, numbers, true or false.
-fn fits(field: &Field, clients: &[Client]) -> bool {
+fn fits(field: &NodeField, clients: &[SurveyedClient]) -> bool {
     let mut values = clients.iter().filter_map(|client| client.fields.get(field));
     field.selector().is_some() && values.all(|value| value.is_string() || value.is_number() || value.is_boolean())
 }
 
 /// Whether a class can pass a field on.
-fn passes(field: &Field) -> bool {
+fn passes(field: &NodeField) -> bool {
     field.member().is_some()
         || ["cluster", "locality", "user_agent"]
             .iter()

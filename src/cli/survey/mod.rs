@@ -22,13 +22,13 @@ use super::asking::patience;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::xds::TypeUrl;
 use asker::{Asker, QUESTIONS_MAX, Stop, Told, UNCLEAR};
-use node::Client;
-use search::Search;
+use node::SurveyedClient;
+use search::NodeSearch;
 
 /// Ask a control plane as several clients and as mixtures of them; prints which fields of a node change the answer, and the
 /// `classes` for that
 #[derive(Debug, Args)]
-pub(super) struct Survey {
+pub(super) struct SurveyCommand {
     /// The control plane: host:port, http(s)://host:port or unix:/path; nobody else is asked
     #[arg(value_name = "CP", value_parser = ServerAddress::read)]
     server: ServerAddress,
@@ -49,7 +49,7 @@ pub(super) struct Survey {
     manner: Alone,
 }
 
-impl Survey {
+impl SurveyCommand {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
         if self.from.len() < 2 {
             bail!(Misuse(
@@ -62,7 +62,7 @@ impl Survey {
             )));
         }
         let runtime = runtime()?;
-        let clients = self.from.iter().map(|path| Client::read(path));
+        let clients = self.from.iter().map(|path| SurveyedClient::read(path));
         let clients = clients.collect::<anyhow::Result<Vec<_>>>()?;
         let peer = self.manner.peer(&self.server, Node::default())?;
         let mut asker = Asker::new(runtime, peer, &self.types, self.timeout, notes);
@@ -85,7 +85,7 @@ impl Survey {
 }
 
 /// Asks as each client, and as the first one twice.
-fn own<W: Write>(asker: &mut Asker<'_, W>, clients: &[Client]) -> Result<Vec<Told>, Stop> {
+fn own<W: Write>(asker: &mut Asker<'_, W>, clients: &[SurveyedClient]) -> Result<Vec<Told>, Stop> {
     let mut answers: Vec<Told> = Vec::new();
     for client in clients {
         let answer = asker.ask(client.node()?, &client.id)?;
@@ -110,12 +110,12 @@ fn own<W: Write>(asker: &mut Asker<'_, W>, clients: &[Client]) -> Result<Vec<Tol
 }
 
 /// Asks as mixtures, and returns what follows.
-fn mixed<W: Write>(asker: &mut Asker<'_, W>, clients: &[Client], answers: Vec<Told>) -> anyhow::Result<String> {
+fn mixed<W: Write>(asker: &mut Asker<'_, W>, clients: &[SurveyedClient], answers: Vec<Told>) -> anyhow::Result<String> {
     let first = answers.first().cloned().unwrap_or_default();
     let nodes = clients.iter().map(|client| client.fields.clone());
     let nodes = nodes.zip(answers).collect();
     asker.keep(1);
-    let (found, done) = Search::new(nodes, |fields: &_| asker.mixture(fields)).run();
+    let (found, done) = NodeSearch::new(nodes, |fields: &_| asker.mixture(fields)).run();
     asker.keep(0);
     if let Some(client) = clients.first() {
         let last = asker.ask(client.node()?, &format!("{}, for the last time", client.id));
@@ -143,9 +143,9 @@ fn mixed<W: Write>(asker: &mut Asker<'_, W>, clients: &[Client], answers: Vec<To
 }
 
 /// What can be said without mixtures.
-fn alone(clients: &[Client], answers: &[Told]) -> String {
+fn alone(clients: &[SurveyedClient], answers: &[Told]) -> String {
     let pairs = || clients.iter().zip(answers);
-    let explains = |same: &dyn Fn(&Client, &Client) -> bool| {
+    let explains = |same: &dyn Fn(&SurveyedClient, &SurveyedClient) -> bool| {
         pairs().all(|(one, answer)| pairs().all(|(other, others)| !same(one, other) || answer == others))
     };
     if explains(&|_, _| true) {

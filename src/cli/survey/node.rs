@@ -18,23 +18,23 @@ use crate::xds::printable;
 
 /// The keys that lead to a part of a node that has no parts itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Field(Vec<String>);
+pub(super) struct NodeField(Vec<String>);
 
 /// What a node says of itself, except its id.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Fields(BTreeMap<Field, Value>);
+pub(super) struct NodeFields(BTreeMap<NodeField, Value>);
 
 /// The node of a client.
-pub(super) struct Client {
+pub(super) struct SurveyedClient {
     /// The file that has it.
     pub(super) file: String,
     pub(super) id: String,
-    pub(super) fields: Fields,
+    pub(super) fields: NodeFields,
 }
 
 const NODE: &str = "envoy.config.core.v3.Node";
 
-impl Client {
+impl SurveyedClient {
     /// Reads the node of a bootstrap.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let mut node = bootstrap::node_in(path, false)?;
@@ -42,7 +42,7 @@ impl Client {
         // The relay has features of its own.
         node.client_features.clear();
         let json = Schemas::standard().decode(NODE, &node.encode_to_vec(), Secrets::Show)?;
-        let mut fields = Fields::default();
+        let mut fields = NodeFields::default();
         fields.add(&mut Vec::new(), &serde_json::from_slice(&json.text)?);
         let file = path.display().to_string();
         Ok(Self { file, id, fields })
@@ -54,11 +54,11 @@ impl Client {
     }
 }
 
-impl Fields {
+impl NodeFields {
     /// Adds all parts of a value that have none themselves.
     fn add(&mut self, path: &mut Vec<String>, value: &Value) {
         let Some(members) = value.as_object().filter(|members| !members.is_empty()) else {
-            self.0.insert(Field(path.clone()), value.clone());
+            self.0.insert(NodeField(path.clone()), value.clone());
             return;
         };
         for (key, member) in members {
@@ -68,22 +68,22 @@ impl Fields {
         }
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &Field> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &NodeField> {
         self.0.keys()
     }
 
-    pub(super) fn get(&self, field: &Field) -> Option<&Value> {
+    pub(super) fn get(&self, field: &NodeField) -> Option<&Value> {
         self.0.get(field)
     }
 
     /// Returns those of which this is true.
-    pub(super) fn only(&self, is_wanted: impl Fn(&Field) -> bool) -> Self {
+    pub(super) fn only(&self, is_wanted: impl Fn(&NodeField) -> bool) -> Self {
         let all = self.0.iter().filter(|(field, _)| is_wanted(field));
         Self(all.map(|(field, value)| (field.clone(), value.clone())).collect())
     }
 
     /// Returns the same with another value of a field.
-    pub(super) fn with(&self, field: &Field, value: Value) -> Self {
+    pub(super) fn with(&self, field: &NodeField, value: Value) -> Self {
         let mut fields = self.clone();
         fields.0.insert(field.clone(), value);
         fields
@@ -92,7 +92,7 @@ impl Fields {
     /// Returns the node with these fields and this id.
     pub(super) fn node(&self, id: &str) -> anyhow::Result<core::Node> {
         let mut whole = Value::Object(Map::new());
-        for (Field(path), value) in &self.0 {
+        for (NodeField(path), value) in &self.0 {
             put(&mut whole, path, value);
         }
         if let Some(members) = whole.as_object_mut() {
@@ -104,13 +104,13 @@ impl Fields {
     }
 }
 
-impl FromIterator<(Field, Value)> for Fields {
-    fn from_iter<T: IntoIterator<Item = (Field, Value)>>(fields: T) -> Self {
+impl FromIterator<(NodeField, Value)> for NodeFields {
+    fn from_iter<T: IntoIterator<Item = (NodeField, Value)>>(fields: T) -> Self {
         Self(fields.into_iter().collect())
     }
 }
 
-impl Field {
+impl NodeField {
     #[cfg(test)]
     pub(super) fn of(path: &[&str]) -> Self {
         Self(path.iter().map(|part| (*part).to_owned()).collect())
@@ -142,7 +142,7 @@ impl Field {
     }
 }
 
-impl fmt::Display for Field {
+impl fmt::Display for NodeField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.selector() {
             Some(selector) => selector.fmt(f),

@@ -9,14 +9,14 @@
 
 use std::collections::BTreeSet;
 
-use super::node::{Field, Fields};
+use super::node::{NodeField, NodeFields};
 
 /// Nodes that were asked as they are, each with its answer, and who asks mixtures.
-pub(super) struct Search<A, F> {
-    nodes: Vec<(Fields, A)>,
+pub(super) struct NodeSearch<A, F> {
+    nodes: Vec<(NodeFields, A)>,
     ask: F,
     /// What was asked already.
-    known: Vec<(Fields, A)>,
+    known: Vec<(NodeFields, A)>,
     found: Finding,
 }
 
@@ -26,17 +26,17 @@ pub(super) struct Finding {
     /// The id: another one was answered otherwise.
     pub(super) id: bool,
     /// Fields whose values do.
-    pub(super) key: BTreeSet<Field>,
+    pub(super) key: BTreeSet<NodeField>,
     /// Fields that must be there, with any of the values that were seen.
-    pub(super) there: BTreeSet<Field>,
+    pub(super) there: BTreeSet<NodeField>,
 }
 
 /// The nodes that no fields explain: equal fields were answered otherwise.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unclear;
 
-impl<A: Clone + PartialEq, E: From<Unclear>, F: FnMut(&Fields) -> Result<A, E>> Search<A, F> {
-    pub(super) fn new(nodes: Vec<(Fields, A)>, ask: F) -> Self {
+impl<A: Clone + PartialEq, E: From<Unclear>, F: FnMut(&NodeFields) -> Result<A, E>> NodeSearch<A, F> {
+    pub(super) fn new(nodes: Vec<(NodeFields, A)>, ask: F) -> Self {
         Self {
             nodes,
             ask,
@@ -84,7 +84,7 @@ impl<A: Clone + PartialEq, E: From<Unclear>, F: FnMut(&Fields) -> Result<A, E>> 
             if self.answer(&presented)? == answer {
                 return Ok(());
             }
-            let missing: Vec<Field> = whole.names().filter(|field| !self.found.has(field)).cloned().collect();
+            let missing: Vec<NodeField> = whole.names().filter(|field| !self.found.has(field)).cloned().collect();
             let with = |count: usize| {
                 let later: BTreeSet<_> = missing.iter().skip(count).collect();
                 whole.only(|field| !later.contains(field))
@@ -110,7 +110,7 @@ impl<A: Clone + PartialEq, E: From<Unclear>, F: FnMut(&Fields) -> Result<A, E>> 
     }
 
     /// Takes a field that has changed the answer to this mixture. If another of its values gets the same answer, it only has to be there.
-    fn take(&mut self, field: Field, mixture: &Fields) -> Result<(), E> {
+    fn take(&mut self, field: NodeField, mixture: &NodeFields) -> Result<(), E> {
         let own = mixture.get(&field).cloned();
         let mut values = self.nodes.iter().map(|(fields, _)| fields.get(&field));
         let lacking = values.clone().any(|value| value.is_none());
@@ -169,7 +169,7 @@ impl<A: Clone + PartialEq, E: From<Unclear>, F: FnMut(&Fields) -> Result<A, E>> 
         Ok(())
     }
 
-    fn answer(&mut self, mixture: &Fields) -> Result<A, E> {
+    fn answer(&mut self, mixture: &NodeFields) -> Result<A, E> {
         if let Some((_, answer)) = self.known.iter().find(|(asked, _)| asked == mixture) {
             return Ok(answer.clone());
         }
@@ -186,13 +186,14 @@ impl<A: Clone + PartialEq, E: From<Unclear>, F: FnMut(&Fields) -> Result<A, E>> 
 
 impl Finding {
     /// Whether a relay would present this field.
-    fn has(&self, field: &Field) -> bool {
+    fn has(&self, field: &NodeField) -> bool {
         self.key.contains(field) || self.there.contains(field)
     }
 
     /// Returns two nodes that would share a view, and were answered otherwise.
-    fn confused<'a, A: PartialEq>(&self, nodes: &'a [(Fields, A)]) -> Option<(&'a Fields, &'a Fields)> {
-        let alike = |one: &Fields, other: &Fields| self.key.iter().all(|field| one.get(field) == other.get(field));
+    fn confused<'a, A: PartialEq>(&self, nodes: &'a [(NodeFields, A)]) -> Option<(&'a NodeFields, &'a NodeFields)> {
+        let alike =
+            |one: &NodeFields, other: &NodeFields| self.key.iter().all(|field| one.get(field) == other.get(field));
         nodes.iter().enumerate().find_map(|(at, (one, answer))| {
             let mut others = nodes.iter().skip(at + 1);
             let other = others.find(|(other, said)| said != answer && alike(one, other))?;
@@ -201,7 +202,7 @@ impl Finding {
     }
 
     /// Returns how many views such nodes make.
-    pub(super) fn views<'a>(&self, nodes: impl Iterator<Item = (&'a str, &'a Fields)>) -> usize {
+    pub(super) fn views<'a>(&self, nodes: impl Iterator<Item = (&'a str, &'a NodeFields)>) -> usize {
         let mut views: Vec<(Option<&str>, Vec<_>)> = Vec::new();
         for (id, fields) in nodes {
             let key = self.key.iter().map(|field| fields.get(field)).collect();
@@ -220,35 +221,37 @@ mod tests {
     use serde_json::json;
 
     /// A node with `size` fields: the values of `special` as given, all others its own.
-    fn node(number: usize, size: usize, special: &[(usize, usize)]) -> Fields {
+    fn node(number: usize, size: usize, special: &[(usize, usize)]) -> NodeFields {
         let value = |at: usize| {
             special
                 .iter()
                 .find(|(one, _)| *one == at)
                 .map_or(100 + number, |(_, value)| *value)
         };
-        let fields = (0..size).map(|at| (Field::of(&["metadata", &format!("k{at:03}")]), json!(value(at))));
+        let fields = (0..size).map(|at| (NodeField::of(&["metadata", &format!("k{at:03}")]), json!(value(at))));
         fields.collect()
     }
 
-    fn value(fields: &Fields, at: usize) -> Option<u64> {
-        fields.get(&Field::of(&["metadata", &format!("k{at:03}")]))?.as_u64()
+    fn value(fields: &NodeFields, at: usize) -> Option<u64> {
+        fields
+            .get(&NodeField::of(&["metadata", &format!("k{at:03}")]))?
+            .as_u64()
     }
 
-    type Rule = fn(&Fields) -> Option<u64>;
+    type Rule = fn(&NodeFields) -> Option<u64>;
 
     /// Which fields are found for two nodes with 40 fields, and with how many questions.
     fn found(rule: Rule) -> (Vec<String>, Vec<String>, usize) {
         let nodes = [node(1, 40, &[]), node(2, 40, &[])];
         let nodes = nodes.map(|fields| (fields.clone(), rule(&fields))).to_vec();
         let mut asked = 0;
-        let search = Search::new(nodes, |mixture: &Fields| {
+        let search = NodeSearch::new(nodes, |mixture: &NodeFields| {
             asked += 1;
             Ok::<_, Unclear>(rule(mixture))
         });
         let (Finding { id, key, there }, done) = search.run();
         assert_eq!((id, done), (false, Ok(())));
-        let names = |fields: BTreeSet<Field>| fields.iter().map(ToString::to_string).collect();
+        let names = |fields: BTreeSet<NodeField>| fields.iter().map(ToString::to_string).collect();
         (names(key), names(there), asked)
     }
 
@@ -295,7 +298,7 @@ mod tests {
     #[test]
     fn an_id_is_all_that_is_known() {
         let nodes = vec![(node(1, 3, &[]), 1), (node(2, 3, &[]), 1)];
-        let (found, done) = Search::new(nodes, |_: &Fields| Ok::<_, Unclear>(2)).run();
+        let (found, done) = NodeSearch::new(nodes, |_: &NodeFields| Ok::<_, Unclear>(2)).run();
         assert!(found.id && found.key.is_empty() && done.is_ok());
     }
 }

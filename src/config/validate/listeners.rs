@@ -9,7 +9,7 @@ use super::check::text;
 use super::spiffe::{NOT_BOTH, Supplies};
 use super::{Check, paths, workload};
 use crate::config::reading::{Scalar, Spanned};
-use crate::config::{Address, Identity, Listener, ListenerTls, SocketFile, Supply, is_abstract, shape, unix};
+use crate::config::{Address, CertificateFiles, Listener, ListenerTls, SocketFile, Supply, is_abstract, shape, unix};
 use crate::json::Place;
 
 const LISTENER: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15010));
@@ -212,10 +212,10 @@ fn key_pair(
     key: &str,
     certificate: Option<&Scalar>,
     private_key: Option<&Scalar>,
-) -> Option<Identity> {
+) -> Option<CertificateFiles> {
     let certificate_file = paths::read(check, &format!("{key}.certificate"), certificate, text(NO_PATH));
     let private_key_file = paths::read(check, &format!("{key}.private_key"), private_key, text(NO_PATH));
-    Some(Identity {
+    Some(CertificateFiles {
         certificate_file: certificate_file?,
         private_key_file: private_key_file?,
     })

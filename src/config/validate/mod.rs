@@ -33,12 +33,12 @@ pub use node::host_name;
 use super::document::Document;
 use super::reading::{Scalar, Shape as _};
 use super::shape::{self, Secrets};
-use super::{Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, Written};
+use super::{Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, WrittenConfig};
 use crate::json::Place;
 
 /// Returns the configuration, with defaults in place of bad values, and all problems.
 pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<String>), ConfigError> {
-    let written = Written::new(&document.text, flags);
+    let written = WrittenConfig::new(&document.text, flags);
     let mut check = Check::new(document, flags);
     let Some(file) = check.parse::<shape::File>() else {
         let (problems, _) = check.end();

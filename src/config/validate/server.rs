@@ -11,7 +11,9 @@ use super::spiffe::{NOT_BOTH, Supplies};
 use super::{Check, Scalar, paths, workload};
 use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, TokenConfig, XdsServer};
 use crate::config::uri::Located;
-use crate::config::{Credentials, Grpc, Identity, Reach, Rejections, Rest, Server, Supply, Tls, Transport};
+use crate::config::{
+    CertificateFiles, Credentials, Grpc, Reach, Rejections, RestPolls, Server, Supply, Tls, Transport,
+};
 use crate::xds::ServerFeatures;
 
 /// Returns a server of which only the URI is given.
@@ -53,7 +55,7 @@ fn located_at(
                 .as_ref()
                 .map_or_else(Rejections::default, |written| written.value),
         }),
-        Located::Rest { endpoint, prefix, .. } => Reach::Rest(Rest {
+        Located::Rest { endpoint, prefix, .. } => Reach::Rest(RestPolls {
             endpoint,
             credentials,
             token,
@@ -250,7 +252,7 @@ fn presented(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Supplie
                     PathBuf::from(&file.value),
                 )
             };
-            let identity = Identity {
+            let identity = CertificateFiles {
                 certificate_file: placed("certificate_file", certificate),
                 private_key_file: placed("private_key_file", private_key),
             };

@@ -6,7 +6,7 @@ use super::server::channel_tls;
 use super::{Check, paths};
 use crate::config::reading::Spanned;
 use crate::config::uri::Located;
-use crate::config::{Credentials, Endpoint, Neighbour, Snapshot, Tls, shape};
+use crate::config::{Credentials, Endpoint, NeighbourSettings, Snapshot, Tls, shape};
 
 pub(super) fn snapshot(check: &mut Check, given: Option<Spanned<shape::Snapshot>>) -> Option<Snapshot> {
     let Spanned { value: given, place } = given?;
@@ -26,7 +26,7 @@ pub(super) fn snapshot(check: &mut Check, given: Option<Spanned<shape::Snapshot>
     })
 }
 
-fn neighbours(check: &mut Check, given: &shape::Snapshot, secrets: bool) -> Vec<Neighbour> {
+fn neighbours(check: &mut Check, given: &shape::Snapshot, secrets: bool) -> Vec<NeighbourSettings> {
     let tls = given.tls.as_ref();
     let settings = tls.and_then(|tls| channel_tls(check, "snapshot.tls", &tls.value));
     let settings = settings.unwrap_or_default();
@@ -42,7 +42,7 @@ fn neighbours(check: &mut Check, given: &shape::Snapshot, secrets: bool) -> Vec<
         }
         from.push(neighbour);
     }
-    let secure = |neighbour: &Neighbour| neighbour.credentials != Credentials::Insecure;
+    let secure = |neighbour: &NeighbourSettings| neighbour.credentials != Credentials::Insecure;
     if let Some(tls) = tls.filter(|_| !from.iter().any(secure)) {
         let message = "no relay in `from` is asked over TLS; write https:// there, or remove it";
         check.at(tls.place, "snapshot.tls", message);
@@ -51,14 +51,14 @@ fn neighbours(check: &mut Check, given: &shape::Snapshot, secrets: bool) -> Vec<
 }
 
 /// Reads the URL of an admin address.
-fn neighbour(uri: &str, tls: &Tls) -> Result<Neighbour, String> {
+fn neighbour(uri: &str, tls: &Tls) -> Result<NeighbourSettings, String> {
     let wrong =
         || format!("`{uri}` is not an admin address; write https://relay-headless:9901, or http:// without TLS");
     match Located::parse(uri) {
         Ok(Located::Grpc {
             endpoint: endpoint @ Endpoint::Tcp { .. },
             tls: Some(secure),
-        }) => Ok(Neighbour {
+        }) => Ok(NeighbourSettings {
             uri: uri.to_owned(),
             endpoint,
             credentials: match secure {

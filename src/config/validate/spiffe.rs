@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::config::{Identity, Supply};
+use crate::config::{CertificateFiles, Supply};
 
 /// The relay's certificate, and whom it trusts; none where nothing says so.
-pub(super) type Supplies = (Option<Supply<Identity>>, Option<Supply<PathBuf>>);
+pub(super) type Supplies = (Option<Supply<CertificateFiles>>, Option<Supply<PathBuf>>);
 
 pub(super) const NOT_BOTH: &str = "`spiffe` brings the certificate and its key; remove one of them";

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::downstream::burden::{Burden, Burdens};
-use crate::downstream::full::{AGAIN, Full};
+use crate::downstream::full::{AGAIN, LimitReached};
 use crate::downstream::overload::Action;
 use crate::downstream::settings::AdmissionLimits;
-use crate::downstream::stream::Pace;
+use crate::downstream::stream::RequestPace;
 use crate::wire::Peer;
 
 /// Admits connections, streams and names, as far as the limits allow.
@@ -37,7 +37,7 @@ struct Open {
     /// Names that all streams subscribe to, and versions that their clients brought.
     subscriptions: usize,
     /// Streams that began.
-    pace: Pace,
+    pace: RequestPace,
     /// The last action against the lack of memory, and the limit of memory.
     short: (Option<Action>, usize),
 }
@@ -96,7 +96,7 @@ impl Admission {
                 all: Count::default(),
                 addresses: HashMap::new(),
                 subscriptions: 0,
-                pace: Pace::new(limits.new_streams_per_second, now),
+                pace: RequestPace::new(limits.new_streams_per_second, now),
                 short: (None, 0),
             }),
             burdens: Burdens::default(),
@@ -104,7 +104,7 @@ impl Admission {
     }
 
     /// Admits a connection. [`Guest::at`] must follow as soon as it is known from where it comes; so far that is `peer`.
-    pub(in crate::downstream) fn connection(self: &Arc<Self>, peer: Peer) -> Result<Guest, Full> {
+    pub(in crate::downstream) fn connection(self: &Arc<Self>, peer: Peer) -> Result<Guest, LimitReached> {
         let mut open = self.open.lock();
         open.check(Action::RejectConnections)?;
         let max = open.limits.connections;
@@ -123,7 +123,7 @@ impl Admission {
     pub fn set(&self, limits: AdmissionLimits, now: Instant) {
         let mut open = self.open.lock();
         if limits.new_streams_per_second != open.limits.new_streams_per_second {
-            open.pace = Pace::new(limits.new_streams_per_second, now);
+            open.pace = RequestPace::new(limits.new_streams_per_second, now);
         }
         open.limits = limits;
     }
@@ -139,7 +139,6 @@ impl Admission {
     }
 
     /// Returns how many connections, streams and subscriptions there are.
-    #[must_use]
     pub fn used(&self) -> [Used; 3] {
         let open = self.open.lock();
         let limits = &open.limits;
@@ -154,10 +153,10 @@ impl Admission {
 
 impl Open {
     /// Whether memory is not so short that this is done.
-    fn check(&self, action: Action) -> Result<(), Full> {
+    fn check(&self, action: Action) -> Result<(), LimitReached> {
         let (last, max) = self.short;
         if last >= Some(action) {
-            return Err(Full {
+            return Err(LimitReached {
                 limit: "memory",
                 max,
                 again: Some(AGAIN),
@@ -180,7 +179,7 @@ impl Open {
 impl Guest {
     /// Admits the connection from this peer. To be called once. Connections over Unix sockets have no address, so that no limit
     /// for one address concerns them.
-    pub(in crate::downstream) fn at(mut self, peer: Peer) -> Result<Self, Full> {
+    pub(in crate::downstream) fn at(mut self, peer: Peer) -> Result<Self, LimitReached> {
         self.peer = peer;
         let limits = self.admission.open.lock().limits;
         let own = limits.connections_per_identity > 0 || limits.streams_per_identity > 0;
@@ -206,7 +205,7 @@ impl Guest {
     }
 
     /// Admits a stream of this connection.
-    pub(in crate::downstream) fn stream(self: &Arc<Self>, now: Instant) -> Result<Stay, Full> {
+    pub(in crate::downstream) fn stream(self: &Arc<Self>, now: Instant) -> Result<Stay, LimitReached> {
         let mut open = self.admission.open.lock();
         let limits = open.limits;
         open.check(Action::RejectStreams)?;
@@ -215,7 +214,7 @@ impl Guest {
         within(open.all.streams, limits.streams, "streams", Some(AGAIN))?;
         let wait = open.pace.next().saturating_duration_since(now);
         if !wait.is_zero() {
-            return Err(Full {
+            return Err(LimitReached {
                 limit: "new_streams_per_second",
                 max: limits.new_streams_per_second as usize,
                 again: Some(wait.max(AGAIN)),
@@ -243,7 +242,7 @@ impl Stay {
     }
 
     /// Sets how many names the stream subscribes to. Fewer than before are always admitted.
-    pub(in crate::downstream) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
+    pub(in crate::downstream) fn subscribe(&mut self, names: usize) -> Result<(), LimitReached> {
         if names == self.subscriptions {
             return Ok(());
         }
@@ -325,9 +324,9 @@ impl Drop for Guest {
     }
 }
 
-fn within(used: usize, max: usize, limit: &'static str, again: Option<Duration>) -> Result<(), Full> {
+fn within(used: usize, max: usize, limit: &'static str, again: Option<Duration>) -> Result<(), LimitReached> {
     if max > 0 && used >= max {
-        return Err(Full { limit, max, again });
+        return Err(LimitReached { limit, max, again });
     }
     Ok(())
 }

@@ -14,11 +14,11 @@ fn peer(last: u8) -> Peer {
     Peer::Tcp(([127, 0, 0, last], 1000 + u16::from(last)).into())
 }
 
-fn come(admission: &Arc<Admission>, peer: Peer) -> Result<Guest, Full> {
+fn come(admission: &Arc<Admission>, peer: Peer) -> Result<Guest, LimitReached> {
     admission.connection(peer).and_then(|guest| guest.at(peer))
 }
 
-/// What ends makes room; one address never takes the room of another.
+/// A closed connection frees its place; limits are per address.
 #[test]
 fn as_many_as_there_may_be() {
     let now = now();
@@ -30,7 +30,7 @@ fn as_many_as_there_may_be() {
         ..AdmissionLimits::default()
     };
     let admission = Arc::new(Admission::new(limits, now));
-    let limit = |full: Result<Guest, Full>| full.unwrap_err().limit;
+    let limit = |full: Result<Guest, LimitReached>| full.unwrap_err().limit;
     let one = Arc::new(come(&admission, peer(1)).unwrap());
     let other = come(&admission, peer(1)).unwrap();
     assert_eq!(limit(come(&admission, peer(1))), "connections_per_identity");

@@ -14,10 +14,10 @@ use super::{GRPC, HttpResult, in_time, refusal, refused};
 use crate::clock;
 use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
-use crate::downstream::portion::Portion;
-use crate::downstream::rest::{Poll, Polled, Refusal, hold};
+use crate::downstream::portion::Allotment;
+use crate::downstream::rest::{PollRefusal, Polled, WaitingPoll, hold};
 use crate::downstream::shared::Shared;
-use crate::downstream::stream::{Pace, Requests, only_request, trailers};
+use crate::downstream::stream::{ClientRequests, RequestPace, only_request, trailers};
 use crate::protocol::{self, PollContent};
 use crate::shutdown::Drain;
 use crate::wire::{Deframer, Encoding, ResponseFields, Rope, encode, timeout};
@@ -28,7 +28,7 @@ pub(super) struct Fetch {
     pub(super) shared: Arc<Shared>,
     pub(super) type_url: TypeUrl,
     /// What the connection takes of what all share.
-    pub(super) portion: Arc<Portion>,
+    pub(super) portion: Arc<Allotment>,
     pub(super) drain: Drain,
 }
 
@@ -61,8 +61,8 @@ impl Fetch {
         let identity = identified(shared, &self.portion, request.headers());
         let limits = &settings.limits;
         let deframer = Deframer::new(encoding, limits.request, self.portion.share.clone());
-        let pace = Pace::new(limits.requests_per_second, clock::now());
-        let requests = Requests::new(request.into_body(), deframer, pace);
+        let pace = RequestPace::new(limits.requests_per_second, clock::now());
+        let requests = ClientRequests::new(request.into_body(), deframer, pace);
         let identity = match identity {
             Ok(identity) => identity,
             Err(token) => return Err(refused::status(token, requests, Dialect::Sotw, shared, &settings).await),
@@ -79,10 +79,10 @@ impl Fetch {
         // A unary call is always answered, whatever the client has.
         asked.version_info = String::new();
         let who = (&self.portion.claims, &identity);
-        let poll = Poll::begin(shared, who, self.type_url, asked, clock::now()).await;
-        let poll = poll.map_err(Refusal::status)?;
+        let poll = WaitingPoll::begin(shared, who, self.type_url, asked, clock::now()).await;
+        let poll = poll.map_err(PollRefusal::status)?;
         let polled = poll.wait(hold, self.drain, |found, poll| Ok(reply(found, poll, shared)));
-        match polled.await.map_err(Refusal::status)? {
+        match polled.await.map_err(PollRefusal::status)? {
             Polled::News(rope) => Ok(rope),
             Polled::Nothing => Err(Status::unavailable("nothing is known of what the client asks for")),
         }

@@ -24,7 +24,7 @@ use crate::clock;
 use crate::downstream::body::Body;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::services;
-use crate::telemetry::{Health, HealthState, Status};
+use crate::telemetry::{Health, HealthState, RelayStatus};
 
 /// The calls of the health service.
 #[derive(Clone, Debug)]
@@ -85,16 +85,16 @@ impl Checks {
     }
 }
 
-fn answer(known: bool, status: Status) -> HealthCheckResponse {
+fn answer(known: bool, status: RelayStatus) -> HealthCheckResponse {
     let status = match (known, status) {
         (false, _) => ServingStatus::ServiceUnknown,
-        (true, Status::Ready) => ServingStatus::Serving,
-        (true, Status::Starting | Status::Draining) => ServingStatus::NotServing,
+        (true, RelayStatus::Ready) => ServingStatus::Serving,
+        (true, RelayStatus::Starting | RelayStatus::Draining) => ServingStatus::NotServing,
     };
     HealthCheckResponse { status: status.into() }
 }
 
-type Answers = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, tonic::Status>> + Send>>;
+type HealthAnswers = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, tonic::Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Service for Checks {
@@ -110,9 +110,9 @@ impl Service for Checks {
         Err(tonic::Status::not_found(format!("there is no service `{shown}` here")))
     }
 
-    type WatchStream = Answers;
+    type WatchStream = HealthAnswers;
 
-    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Answers>, tonic::Status> {
+    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<HealthAnswers>, tonic::Status> {
         let known = self.names.contains(request.get_ref().service.as_str());
         Ok(Response::new(Box::pin(watch_status(known, self.health.watch()))))
     }

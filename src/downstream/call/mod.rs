@@ -32,26 +32,26 @@ use crate::clock;
 use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
 use crate::downstream::connection::HeaderFault;
-use crate::downstream::full::Full;
-use crate::downstream::handshakes::Fault;
-use crate::downstream::log::Log;
-use crate::downstream::portion::Portion;
+use crate::downstream::full::LimitReached;
+use crate::downstream::handshakes::HandshakeFault;
+use crate::downstream::log::ClientLog;
+use crate::downstream::portion::Allotment;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::rest::Polls;
-use crate::downstream::services::{self, Unknown};
+use crate::downstream::services::{self, UnknownPath};
 use crate::downstream::shared::Shared;
-use crate::downstream::stream::{Accounts, Driver, Pace, Requests, Session, trailers};
+use crate::downstream::stream::{Accounts, ClientRequests, Driver, RequestPace, Session, trailers};
 use crate::identity::{Identity, SvidFault};
 use crate::shutdown::Drain;
 use crate::wire::{
-    ACCEPT_ENCODING, ACCEPTED_ENCODINGS, Deframer, ENCODING, Encoding, Peer, Progress, SharedSlices, timeout,
+    ACCEPT_ENCODING, ACCEPTED_ENCODINGS, Deframer, ENCODING, Encoding, Peer, RopeProgress, SharedSlices, timeout,
 };
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
     pub(super) shared: Arc<Shared>,
     polls: Arc<Polls>,
-    log: Arc<Log>,
+    log: Arc<ClientLog>,
     health: HealthCalls,
 }
 
@@ -62,7 +62,7 @@ pub(super) type HttpResult = Result<Response<Body>, Infallible>;
 pub(super) type PendingResponse = Either<Ready<HttpResult>, BoxFuture<'static, HttpResult>>;
 
 /// How a request on an HTTP/2 connection goes on.
-pub(super) enum Called {
+pub(super) enum StartedCall {
     /// It gets one response, now or later.
     Answer(PendingResponse),
     /// It begins a stream, with this response head.
@@ -72,7 +72,7 @@ pub(super) enum Called {
 /// The state that the calls of a connection share.
 pub(super) struct Links {
     /// What the connection takes of what all share.
-    pub(super) portion: Arc<Portion>,
+    pub(super) portion: Arc<Allotment>,
     /// The shared bytes that they have given to the transport.
     pub(super) shared_slices: Arc<SharedSlices>,
 }
@@ -96,7 +96,7 @@ impl Calls {
     }
 
     /// Counts and logs a TLS handshake that failed.
-    pub(super) fn not_secure(&self, peer: &Peer, fault: &Fault) {
+    pub(super) fn not_secure(&self, peer: &Peer, fault: &HandshakeFault) {
         self.shared.metrics.handshakes.failed(fault.reason(), fault.result());
         self.log.handshake(peer, fault, clock::now());
     }
@@ -113,7 +113,7 @@ impl Calls {
     }
 
     /// Counts and logs a connection that is closed because there are too many.
-    pub(super) fn not_admitted(&self, peer: &Peer, full: &Full) {
+    pub(super) fn not_admitted(&self, peer: &Peer, full: &LimitReached) {
         self.shared.metrics.refused(full.limit);
         self.log.not_admitted(peer, full, clock::now());
     }
@@ -125,10 +125,10 @@ impl Calls {
     }
 
     /// Handles one request on an HTTP/2 connection.
-    pub(super) fn call(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Called {
+    pub(super) fn call(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> StartedCall {
         if Polls::path(request.uri().path()) {
             let request = request.map(RequestBody::Http2);
-            return Called::Answer(Either::Right(
+            return StartedCall::Answer(Either::Right(
                 self.polls.clone().answer(request, links.portion.clone()).boxed(),
             ));
         }
@@ -137,11 +137,11 @@ impl Calls {
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == census::SERVICE) => {
                 let request = request.map(RequestBody::Http2);
                 let answer = status::answer(self.shared.clone(), request, links.portion.clone());
-                return Called::Answer(Either::Right(answer.boxed()));
+                return StartedCall::Answer(Either::Right(answer.boxed()));
             }
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
                 let request = request.map(RequestBody::Http2);
-                return Called::Answer(Either::Right(self.health.clone().answer(request).boxed()));
+                return StartedCall::Answer(Either::Right(self.health.clone().answer(request).boxed()));
             }
             None => {
                 let path = request.uri().path().to_owned();
@@ -154,11 +154,11 @@ impl Calls {
                 }
             }
         };
-        Called::Answer(Either::Left(ready(Ok(response))))
+        StartedCall::Answer(Either::Left(ready(Ok(response))))
     }
 
     /// Handles one request on an HTTP/1.1 connection. Polling clients may use HTTP/1.1; gRPC cannot.
-    pub(super) fn call_http1(&self, request: Request<Incoming>, portion: &Arc<Portion>) -> PendingResponse {
+    pub(super) fn call_http1(&self, request: Request<Incoming>, portion: &Arc<Allotment>) -> PendingResponse {
         if Polls::path(request.uri().path()) {
             let request = request.map(RequestBody::Http1);
             return Either::Right(self.polls.clone().answer(request, portion.clone()).boxed());
@@ -173,10 +173,10 @@ impl Calls {
     }
 
     /// Starts a discovery stream or a unary call.
-    fn begin(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Result<Called, Status> {
+    fn begin(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Result<StartedCall, Status> {
         let settings = self.shared.settings.load_full();
         let mut method = services::method(request.uri().path(), settings.transport_v2, &settings.protocol.types)
-            .map_err(|Unknown(message)| Status::unimplemented(message))?;
+            .map_err(|UnknownPath(message)| Status::unimplemented(message))?;
         if let Some(type_url) = method.service.clone().filter(|_| method.fetch) {
             let fetch = Fetch {
                 shared: self.shared.clone(),
@@ -184,7 +184,7 @@ impl Calls {
                 portion: links.portion.clone(),
                 drain: self.polls.drain(),
             };
-            return Ok(Called::Answer(Either::Right(fetch.answer(request).boxed())));
+            return Ok(StartedCall::Answer(Either::Right(fetch.answer(request).boxed())));
         }
         let encoding = Encoding::of(request.headers())?;
         method.responses = Encoding::of_responses(request.headers());
@@ -198,9 +198,9 @@ impl Calls {
         })?;
         let identity = identified(&self.shared, &links.portion, request.headers());
         let deframer = Deframer::new(encoding, settings.limits.request, links.portion.share.clone());
-        let pace = Pace::new(settings.limits.requests_per_second, now);
+        let pace = RequestPace::new(settings.limits.requests_per_second, now);
         let place = (links.portion.claims.clone(), request.body().stream_id().as_u32());
-        let requests = Requests::new(request.into_body(), deframer, pace);
+        let requests = ClientRequests::new(request.into_body(), deframer, pace);
         let identity = match identity {
             Ok(identity) => identity,
             Err(token) => {
@@ -212,7 +212,7 @@ impl Calls {
                     drop(stay);
                     Ok(refusal(&status))
                 };
-                return Ok(Called::Answer(Either::Right(ended.boxed())));
+                return Ok(StartedCall::Answer(Either::Right(ended.boxed())));
             }
         };
         let who = (stay, identity);
@@ -227,14 +227,14 @@ impl Calls {
         );
         let is_compressed = method.responses == Encoding::Gzip;
         let session = Session::new(self.shared.clone(), accounts, method, now);
-        let progress = Arc::new(Progress::new(links.shared_slices.clone()));
+        let progress = Arc::new(RopeProgress::new(links.shared_slices.clone()));
         let mut head = Response::new(());
         head.headers_mut().insert(CONTENT_TYPE, GRPC);
         if is_compressed {
             head.headers_mut().insert(ENCODING, HeaderValue::from_static("gzip"));
         }
         let driver = Driver::new(session, requests, progress, timeout, now);
-        Ok(Called::Stream(head, Box::new(driver)))
+        Ok(StartedCall::Stream(head, Box::new(driver)))
     }
 }
 

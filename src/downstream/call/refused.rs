@@ -11,7 +11,7 @@ use crate::clock;
 use crate::downstream::bearer::Unidentified;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
-use crate::downstream::stream::{Requests, first_node};
+use crate::downstream::stream::{ClientRequests, first_node};
 use crate::xds::Dialect;
 
 /// Clients send their first request with the head of the call, or at once after it.
@@ -20,7 +20,7 @@ pub(in crate::downstream) const FIRST_REQUEST: Duration = Duration::from_secs(1)
 /// Returns how the call ends, after its first request if the log gets a line about it.
 pub(super) async fn status(
     refused: Unidentified,
-    requests: Requests,
+    requests: ClientRequests,
     dialect: Dialect,
     shared: &Shared,
     settings: &ConnectionSettings,

@@ -15,13 +15,13 @@ use crate::census::ClientStatusServer;
 use crate::clock;
 use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
-use crate::downstream::portion::Portion;
+use crate::downstream::portion::Allotment;
 use crate::downstream::questions::allowed;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::shared::Shared;
 
 /// Answers one call.
-pub(super) async fn answer(shared: Arc<Shared>, request: Request<RequestBody>, portion: Arc<Portion>) -> HttpResult {
+pub(super) async fn answer(shared: Arc<Shared>, request: Request<RequestBody>, portion: Arc<Allotment>) -> HttpResult {
     let path = request.uri().path().to_owned();
     Ok(match ask(&shared, request, &portion).await {
         Ok(response) => response,
@@ -35,7 +35,7 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<RequestBody>, p
 async fn ask(
     shared: &Arc<Shared>,
     request: Request<RequestBody>,
-    portion: &Portion,
+    portion: &Allotment,
 ) -> Result<http::Response<Body>, Status> {
     let stay = portion.guest.stream(clock::now()).map_err(|full| full.status())?;
     let identity = identified(shared, portion, request.headers());

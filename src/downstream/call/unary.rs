@@ -18,19 +18,19 @@ use http_body::Body as _;
 use super::PendingResponse;
 use crate::clock::{Sleep, sleep};
 use crate::downstream::body::Body;
-use crate::wire::{Progress, Rope, SharedSlices};
+use crate::wire::{Rope, RopeProgress, SharedSlices};
 
 /// One call, until the transport has all of its response.
 pub(in crate::downstream) struct UnaryCall {
-    state: State,
-    progress: Arc<Progress>,
+    state: UnaryState,
+    progress: Arc<RopeProgress>,
     /// How long the client may read nothing.
     patience: Option<Duration>,
     /// The end of that, while the client reads nothing.
     stalls: Option<Sleep>,
 }
 
-enum State {
+enum UnaryState {
     /// The response is not ready yet.
     PendingResponse(PendingResponse, SendResponse<Rope>),
     Saying(Body, SendStream<Rope>),
@@ -44,8 +44,8 @@ impl UnaryCall {
         patience: Option<Duration>,
     ) -> Self {
         Self {
-            state: State::PendingResponse(answering, respond),
-            progress: Arc::new(Progress::new(shared_slices)),
+            state: UnaryState::PendingResponse(answering, respond),
+            progress: Arc::new(RopeProgress::new(shared_slices)),
             patience,
             stalls: None,
         }
@@ -55,7 +55,7 @@ impl UnaryCall {
     pub(in crate::downstream) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.state {
-                State::PendingResponse(answering, respond) => {
+                UnaryState::PendingResponse(answering, respond) => {
                     if respond.poll_reset(cx).is_ready() {
                         return Poll::Ready(());
                     }
@@ -63,9 +63,9 @@ impl UnaryCall {
                     let Some((body, send)) = begin(response, respond) else {
                         return Poll::Ready(());
                     };
-                    self.state = State::Saying(body, send);
+                    self.state = UnaryState::Saying(body, send);
                 }
-                State::Saying(body, send) => {
+                UnaryState::Saying(body, send) => {
                     if send.poll_reset(cx).is_ready() {
                         return Poll::Ready(());
                     }
@@ -124,7 +124,7 @@ fn stall(
 fn say(
     body: &mut Body,
     send: &mut SendStream<Rope>,
-    progress: &Arc<Progress>,
+    progress: &Arc<RopeProgress>,
     some: &mut bool,
     cx: &mut Context<'_>,
 ) -> Poll<()> {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 /// The parts that were woken. If there are any outside of a turn, the task was woken too.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct WokenParts {
     /// A bit for each of the first [`BITS`] parts that was woken, and the bits [`LISTED`] and [`WITHIN`].
     woken: AtomicU64,
     /// The other parts that were woken, in the order of their wakes.
@@ -25,19 +25,19 @@ pub(super) struct Agenda {
 
 /// Those of the woken parts that come before all that are woken later. What one turn leaves of it, the next turn begins with.
 #[derive(Debug, Default)]
-pub(super) struct Round {
+pub(super) struct WokenRound {
     /// The bits that the last turn left.
     left: u64,
-    /// How many parts at the front of [`Agenda::others`] are of this round, once the first of them was returned.
+    /// How many parts at the front of [`WokenParts::others`] are of this round, once the first of them was returned.
     listed: usize,
 }
 
 /// One turn of the task. The task asks for each next part.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    agenda: &'a Arc<Agenda>,
-    round: &'a mut Round,
-    /// Bits taken from [`Agenda::woken`] whose parts were not returned yet.
+    agenda: &'a Arc<WokenParts>,
+    round: &'a mut WokenRound,
+    /// Bits taken from [`WokenParts::woken`] whose parts were not returned yet.
     taken: u64,
     over: bool,
 }
@@ -45,16 +45,16 @@ pub(super) struct Turn<'a> {
 /// The handle of a part, with its waker.
 #[derive(Debug)]
 pub(super) struct Ear {
-    part: Arc<Part>,
+    part: Arc<WokenPart>,
     waker: Waker,
 }
 
 /// One part, which is woken at most once before it is polled.
 #[derive(Debug)]
-struct Part {
-    agenda: Arc<Agenda>,
+struct WokenPart {
+    agenda: Arc<WokenParts>,
     number: u32,
-    /// Whether it is in [`Agenda::others`].
+    /// Whether it is in [`WokenParts::others`].
     listed: AtomicBool,
 }
 
@@ -62,15 +62,15 @@ struct Part {
 pub(super) const FIRST: u32 = 0;
 /// How many parts have a bit. Nearly every connection has fewer parts.
 const BITS: u32 = 62;
-/// The bit that says that [`Agenda::others`] is not empty.
+/// The bit that says that [`WokenParts::others`] is not empty.
 const LISTED: u64 = 1 << BITS;
 /// The bit that says that a turn is going on.
 const WITHIN: u64 = LISTED << 1;
 
-impl Agenda {
+impl WokenParts {
     /// Creates the part with this number.
     pub(super) fn part(self: &Arc<Self>, number: u32) -> Ear {
-        let part = Arc::new(Part {
+        let part = Arc::new(WokenPart {
             agenda: self.clone(),
             number,
             listed: AtomicBool::new(false),
@@ -82,7 +82,7 @@ impl Agenda {
     }
 
     /// Begins a turn of the task, with what the turn before has left of its last round.
-    pub(super) fn begin<'a>(self: &'a Arc<Self>, round: &'a mut Round, task: &Waker) -> Turn<'a> {
+    pub(super) fn begin<'a>(self: &'a Arc<Self>, round: &'a mut WokenRound, task: &Waker) -> Turn<'a> {
         match &mut *self.task.lock() {
             Some(known) => known.clone_from(task),
             none => *none = Some(task.clone()),
@@ -203,7 +203,7 @@ impl Ear {
     }
 }
 
-impl Wake for Part {
+impl Wake for WokenPart {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -240,7 +240,7 @@ mod tests {
             let count = Arc::new(Count::default());
             let task = Waker::from(count.clone());
             let turns = || count.0.swap(0, Ordering::Relaxed);
-            let (agenda, mut round) = (Arc::new(Agenda::default()), Round::default());
+            let (agenda, mut round) = (Arc::new(WokenParts::default()), WokenRound::default());
             let parts = [one, two].map(|number| agenda.part(number));
             assert_eq!(agenda.begin(&mut round, &task).next(), None, "nobody was woken");
             for _ in 0..2 {
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn nobody_comes_round_again_before_all_others_had_their_turn() {
         const PARTS: u32 = 1000;
-        let (agenda, mut round) = (Arc::new(Agenda::default()), Round::default());
+        let (agenda, mut round) = (Arc::new(WokenParts::default()), WokenRound::default());
         let parts: Vec<Ear> = (0..PARTS).map(|number| agenda.part(number)).collect();
         parts.iter().for_each(Ear::wake);
         let mut turns = vec![0_u32; PARTS as usize];
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn no_wake_is_lost() {
         const WAKES: usize = 20_000;
-        let (agenda, mut round) = (Arc::new(Agenda::default()), Round::default());
+        let (agenda, mut round) = (Arc::new(WokenParts::default()), WokenRound::default());
         let parts = [0, 1, 63, 64].map(|number| (number, agenda.part(number)));
         let made: [AtomicUsize; 4] = Default::default();
         let count = Arc::new(Count::default());

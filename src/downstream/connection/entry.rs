@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Connection, PREFACE_TIMEOUT};
 use crate::clock;
-use crate::downstream::handshakes::Fault;
+use crate::downstream::handshakes::HandshakeFault;
 use crate::identity::{Identity, certified};
 use crate::wire::{Peer, ProxyFault, proxied};
 
@@ -56,7 +56,7 @@ impl Connection {
                 let identity = self.certified(identity);
                 Some((self, identity))
             }
-            Err(Fault::Stranger) => {
+            Err(HandshakeFault::Stranger) => {
                 self.calls.not_proxied(&self.peer, &HeaderFault::Stranger);
                 None
             }

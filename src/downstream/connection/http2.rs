@@ -16,15 +16,15 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::age::Age;
-use super::agenda::{Agenda, Ear, FIRST, Round, Turn};
+use super::agenda::{Ear, FIRST, Turn, WokenParts, WokenRound};
 use super::keepalive::Keepalive;
-use super::line::{HELPING_BYTES, Line};
-use super::open_call::{Kind, OpenCall};
+use super::line::{HELPING_BYTES, WriteLine};
+use super::open_call::{CallKind, OpenCall};
 use super::open_calls::OpenCalls;
 use super::watch::Watch;
 use crate::clock;
-use crate::downstream::call::{Called, Calls, Links, UnaryCall};
-use crate::downstream::portion::Portion;
+use crate::downstream::call::{Calls, Links, StartedCall, UnaryCall};
+use crate::downstream::portion::Allotment;
 use crate::downstream::stream::Allowance;
 use crate::wire::{Cork, Corked, Rope};
 
@@ -33,20 +33,20 @@ pub(super) struct Http2<S> {
     cork: Cork<S>,
     /// In a box, because every connection has one of these, whose size is that of a class of the allocator.
     watch: Box<Watch>,
-    agenda: Arc<Agenda>,
-    round: Round,
+    agenda: Arc<WokenParts>,
+    round: WokenRound,
     /// The transport's own part in the agenda.
     ear: Ear,
-    inner: Inner<S>,
+    inner: Http2Parts<S>,
 }
 
-struct Inner<S> {
+struct Http2Parts<S> {
     calls: Arc<Calls>,
     links: Links,
     transport: Connection<Corked<S>, Rope>,
     open: OpenCalls,
     /// The streams that wait for room in the transport, by their first numbers.
-    line: Line,
+    line: WriteLine,
     /// What those who are not in the line may do.
     allowance: Allowance,
     /// How many calls have begun in this turn.
@@ -84,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     /// When the client does not speak HTTP/2.
     pub(super) async fn begin(
         calls: Arc<Calls>,
-        portion: Arc<Portion>,
+        portion: Arc<Allotment>,
         socket: S,
         begun: Bytes,
     ) -> Result<Self, h2::Error> {
@@ -99,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             .max_local_error_reset_streams(Some(FAULTY_STREAMS_MAX))
             .handshake(io)
             .await?;
-        let agenda = Arc::new(Agenda::default());
+        let agenda = Arc::new(WokenParts::default());
         let ear = agenda.part(TRANSPORT);
         ear.wake();
         let now = clock::now();
@@ -108,9 +108,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         Ok(Self {
             watch: Box::new(Watch::new(age, keepalive)),
             agenda,
-            round: Round::default(),
+            round: WokenRound::default(),
             ear,
-            inner: Inner {
+            inner: Http2Parts {
                 links: Links {
                     portion,
                     shared_slices: cork.shared_slices(),
@@ -118,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
                 calls,
                 transport,
                 open: OpenCalls::default(),
-                line: Line::default(),
+                line: WriteLine::default(),
                 allowance: Allowance::new(HELPING_BYTES),
                 begun: 0,
                 stuck: false,
@@ -193,7 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Http2Parts<S> {
     /// Sends GOAWAY first, so that no new stream begins here; then lets each stream end.
     fn drain(&mut self, ear: &Ear) {
         self.draining = true;
@@ -292,17 +292,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, turn: &Turn<'_>, now: Instant) {
         let Some(number) = self.open.next_number() else { return };
         let kind = match self.calls.call(request, &self.links, now) {
-            Called::Answer(answering) => {
+            StartedCall::Answer(answering) => {
                 let patience = self.calls.shared.settings.load().timers.write_stall;
                 let answer = UnaryCall::new(answering, respond, self.links.shared_slices.clone(), patience);
-                Kind::Unary(Box::new(answer))
+                CallKind::Unary(Box::new(answer))
             }
             // The headers are sent at once, because the first response may come much later.
-            Called::Stream(head, driver) => match respond.send_response(head, false) {
+            StartedCall::Stream(head, driver) => match respond.send_response(head, false) {
                 Ok(send) => {
                     let requests = turn.part(number + 1);
                     requests.wake();
-                    Kind::Stream(driver, send, requests)
+                    CallKind::Stream(driver, send, requests)
                 }
                 Err(error) => return tracing::debug!(%error, "a stream cannot begin"),
             },

@@ -18,7 +18,7 @@ pub(super) struct Keepalive {
 }
 
 /// The client does not answer pings.
-pub(super) struct NoAnswer;
+pub(super) struct NoPong;
 
 /// How long a client may take to answer a ping; never longer than the interval between two pings.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
@@ -50,12 +50,7 @@ impl Keepalive {
     ///
     /// # Errors
     /// The client did not answer a ping in time.
-    pub(super) fn ask(
-        &mut self,
-        blocked: bool,
-        now: Instant,
-        cx: &mut Context<'_>,
-    ) -> Result<Option<Instant>, NoAnswer> {
+    pub(super) fn ask(&mut self, blocked: bool, now: Instant, cx: &mut Context<'_>) -> Result<Option<Instant>, NoPong> {
         let Some((every, pings)) = &mut self.pings else {
             return Ok(None);
         };
@@ -72,7 +67,7 @@ impl Keepalive {
             return Ok(Some(due));
         }
         if self.asked.is_some() {
-            return Err(NoAnswer);
+            return Err(NoPong);
         }
         // This fails if the connection is about to end.
         drop(pings.send_ping(Ping::opaque()));

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// The line. While nobody is in it, a stream is served as soon as it asks.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct WriteLine {
     waiting: VecDeque<u32>,
     /// How many bytes of responses those in the line may give to the transport. Invariant: 0 if nobody waits.
     room: usize,
@@ -20,7 +20,7 @@ pub(super) const HELPING_BYTES: usize = 256 * 1024;
 /// A line that was longer frees its memory when it is empty.
 const CAPACITY_KEPT: usize = 16;
 
-impl Line {
+impl WriteLine {
     /// Puts somebody at the end of the line.
     pub(super) fn enter(&mut self, number: u32) {
         self.waiting.push_back(number);
@@ -70,7 +70,7 @@ mod tests {
     fn who_has_waited_longest_is_served_first() {
         const STREAMS: u32 = 100;
         const RESPONSE_BYTES: usize = 100 * 1024;
-        let mut line = Line::default();
+        let mut line = WriteLine::default();
         (0..STREAMS).for_each(|number| line.enter(number));
         let (mut served, mut slow) = (Vec::new(), Vec::new());
         for _ in 0..1000 {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_empty_line_is_no_line() {
-        let mut line = Line::default();
+        let mut line = WriteLine::default();
         assert_eq!(line.offer(5), 5);
         assert!(!line.is_moving() && line.next().is_none());
         line.enter(1);

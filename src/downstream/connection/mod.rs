@@ -35,8 +35,8 @@ use crate::downstream::admission::Guest;
 use crate::downstream::alarm::Alarm;
 use crate::downstream::call::Calls;
 use crate::downstream::entrance::Entrance;
-use crate::downstream::handshakes::Fault;
-use crate::downstream::portion::Portion;
+use crate::downstream::handshakes::HandshakeFault;
+use crate::downstream::portion::Allotment;
 use crate::downstream::stall::Stall;
 use crate::identity::Identity;
 use crate::shutdown::{Departure, Drain, Draining};
@@ -104,7 +104,7 @@ impl Connection {
         }
         if begun.first() == Some(&HANDSHAKE) {
             // TLS clients recognize the HTTP response and report it as such.
-            this.calls.not_secure(&this.peer, &Fault::Plaintext);
+            this.calls.not_secure(&this.peer, &HandshakeFault::Plaintext);
         }
         if !http2 {
             return Some(Either::Right(Box::pin(this.speak_http1(begun, identity))));
@@ -115,7 +115,7 @@ impl Connection {
 
     async fn begin_http2(self, begun: Bytes, identity: Identity) -> Option<impl Future<Output = Instant> + Send> {
         let bound = self.calls.shared.settings.load().timers.write_stall;
-        let portion = Portion::of_a_connection(&self.calls.shared, self.entrance, Arc::new(self.guest), identity);
+        let portion = Allotment::of_a_connection(&self.calls.shared, self.entrance, Arc::new(self.guest), identity);
         let beginning = Http2::begin(self.calls, portion, self.socket, begun);
         let connection = match clock::timeout(PREFACE_TIMEOUT, beginning).await {
             Some(Ok(connection)) => Box::pin(connection),
@@ -146,7 +146,7 @@ impl Connection {
     async fn speak_http1(self, begun: Bytes, identity: Identity) -> Instant {
         let bound = self.calls.shared.settings.load().timers.write_stall;
         let calls = self.calls.clone();
-        let portion = Portion::of_a_connection(&calls.shared, self.entrance, Arc::new(self.guest), identity);
+        let portion = Allotment::of_a_connection(&calls.shared, self.entrance, Arc::new(self.guest), identity);
         let asked = Arc::new(AtomicBool::new(false));
         let was_asked = asked.clone();
         let service = service_fn(move |request| {

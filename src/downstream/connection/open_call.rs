@@ -15,17 +15,17 @@ use crate::wire::Rope;
 
 pub(super) struct OpenCall {
     ear: Ear,
-    kind: Kind,
+    kind: CallKind,
 }
 
-pub(super) enum Kind {
+pub(super) enum CallKind {
     /// The last field is woken by requests.
     Stream(Box<Driver>, SendStream<Rope>, Ear),
     Unary(Box<UnaryCall>),
 }
 
 impl OpenCall {
-    pub(super) const fn new(ear: Ear, kind: Kind) -> Self {
+    pub(super) const fn new(ear: Ear, kind: CallKind) -> Self {
         Self { ear, kind }
     }
 
@@ -38,35 +38,35 @@ impl OpenCall {
     #[inline(always)]
     pub(super) fn poll(&mut self, requests: bool, allowance: &mut Allowance, now: Instant) -> Poll<()> {
         match &mut self.kind {
-            Kind::Stream(driver, _, ear) if requests => {
+            CallKind::Stream(driver, _, ear) if requests => {
                 let over = driver.hear(allowance, &mut Context::from_waker(ear.begin()), now);
                 if driver.has_news() {
                     self.ear.wake();
                 }
                 over
             }
-            Kind::Stream(driver, send, requests) => {
+            CallKind::Stream(driver, send, requests) => {
                 let over = driver.poll(send, allowance, &mut Context::from_waker(self.ear.begin()), now);
                 if driver.hears_again(now) {
                     requests.wake();
                 }
                 over
             }
-            Kind::Unary(answer) => answer.poll(&mut Context::from_waker(self.ear.begin())),
+            CallKind::Unary(answer) => answer.poll(&mut Context::from_waker(self.ear.begin())),
         }
     }
 
     /// The transport had its turn after the stream gave it a response. Ready when the stream is over.
     pub(super) fn poll_times(&mut self, now: Instant) -> Poll<()> {
         match &mut self.kind {
-            Kind::Stream(driver, ..) => driver.poll_times(&mut Context::from_waker(self.ear.waker()), now),
-            Kind::Unary(_) => Poll::Pending,
+            CallKind::Stream(driver, ..) => driver.poll_times(&mut Context::from_waker(self.ear.waker()), now),
+            CallKind::Unary(_) => Poll::Pending,
         }
     }
 
     /// A stream has left the line, to be polled with room.
     pub(super) fn come_forward(&mut self) {
-        if let Kind::Stream(driver, ..) = &mut self.kind {
+        if let CallKind::Stream(driver, ..) = &mut self.kind {
             driver.come_forward();
         }
     }
@@ -74,21 +74,21 @@ impl OpenCall {
     /// Whether the client has accepted everything that was sent.
     pub(super) fn is_settled(&self) -> bool {
         match &self.kind {
-            Kind::Stream(driver, ..) => driver.is_settled(),
-            Kind::Unary(_) => true,
+            CallKind::Stream(driver, ..) => driver.is_settled(),
+            CallKind::Unary(_) => true,
         }
     }
 
     /// Counts and logs that a stream ends because its client does not answer pings.
     pub(super) fn silent(&self, now: Instant) {
-        if let Kind::Stream(driver, ..) = &self.kind {
+        if let CallKind::Stream(driver, ..) = &self.kind {
             driver.silent(now);
         }
     }
 
     /// Counts and logs that a stream ends because its client does not read.
     pub(super) fn stalled(&self, now: Instant) {
-        if let Kind::Stream(driver, ..) = &self.kind {
+        if let CallKind::Stream(driver, ..) = &self.kind {
             driver.stalled(now);
         }
     }
@@ -96,8 +96,8 @@ impl OpenCall {
     /// Lets a stream end in good order.
     pub(super) fn drain(&mut self) {
         match &mut self.kind {
-            Kind::Stream(driver, ..) => driver.drain(),
-            Kind::Unary(_) => {}
+            CallKind::Stream(driver, ..) => driver.drain(),
+            CallKind::Unary(_) => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method as Verb, Request};
 
 use super::poll;
-use super::refusal::Refusal;
+use super::refusal::PollRefusal;
 use crate::downstream::settings::ConnectionSettings;
 use crate::xds::TypeUrl;
 
@@ -21,18 +21,18 @@ pub(super) struct Method {
 
 impl Method {
     /// Returns what a request polls, or why it cannot be answered.
-    pub(super) fn of<B>(request: &Request<B>, settings: &ConnectionSettings) -> Result<Self, Refusal> {
+    pub(super) fn of<B>(request: &Request<B>, settings: &ConnectionSettings) -> Result<Self, PollRefusal> {
         let path = request.uri().path();
-        let full_name = TypeUrl::polled_at(path).ok_or_else(|| Refusal::unknown(path))?;
+        let full_name = TypeUrl::polled_at(path).ok_or_else(|| PollRefusal::unknown(path))?;
         if path.starts_with("/v2/") && !settings.transport_v2 {
-            return Err(Refusal::missing(
+            return Err(PollRefusal::missing(
                 "the v2 transport is switched off by `transport_v2: false`; poll /v3/discovery:...",
             ));
         }
         let type_url = settings.protocol.types.resolve(full_name);
         // H-01: it is always a POST.
         if request.method() != Verb::POST {
-            return Err(Refusal::verb());
+            return Err(PollRefusal::verb());
         }
         check(request.headers())?;
         Ok(Self { type_url })
@@ -40,12 +40,12 @@ impl Method {
 }
 
 /// Checks that the body is uncompressed JSON, as far as the headers say anything about it.
-fn check(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check(headers: &HeaderMap) -> Result<(), PollRefusal> {
     let value = |name| headers.get(name).map(|value: &http::HeaderValue| value.as_bytes());
     if let Some(encoding) = value(&CONTENT_ENCODING)
         && !encoding.eq_ignore_ascii_case(b"identity")
     {
-        return Err(Refusal::media(format!(
+        return Err(PollRefusal::media(format!(
             "content-encoding `{}` is not supported; send the body without compression",
             shown(encoding)
         )));
@@ -57,7 +57,7 @@ fn check(headers: &HeaderMap) -> Result<(), Refusal> {
     if bare.trim_ascii().eq_ignore_ascii_case(b"application/json") {
         return Ok(());
     }
-    Err(Refusal::media(format!(
+    Err(PollRefusal::media(format!(
         "content-type is `{}`; a poll needs application/json",
         shown(content_type)
     )))

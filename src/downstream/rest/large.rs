@@ -6,7 +6,7 @@
 
 use tokio::sync::Semaphore;
 
-use super::refusal::Refusal;
+use super::refusal::PollRefusal;
 
 /// A body with more bytes is large. It takes a millisecond to read.
 pub(super) const BODY_BYTES: usize = 64 * 1024;
@@ -16,13 +16,13 @@ pub(super) const NAMES: usize = 1024;
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Does the work when all work before it is done, even if nobody waits for the result any more.
-pub(super) async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+pub(super) async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PollRefusal> {
     let turn = TURN.acquire().await;
-    let turn = turn.map_err(|_| Refusal::unavailable("the relay stops; poll again"))?;
+    let turn = turn.map_err(|_| PollRefusal::unavailable("the relay stops; poll again"))?;
     let done = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         work()
     });
     done.await
-        .map_err(|error| Refusal::internal(format!("the request could not be worked on: {error}")))
+        .map_err(|error| PollRefusal::internal(format!("the request could not be worked on: {error}")))
 }

@@ -21,15 +21,15 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use head::Method;
-pub(super) use poll::{Poll, Polled, hold};
-pub(super) use refusal::Refusal;
+pub(super) use poll::{Polled, WaitingPoll, hold};
+pub(super) use refusal::PollRefusal;
 use reply::reply;
 
 use crate::clock;
 use crate::downstream::bearer::{Unidentified, identified};
 use crate::downstream::body::Body;
 use crate::downstream::call::FIRST_REQUEST;
-use crate::downstream::portion::Portion;
+use crate::downstream::portion::Allotment;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
@@ -66,7 +66,7 @@ impl Polls {
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<RequestBody>,
-        portion: Arc<Portion>,
+        portion: Arc<Allotment>,
     ) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
         let response = self.poll(request, portion).await.unwrap_or_else(|refusal| {
@@ -81,7 +81,11 @@ impl Polls {
         Ok(response)
     }
 
-    async fn poll(&self, request: Request<RequestBody>, portion: Arc<Portion>) -> Result<Response<Body>, Refusal> {
+    async fn poll(
+        &self,
+        request: Request<RequestBody>,
+        portion: Arc<Allotment>,
+    ) -> Result<Response<Body>, PollRefusal> {
         let settings = self.shared.settings.load_full();
         let method = Method::of(&request, &settings)?;
         let identity = identified(&self.shared, &portion, request.headers());
@@ -93,10 +97,10 @@ impl Polls {
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
         let mut charge = Charge::new(portion.share.clone());
         let body = clock::timeout(BODY_TIMEOUT, self.gather(request, &mut charge)).await;
-        let body = body.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
+        let body = body.unwrap_or_else(|| Err(PollRefusal::slow(BODY_TIMEOUT)))?;
         let asked = self.read(body).await?;
         drop(charge);
-        let poll = Poll::begin(
+        let poll = WaitingPoll::begin(
             &self.shared,
             (&portion.claims, &identity),
             method.type_url,
@@ -105,7 +109,7 @@ impl Polls {
         )
         .await?;
         let told = |found: &PollContent<'_>, poll: &protocol::Poll| {
-            reply(found, poll.type_url(), &self.shared).map_err(Refusal::internal)
+            reply(found, poll.type_url(), &self.shared).map_err(PollRefusal::internal)
         };
         match poll.wait(hold, self.drain.clone(), told).await? {
             Polled::News(rope) => {
@@ -123,7 +127,7 @@ impl Polls {
     }
 
     /// A poll that is refused because of who makes it. Its body says for the log who that says it is.
-    async fn refused(&self, refused: Unidentified, request: Request<RequestBody>, portion: &Portion) -> Refusal {
+    async fn refused(&self, refused: Unidentified, request: Request<RequestBody>, portion: &Allotment) -> PollRefusal {
         let mut charge = Charge::new(portion.share.clone());
         let node = async {
             let asked = self.read(self.gather(request, &mut charge).await.ok()?).await.ok()?;
@@ -133,24 +137,24 @@ impl Polls {
             true => clock::timeout(FIRST_REQUEST, node).await.flatten(),
             false => None,
         };
-        Refusal::unauthenticated(refused.say(node.as_deref()))
+        PollRefusal::unauthenticated(refused.say(node.as_deref()))
     }
 
     /// Reads the body, and charges its memory.
-    async fn gather(&self, request: Request<RequestBody>, charge: &mut Charge) -> Result<Bytes, Refusal> {
+    async fn gather(&self, request: Request<RequestBody>, charge: &mut Charge) -> Result<Bytes, PollRefusal> {
         let limits = self.shared.settings.load().limits;
         let (head, body) = request.into_parts();
         if announced(&head.headers).is_some_and(|length| length > limits.request) {
-            return Err(Refusal::large(limits.request));
+            return Err(PollRefusal::large(limits.request));
         }
         let body = gather(body, charge, limits.request).await?;
         if body.is_empty() {
-            return Err(Refusal::bad("the body is empty; send a DiscoveryRequest as JSON"));
+            return Err(PollRefusal::bad("the body is empty; send a DiscoveryRequest as JSON"));
         }
         Ok(body)
     }
 
-    async fn read(&self, body: Bytes) -> Result<DiscoveryRequest, Refusal> {
+    async fn read(&self, body: Bytes) -> Result<DiscoveryRequest, PollRefusal> {
         let limits = self.shared.settings.load().limits;
         let schemas = self.shared.schemas.clone();
         let asked = if body.len() > large::BODY_BYTES || !schemas.are_unpacked() {
@@ -158,12 +162,12 @@ impl Polls {
         } else {
             schemas.request(&body)
         };
-        let asked = asked.map_err(|fault| Refusal::bad(format!("the body is not a DiscoveryRequest: {fault}")))?;
+        let asked = asked.map_err(|fault| PollRefusal::bad(format!("the body is not a DiscoveryRequest: {fault}")))?;
         let node = asked.node.as_ref().map_or(0, prost::Message::encoded_len);
         if limits.node_bytes > 0 && node > limits.node_bytes {
             self.shared.metrics.refused("node_bytes");
             let max = limits.node_bytes;
-            return Err(Refusal::over(format!(
+            return Err(PollRefusal::over(format!(
                 "a node of {node} bytes is over the relay's limit `node_bytes` of {max}"
             )));
         }
@@ -172,24 +176,24 @@ impl Polls {
 }
 
 /// Reads the whole body, and charges its memory.
-async fn gather(mut body: RequestBody, charge: &mut Charge, max: usize) -> Result<Bytes, Refusal> {
+async fn gather(mut body: RequestBody, charge: &mut Charge, max: usize) -> Result<Bytes, PollRefusal> {
     let mut gathered = BytesMut::new();
     loop {
         let frame = body.frame();
         let given_up = poll_fn(|cx| charge.poll_given_up(cx));
         let frame = tokio::select! {
             frame = frame => frame,
-            short = given_up => return Err(Refusal::short(short)),
+            short = given_up => return Err(PollRefusal::short(short)),
         };
         let Some(frame) = frame else {
             return Ok(gathered.freeze());
         };
-        let frame = frame.map_err(|error| Refusal::bad(format!("the body ended early: {error}")))?;
+        let frame = frame.map_err(|error| PollRefusal::bad(format!("the body ended early: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if gathered.len() + data.len() > max {
-            return Err(Refusal::large(max));
+            return Err(PollRefusal::large(max));
         }
-        charge.set(gathered.len() + data.len()).map_err(Refusal::short)?;
+        charge.set(gathered.len() + data.len()).map_err(PollRefusal::short)?;
         gathered.extend_from_slice(&data);
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Buf;
 
 use super::large;
-use super::refusal::Refusal;
+use super::refusal::PollRefusal;
 use crate::cache::{Claims, NoPlace};
 use crate::clock;
 use crate::downstream::shared::Shared;
@@ -27,7 +27,7 @@ use crate::wire::Rope;
 use crate::xds::TypeUrl;
 
 /// One poll that waits.
-pub(in crate::downstream) struct Poll<'a> {
+pub(in crate::downstream) struct WaitingPoll<'a> {
     shared: &'a Shared,
     metrics: Arc<TypeMetrics>,
     poll: protocol::Poll,
@@ -49,7 +49,7 @@ pub(in crate::downstream) fn hold(theirs: Option<Duration>, most: Duration) -> D
     theirs.map_or(most, |theirs| most.min(theirs / 100 * OUR_PART))
 }
 
-impl<'a> Poll<'a> {
+impl<'a> WaitingPoll<'a> {
     /// Begins a poll: subscribes to what it asks for.
     pub(in crate::downstream) async fn begin(
         shared: &'a Shared,
@@ -57,13 +57,13 @@ impl<'a> Poll<'a> {
         type_url: TypeUrl,
         asked: DiscoveryRequest,
         now: Instant,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, PollRefusal> {
         let metrics = shared.metrics.of(&type_url);
         metrics.requests.inc();
         let settings = shared.settings.load().protocol.clone();
         let refused = |end: protocol::End| {
             count_end(shared, &end);
-            Refusal::of(end)
+            PollRefusal::of(end)
         };
         let large = asked.resource_names.len() > large::NAMES;
         let (protocol, identity, library) = (settings.clone(), identity.clone(), shared.library.clone());
@@ -76,9 +76,9 @@ impl<'a> Poll<'a> {
         let no_place = |error: NoPlace| {
             count_no_place(shared, &error);
             match error {
-                NoPlace::Full(full) => Refusal::unavailable(full.to_string()),
-                NoPlace::Unfit(_) | NoPlace::Key(_) => Refusal::forbidden(error.to_string()),
-                NoPlace::Loop(_) => Refusal::of(protocol::End::new(
+                NoPlace::Full(full) => PollRefusal::unavailable(full.to_string()),
+                NoPlace::Unfit(_) | NoPlace::Key(_) => PollRefusal::forbidden(error.to_string()),
+                NoPlace::Loop(_) => PollRefusal::of(protocol::End::new(
                     protocol::Code::FailedPrecondition,
                     error.to_string(),
                 )),
@@ -107,8 +107,8 @@ impl<'a> Poll<'a> {
         mut self,
         hold: Duration,
         mut drain: Drain,
-        reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, Refusal>,
-    ) -> Result<Polled, Refusal> {
+        reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, PollRefusal>,
+    ) -> Result<Polled, PollRefusal> {
         let over = clock::sleep(hold);
         tokio::pin!(over);
         let departing = drain.departing();
@@ -120,7 +120,9 @@ impl<'a> Poll<'a> {
                 .server()
                 .is_under(&self.shared.settings.load().protocol.access)
             {
-                return Err(Refusal::unavailable("the rules of the relay have changed; poll again"));
+                return Err(PollRefusal::unavailable(
+                    "the rules of the relay have changed; poll again",
+                ));
             }
             let sight = self.seats.sight();
             self.poll.look(&sight, &*self.shared.library);
@@ -131,7 +133,7 @@ impl<'a> Poll<'a> {
             drop(sight);
             tokio::select! {
                 dismissed = self.changed() => if dismissed {
-                    return Err(Refusal::unavailable("the relay keeps too much outdated content for slow clients; poll again"));
+                    return Err(PollRefusal::unavailable("the relay keeps too much outdated content for slow clients; poll again"));
                 },
                 () = &mut over => return self.last(reply),
                 () = &mut departing => return self.last(reply),
@@ -140,7 +142,7 @@ impl<'a> Poll<'a> {
     }
 
     /// Counts a response.
-    fn news(&self, rope: Rope) -> Result<Polled, Refusal> {
+    fn news(&self, rope: Rope) -> Result<Polled, PollRefusal> {
         self.metrics.responses.inc();
         self.metrics.response_bytes.inc_by(Buf::remaining(&rope) as u64);
         Ok(Polled::News(rope))
@@ -149,8 +151,8 @@ impl<'a> Poll<'a> {
     /// Returns the answer after the time is over.
     fn last(
         &mut self,
-        reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, Refusal>,
-    ) -> Result<Polled, Refusal> {
+        reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, PollRefusal>,
+    ) -> Result<Polled, PollRefusal> {
         let sight = self.seats.sight();
         self.poll.look(&sight, &*self.shared.library);
         match self.poll.answer(&sight, true) {
@@ -158,7 +160,7 @@ impl<'a> Poll<'a> {
             PollAnswer::Nothing => Ok(Polled::Nothing),
             PollAnswer::Open => {
                 self.shared.metrics.unanswered.inc();
-                Err(Refusal::unavailable(format!(
+                Err(PollRefusal::unavailable(format!(
                     "no upstream has answered for {} yet; keep the resources that you have{}",
                     self.poll.type_url(),
                     protocol::End::because(self.poll.server().reason(&sight))

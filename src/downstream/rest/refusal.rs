@@ -17,12 +17,12 @@ use crate::wire::Short;
 
 /// A status, and why.
 #[derive(Debug)]
-pub(in crate::downstream) struct Refusal {
+pub(in crate::downstream) struct PollRefusal {
     pub(super) status: StatusCode,
     pub(super) why: String,
 }
 
-impl Refusal {
+impl PollRefusal {
     pub(super) fn bad(why: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, why)
     }

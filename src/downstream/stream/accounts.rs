@@ -16,25 +16,25 @@ use crate::census::Caller;
 use crate::classes::Node;
 use crate::clock;
 use crate::downstream::admission::Stay;
-use crate::downstream::full::Full;
-use crate::downstream::log::{Log, Rejected};
-use crate::downstream::returns::Visit;
-use crate::downstream::services::{Method, Transport};
+use crate::downstream::full::LimitReached;
+use crate::downstream::log::{ClientLog, LoggedRejection};
+use crate::downstream::returns::ClientVisit;
+use crate::downstream::services::{ApiVersion, Method};
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::identity::Identity;
 use crate::inquiry::StreamNumber;
 use crate::protocol::{Nonce, Receipt, ReceiptKind};
-use crate::telemetry::{Change, Metrics, TypeMetrics};
+use crate::telemetry::{Metrics, TracedChange, TypeMetrics};
 use crate::wire::Peer;
 use crate::xds::{Dialect, TypeUrl};
 
 /// The counters of one stream. The stream counts as open as long as this value lives.
 pub(in crate::downstream) struct Accounts {
     metrics: Arc<Metrics>,
-    log: Arc<Log>,
+    log: Arc<ClientLog>,
     /// In a box, because every stream has a driver, whose size is that of a class of the allocator.
-    presence: Box<Presence>,
+    presence: Box<StreamPresence>,
     types: Vec<Account>,
 }
 
@@ -47,7 +47,7 @@ struct Account {
 }
 
 /// What is held as long as the stream is open.
-struct Presence {
+struct StreamPresence {
     stay: Stay,
     identity: Identity,
     /// Those of its connection.
@@ -61,7 +61,7 @@ struct Presence {
     /// Those with which the stream began.
     settings: Arc<ConnectionSettings>,
     /// Set on an aggregated stream of a client with an id, after the first request.
-    visit: Option<Visit>,
+    visit: Option<ClientVisit>,
     /// Since when the client has waited on earlier streams, if its last one ended unanswered.
     waits: Option<Instant>,
     /// The traced changes in responses on their way.
@@ -75,7 +75,7 @@ struct Presence {
 impl Accounts {
     pub(in crate::downstream) fn open(
         shared: &Shared,
-        log: Arc<Log>,
+        log: Arc<ClientLog>,
         (stay, identity): (Stay, Identity),
         settings: Arc<ConnectionSettings>,
         (claims, stream): (Arc<Claims>, u32),
@@ -85,7 +85,7 @@ impl Accounts {
         let accounts = Self {
             metrics: shared.metrics.clone(),
             log,
-            presence: Box::new(Presence {
+            presence: Box::new(StreamPresence {
                 stay,
                 identity,
                 claims,
@@ -167,7 +167,7 @@ impl Accounts {
             self.log.unnamed_relay(node, self.identity());
         }
         if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
-            self.presence.visit = Some(shared.returns.enter(&node.id, method.transport == Transport::V2, now));
+            self.presence.visit = Some(shared.returns.enter(&node.id, method.transport == ApiVersion::V2, now));
         }
         let unserved = shared.status.census().unserved();
         self.presence.waits = unserved.come_back(self.caller(node, method), now);
@@ -210,7 +210,7 @@ impl Accounts {
     }
 
     /// Notes that a response with these traced changes is sent.
-    pub(super) fn deliver(&mut self, nonce: Nonce, changes: &[Arc<Change>], now: Instant) {
+    pub(super) fn deliver(&mut self, nonce: Nonce, changes: &[Arc<TracedChange>], now: Instant) {
         self.presence.traced.add(nonce, changes, now);
     }
 
@@ -283,7 +283,7 @@ impl Accounts {
                 counters.nacks.inc();
                 counters.given_up.inc_by(u64::try_from(*given_up).unwrap_or(u64::MAX));
                 if let Some(node) = node {
-                    let rejected = Rejected {
+                    let rejected = LoggedRejection {
                         type_url: &receipt.type_url,
                         nonce: &String::from_utf8_lossy(nonce),
                         response,
@@ -305,7 +305,7 @@ impl Accounts {
     }
 
     /// Counts the names that the stream subscribes to now, if there may be so many.
-    pub(super) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
+    pub(super) fn subscribe(&mut self, names: usize) -> Result<(), LimitReached> {
         self.presence.stay.subscribe(names)
     }
 
@@ -322,7 +322,7 @@ impl Accounts {
     }
 
     /// Counts and logs a request whose names were too many.
-    pub(super) fn not_grown(&self, node: Option<&Arc<Node>>, full: &Full, now: Instant) {
+    pub(super) fn not_grown(&self, node: Option<&Arc<Node>>, full: &LimitReached, now: Instant) {
         self.metrics.refused(full.limit);
         let node = node.map_or("", |node| &*node.id);
         self.log.not_grown(node, self.presence.stay.peer(), full, now);

@@ -11,7 +11,7 @@ use prost::Message as _;
 use tonic::Status;
 
 use super::decoding::Decoding;
-use super::requests::{Next, Requests};
+use super::requests::{ClientRequests, NextRequest};
 use crate::clock;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
@@ -21,7 +21,7 @@ use crate::xds::Dialect;
 
 /// Reads the only request of a unary call.
 pub(in crate::downstream) async fn only_request(
-    mut requests: Requests,
+    mut requests: ClientRequests,
     shared: &Shared,
     settings: &ConnectionSettings,
 ) -> Result<DiscoveryRequest, Status> {
@@ -34,7 +34,7 @@ pub(in crate::downstream) async fn only_request(
 
 /// Reads the id of the node in the first request of a stream that is refused; none without a request that can be read.
 pub(in crate::downstream) async fn first_node(
-    mut requests: Requests,
+    mut requests: ClientRequests,
     dialect: Dialect,
     shared: &Shared,
     settings: &ConnectionSettings,
@@ -48,16 +48,16 @@ pub(in crate::downstream) async fn first_node(
     node.map(|node| node.id)
 }
 
-async fn first(requests: &mut Requests) -> Result<Pieces, Status> {
+async fn first(requests: &mut ClientRequests) -> Result<Pieces, Status> {
     poll_fn(|cx| match ready!(requests.poll(cx, clock::now())) {
-        Next::Message(message) => Poll::Ready(Ok(message)),
-        Next::Later => {
+        NextRequest::Message(message) => Poll::Ready(Ok(message)),
+        NextRequest::Later => {
             cx.waker().wake_by_ref();
             Poll::Pending
         }
-        Next::Closed => Poll::Ready(Err(Status::invalid_argument("the call has no request"))),
-        Next::Fault(status) => Poll::Ready(Err(status)),
-        Next::Gone => Poll::Ready(Err(Status::cancelled("the client is gone"))),
+        NextRequest::Closed => Poll::Ready(Err(Status::invalid_argument("the call has no request"))),
+        NextRequest::Fault(status) => Poll::Ready(Err(status)),
+        NextRequest::Gone => Poll::Ready(Err(Status::cancelled("the client is gone"))),
     })
     .await
 }

@@ -9,14 +9,14 @@ use std::time::Instant;
 use opentelemetry::trace::SpanContext;
 
 use crate::protocol::{Nonce, ReceiptKind};
-use crate::telemetry::{Change, Delivery};
+use crate::telemetry::{Delivery, TracedChange};
 
 /// The responses with traced changes. Every stream has this value, and hardly ever is anything in it.
 #[derive(Default)]
-pub(super) struct Deliveries(Option<Box<Unanswered>>);
+pub(super) struct Deliveries(Option<Box<UnansweredDeliveries>>);
 
 #[derive(Default)]
-struct Unanswered {
+struct UnansweredDeliveries {
     deliveries: Vec<(Nonce, Delivery)>,
 }
 
@@ -26,7 +26,7 @@ impl Deliveries {
     }
 
     /// A response with these changes is sent.
-    pub(super) fn add(&mut self, nonce: Nonce, changes: &[Arc<Change>], now: Instant) {
+    pub(super) fn add(&mut self, nonce: Nonce, changes: &[Arc<TracedChange>], now: Instant) {
         if !changes.is_empty() {
             let sent = changes.iter().map(|change| (nonce, change.send(now)));
             self.0.get_or_insert_default().deliveries.extend(sent);
@@ -36,7 +36,7 @@ impl Deliveries {
     /// Notes the answer to a response. Returns the span of the change from whose arrival the time of convergence counts.
     #[cold]
     pub(super) fn settle(&mut self, kind: &ReceiptKind, nonce: &[u8], now: Instant) -> Option<SpanContext> {
-        let Unanswered { deliveries } = &mut **self.0.as_mut()?;
+        let UnansweredDeliveries { deliveries } = &mut **self.0.as_mut()?;
         let mut oldest = None;
         for (_, delivery) in deliveries.extract_if(.., |(sent, _)| sent.as_bytes() == nonce) {
             match kind {

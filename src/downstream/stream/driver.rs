@@ -14,38 +14,38 @@ use tonic::Status;
 
 use super::allowance::Allowance;
 use super::ends::trailers;
-use super::output::Output;
-use super::requests::{Next, Requests};
+use super::output::NextOutput;
+use super::requests::{ClientRequests, NextRequest};
 use super::session::Session;
 use crate::clock;
 use crate::downstream::alarm::Alarm;
 use crate::downstream::stall::Stall;
-use crate::wire::{Progress, Rope};
+use crate::wire::{Rope, RopeProgress};
 
 /// The driver of one stream.
 pub(in crate::downstream) struct Driver {
     session: Session,
-    requests: Requests,
+    requests: ClientRequests,
     /// How much of the responses the transport has taken.
-    progress: Arc<Progress>,
+    progress: Arc<RopeProgress>,
     alarm: Alarm,
     stall: Stall,
     /// Most streams have none.
-    times: Option<Box<Times>>,
+    times: Option<Box<StreamTimes>>,
     /// Whether it had no room for a response, and is in the connection's line until it comes forward: nobody is in the line twice.
     in_line: bool,
 }
 
 /// The deadlines of the stream.
 #[derive(Default)]
-struct Times {
+struct StreamTimes {
     /// The client's own deadline.
     deadline: Option<Instant>,
     /// When to give up a client that sends no more: it has closed its side, or this is a unary call.
     given_up: Option<Instant>,
 }
 
-impl Times {
+impl StreamTimes {
     const NONE: Self = Self {
         deadline: None,
         given_up: None,
@@ -58,14 +58,14 @@ impl Driver {
     /// Creates the driver; `timeout` is the client's own.
     pub(in crate::downstream) fn new(
         session: Session,
-        requests: Requests,
-        progress: Arc<Progress>,
+        requests: ClientRequests,
+        progress: Arc<RopeProgress>,
         timeout: Option<Duration>,
         now: Instant,
     ) -> Self {
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         let times = deadline.map(|deadline| {
-            Box::new(Times {
+            Box::new(StreamTimes {
                 deadline: Some(deadline),
                 given_up: None,
             })
@@ -195,13 +195,13 @@ impl Driver {
                 return Poll::Pending;
             };
             match output {
-                Output::Response(rope) => {
+                NextOutput::Response(rope) => {
                     allowance.give(rope.remaining());
                     if send.send_data(rope.reporting(&self.progress), false).is_err() {
                         return Poll::Ready(());
                     }
                 }
-                Output::End(status) => {
+                NextOutput::End(status) => {
                     // If this fails, the client is gone.
                     drop(send.send_trailers(trailers(&status)));
                     return Poll::Ready(());
@@ -226,19 +226,19 @@ impl Driver {
             }
             match self.requests.poll(cx, now) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Next::Message(message)) => {
+                Poll::Ready(NextRequest::Message(message)) => {
                     let Some(share) = self.requests.share() else { continue };
                     let bytes = message.remaining();
                     let names = self.session.handle_message(message, share);
                     allowance.count(bytes, names);
                 }
-                Poll::Ready(Next::Later) => allowance.stop(),
-                Poll::Ready(Next::Closed) => {
+                Poll::Ready(NextRequest::Later) => allowance.stop(),
+                Poll::Ready(NextRequest::Closed) => {
                     self.session.close();
                     self.give_up_later(now);
                 }
-                Poll::Ready(Next::Fault(status)) => self.session.end(status),
-                Poll::Ready(Next::Gone) => return Poll::Ready(()),
+                Poll::Ready(NextRequest::Fault(status)) => self.session.end(status),
+                Poll::Ready(NextRequest::Gone) => return Poll::Ready(()),
             }
         }
         cx.waker().wake_by_ref();
@@ -277,7 +277,7 @@ impl Driver {
             self.stalled(now);
             return Poll::Ready(());
         }
-        let own = self.times.as_deref().unwrap_or(&Times::NONE);
+        let own = self.times.as_deref().unwrap_or(&StreamTimes::NONE);
         let times = [
             self.session.poll_timeout(),
             self.resumes(),

@@ -11,20 +11,20 @@ use bytes::Buf as _;
 use tonic::Status;
 
 use super::keeping::Keeping;
-use super::reading::Reading;
+use super::reading::PartialRequest;
 use super::sliced::{ENTRY_BYTES, Sliced};
-use crate::wire::{Permit, Pieces, Scan, Share, Turns};
+use crate::wire::{Permit, Pieces, Scan, Share, StreamTurns};
 
 /// A request that waits for its turn.
 pub(super) struct Large {
-    turns: Turns,
-    stage: Stage,
+    turns: StreamTurns,
+    stage: HandledStage,
 }
 
 /// How far it was handled.
-pub(super) enum Stage {
+pub(super) enum HandledStage {
     Unread(Unread),
-    Reading(Reading),
+    Reading(PartialRequest),
     Begun(Sliced),
 }
 
@@ -56,34 +56,34 @@ impl Large {
     pub(super) fn unread(message: Pieces, scan: Scan, share: &Arc<Share>) -> Result<Self, Status> {
         let mut kept = Keeping::new(share.clone());
         kept.wait(message.remaining())?;
-        let stage = Stage::Unread(Unread { message, scan, kept });
+        let stage = HandledStage::Unread(Unread { message, scan, kept });
         Ok(Self {
-            turns: Turns::default(),
+            turns: StreamTurns::default(),
             stage,
         })
     }
 
     /// Keeps what is left to decode of a request.
-    pub(super) fn reading(reading: Reading) -> Self {
+    pub(super) fn reading(reading: PartialRequest) -> Self {
         Self {
-            turns: Turns::default(),
-            stage: Stage::Reading(reading),
+            turns: StreamTurns::default(),
+            stage: HandledStage::Reading(reading),
         }
     }
 
     /// Keeps what is left to handle of a request.
     pub(super) fn begun(sliced: Sliced) -> Self {
         Self {
-            turns: Turns::default(),
-            stage: Stage::Begun(sliced),
+            turns: StreamTurns::default(),
+            stage: HandledStage::Begun(sliced),
         }
     }
 
     /// Returns when it must look for room again, if it waits for that.
     pub(super) fn resumes(&self) -> Option<Instant> {
         match &self.stage {
-            Stage::Begun(sliced) => sliced.resumes(),
-            Stage::Unread(_) | Stage::Reading(_) => None,
+            HandledStage::Begun(sliced) => sliced.resumes(),
+            HandledStage::Unread(_) | HandledStage::Reading(_) => None,
         }
     }
 
@@ -96,15 +96,15 @@ impl Large {
             return Poll::Ready(Ok(turn));
         }
         let given_up = match &mut self.stage {
-            Stage::Begun(sliced) => sliced.poll_given_up(cx),
-            Stage::Unread(unread) => unread.kept.poll_given_up(cx),
-            Stage::Reading(reading) => reading.poll_given_up(cx),
+            HandledStage::Begun(sliced) => sliced.poll_given_up(cx),
+            HandledStage::Unread(unread) => unread.kept.poll_given_up(cx),
+            HandledStage::Reading(reading) => reading.poll_given_up(cx),
         };
         given_up.map(Err)
     }
 
     /// Returns it, to be handled.
-    pub(super) fn into_stage(self) -> Stage {
+    pub(super) fn into_stage(self) -> HandledStage {
         self.stage
     }
 }
@@ -161,7 +161,7 @@ mod tests {
         assert!(next.poll_turn(&mut cx, now).is_pending());
         drop(turn);
         assert!(matches!(next.poll_turn(&mut cx, now), Poll::Ready(Ok(Some(_)))));
-        let Stage::Unread(unread) = next.into_stage() else {
+        let HandledStage::Unread(unread) = next.into_stage() else {
             panic!("nobody has read it");
         };
         drop(one);

@@ -5,13 +5,13 @@
 
 use tonic::Status;
 
-use crate::downstream::services::{Method, Transport};
+use crate::downstream::services::{ApiVersion, Method};
 use crate::protocol::Response;
 use crate::wire::{Encoding, ResponseFields, Rope, encode, encode_gzip};
 use crate::xds::{Dialect, is_secret};
 
 /// The next output of a stream.
-pub(super) enum Output {
+pub(super) enum NextOutput {
     Response(Rope),
     End(Status),
 }
@@ -22,7 +22,7 @@ pub(super) enum Output {
 pub(super) fn rope(response: &Response, method: &Method, identifier: &str) -> (Rope, bool) {
     let (pieces, fresh) = response.batch.encoded(response.dialect);
     let version = response.version.text();
-    let v2_delta = (method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
+    let v2_delta = (method.transport, response.dialect) == (ApiVersion::V2, Dialect::Delta);
     let fields = ResponseFields {
         dialect: response.dialect,
         version: &version,

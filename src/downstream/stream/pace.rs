@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The bucket of one stream. Requests of a faster client are read later; its stream goes on.
 #[derive(Debug)]
-pub(in crate::downstream) struct Pace {
+pub(in crate::downstream) struct RequestPace {
     /// The time that each request uses up, in nanoseconds; zero means no limit.
     interval: u32,
     /// The time up to which earlier requests have used up the rate.
@@ -17,7 +17,7 @@ pub(in crate::downstream) struct Pace {
 /// One second.
 const BURST_NANOS: u32 = 1_000_000_000;
 
-impl Pace {
+impl RequestPace {
     /// Creates a limit of `per_second` requests; 0 means no limit.
     pub(in crate::downstream) fn new(per_second: u32, now: Instant) -> Self {
         let interval = BURST_NANOS.checked_div(per_second).unwrap_or_default();
@@ -47,7 +47,7 @@ mod tests {
     fn one_second_at_once_and_then_evenly() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let start = Instant::now();
-        let mut pace = Pace::new(10, start);
+        let mut pace = RequestPace::new(10, start);
         for _ in 0..10 {
             assert!(pace.next() <= start);
             pace.count(start);
@@ -60,7 +60,7 @@ mod tests {
         }
         assert_eq!(pace.next(), later + Duration::from_millis(100));
 
-        let mut unbound = Pace::new(0, start);
+        let mut unbound = RequestPace::new(0, start);
         for _ in 0..1_000_000 {
             unbound.count(later);
         }

@@ -16,7 +16,7 @@ use crate::wire::{Pieces, Scan};
 use crate::xds::Dialect;
 
 /// A request that is being decoded.
-pub(super) struct Reading {
+pub(super) struct PartialRequest {
     decoding: Either<Decoding<DiscoveryRequest>, Decoding<DeltaDiscoveryRequest>>,
     kept: RequestMemory,
 }
@@ -39,9 +39,9 @@ pub(super) enum Either<S, D> {
 }
 
 /// A decoded request.
-pub(super) type Request = Either<DiscoveryRequest, DeltaDiscoveryRequest>;
+pub(super) type ReadRequest = Either<DiscoveryRequest, DeltaDiscoveryRequest>;
 
-impl Reading {
+impl PartialRequest {
     /// Begins to decode a request that counts so much. There must be `room` for its versions.
     pub(super) fn begin(message: Pieces, dialect: Dialect, scan: &Scan, keeping: Keeping, room: Option<Room>) -> Self {
         let kept = RequestMemory {
@@ -71,7 +71,7 @@ impl Reading {
     }
 
     /// Returns the request, of which nothing is left to decode, and what is kept for it.
-    pub(super) fn finish(self) -> (Request, RequestMemory) {
+    pub(super) fn finish(self) -> (ReadRequest, RequestMemory) {
         let request = match self.decoding {
             Either::Sotw(decoding) => Either::Sotw(decoding.finish()),
             Either::Delta(decoding) => Either::Delta(decoding.finish()),

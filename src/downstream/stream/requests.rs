@@ -11,22 +11,22 @@ use std::time::Instant;
 use h2::RecvStream;
 use tonic::Status;
 
-use super::pace::Pace;
+use super::pace::RequestPace;
 use crate::downstream::request_body::poll_chunk;
 use crate::wire::{Deframer, Pieces, Read, Share};
 
 /// The requests of a client on one stream.
-pub(in crate::downstream) struct Requests {
+pub(in crate::downstream) struct ClientRequests {
     /// `None` after the end; no memory is held then.
     open: Option<(RecvStream, Deframer)>,
-    pace: Pace,
+    pace: RequestPace,
     /// When reading goes on, if it is paused.
     resumes: Option<Instant>,
 }
 
 /// What a client has sent next.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum NextRequest {
     /// A request.
     Message(Pieces),
     /// A large message is being inflated: poll again after others have had their turn.
@@ -39,8 +39,8 @@ pub(super) enum Next {
     Gone,
 }
 
-impl Requests {
-    pub(in crate::downstream) const fn new(body: RecvStream, deframer: Deframer, pace: Pace) -> Self {
+impl ClientRequests {
+    pub(in crate::downstream) const fn new(body: RecvStream, deframer: Deframer, pace: RequestPace) -> Self {
         Self {
             open: Some((body, deframer)),
             pace,
@@ -65,12 +65,12 @@ impl Requests {
 
     /// Reads the next message. Pending forever after the end. Inlined, because every request passes through it.
     #[inline(always)]
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<NextRequest> {
         let next = match self.poll_open(cx, now) {
             Poll::Ready(next) => next,
-            Poll::Pending => Next::Fault(ready!(self.poll_given_up(cx))),
+            Poll::Pending => NextRequest::Fault(ready!(self.poll_given_up(cx))),
         };
-        if !matches!(next, Next::Message(_) | Next::Later) {
+        if !matches!(next, NextRequest::Message(_) | NextRequest::Later) {
             self.stop();
         }
         Poll::Ready(next)
@@ -90,7 +90,7 @@ impl Requests {
         }
     }
 
-    fn poll_open(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
+    fn poll_open(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<NextRequest> {
         let Some((body, deframer)) = &mut self.open else {
             return Poll::Pending;
         };
@@ -107,26 +107,26 @@ impl Requests {
             match read {
                 Ok(Read::Message(message)) => {
                     self.pace.count(now);
-                    return Poll::Ready(Next::Message(message));
+                    return Poll::Ready(NextRequest::Message(message));
                 }
                 Ok(Read::Busy) => {
                     return Poll::Ready(match deframer.poll_given_up(cx) {
-                        Poll::Ready(status) => Next::Fault(status),
-                        Poll::Pending => Next::Later,
+                        Poll::Ready(status) => NextRequest::Fault(status),
+                        Poll::Pending => NextRequest::Later,
                     });
                 }
                 Ok(Read::Nothing) => {}
-                Err(status) => return Poll::Ready(Next::Fault(status)),
+                Err(status) => return Poll::Ready(NextRequest::Fault(status)),
             }
             match ready!(poll_chunk(body, cx)) {
                 Some(Ok(chunk)) => deframer.push(chunk),
                 Some(Err(error)) => {
                     tracing::debug!(%error, "a client is gone");
-                    return Poll::Ready(Next::Gone);
+                    return Poll::Ready(NextRequest::Gone);
                 }
                 None => {
                     let end = deframer.finish();
-                    return Poll::Ready(end.map_or_else(Next::Fault, |()| Next::Closed));
+                    return Poll::Ready(end.map_or_else(NextRequest::Fault, |()| NextRequest::Closed));
                 }
             }
         }

@@ -12,7 +12,7 @@ use tonic::Status;
 
 use super::accounts::Accounts;
 use super::keeping::Keeping;
-use super::reading::{Either, Request, RequestMemory};
+use super::reading::{Either, ReadRequest, RequestMemory};
 use crate::cache::{Library, Room};
 use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
 
@@ -26,12 +26,12 @@ pub(super) struct Sliced {
     kept: Keeping,
     /// For the versions that it brings.
     room: Option<Room>,
-    waits: Option<Waits>,
+    waits: Option<RoomWaits>,
 }
 
 /// The times of a request that waits for room.
 #[derive(Clone, Copy)]
-struct Waits {
+struct RoomWaits {
     since: Instant,
     /// When to look again.
     until: Instant,
@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(500);
 impl Sliced {
     /// Begins to handle a request.
     pub(super) fn begin(
-        request: Request,
+        request: ReadRequest,
         kept: RequestMemory,
         server: &mut Server,
         library: &Library,
@@ -95,7 +95,7 @@ impl Sliced {
             return Err(full.late_status());
         }
         let until = now + LOOK;
-        self.waits = Some(Waits { since, until });
+        self.waits = Some(RoomWaits { since, until });
         Ok(false)
     }
 

@@ -9,13 +9,11 @@ use super::Schemas;
 
 impl Schemas {
     /// Returns the file with this path, such as `envoy/config/cluster/v3/cluster.proto`.
-    #[must_use]
     pub fn file(&self, path: &str) -> Option<FileDescriptor> {
         self.pool().get_file_by_name(path)
     }
 
     /// Returns the file that describes the message, enum or extension with this full name.
-    #[must_use]
     pub fn file_of(&self, full_name: &str) -> Option<FileDescriptor> {
         let pool = self.pool();
         let message = pool.get_message_by_name(full_name).map(|message| message.parent_file());

@@ -93,7 +93,6 @@ impl Schemas {
     }
 
     /// Whether the descriptors are unpacked. The first conversion unpacks them, which takes a tenth of a second.
-    #[must_use]
     pub fn are_unpacked(&self) -> bool {
         self.extended.is_some() || unpacked().is_some()
     }
@@ -127,7 +126,6 @@ impl Schemas {
     }
 
     /// Whether messages of this type can be converted; takes a type URL or a full name.
-    #[must_use]
     pub fn knows(&self, type_url: &str) -> bool {
         self.message(full_name(type_url)).is_some()
     }
@@ -169,7 +167,6 @@ impl Schemas {
 
     /// Returns all faults of an object: of a message of this type, or without a name of a resource with `@type`. For people: it also
     /// says which words were probably meant.
-    #[must_use]
     pub fn faults(&self, name: Option<&str>, tree: &Tree, path: &str, unknown: Unknown) -> Vec<Fault> {
         let mut reader = Reader::new(self, unknown, path.to_owned()).thorough();
         let read = match name {

@@ -18,7 +18,6 @@ const KEY: u32 = 1;
 
 impl Schemas {
     /// Returns a message with `[redacted]` in place of its secrets; `None` if its type is not known, or if it cannot be read.
-    #[must_use]
     pub fn redacted(&self, type_url: &str, body: &Bytes) -> Option<Bytes> {
         let descriptor = self.message(full_name(type_url))?;
         self.redact(&descriptor, body, false, 0).map(Into::into)

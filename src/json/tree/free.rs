@@ -8,7 +8,6 @@ use proto::google::protobuf::{self, ListValue, Struct};
 
 impl Tree {
     /// Returns it as a value of any structure. An unquoted scalar has the type that YAML gives it.
-    #[must_use]
     pub fn to_value(&self) -> protobuf::Value {
         let kind = match &self.value {
             Value::Null => Kind::NullValue(0),

@@ -80,19 +80,16 @@ impl Tree {
     }
 
     /// Returns its place.
-    #[must_use]
     pub const fn place(&self) -> Place {
         self.place
     }
 
     /// Whether it is null.
-    #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self.value, Value::Null)
     }
 
     /// Returns its items, if it is a list.
-    #[must_use]
     pub fn items(&self) -> Option<&[Self]> {
         match &self.value {
             Value::List(items) => Some(items),
@@ -101,7 +98,6 @@ impl Tree {
     }
 
     /// Returns its value of this key, if it is a map that has one.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries()?
             .iter()
@@ -110,7 +106,6 @@ impl Tree {
     }
 
     /// Returns its text, if it is a string or an unquoted YAML scalar.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) | Value::Plain(text) => Some(text),
@@ -119,7 +114,6 @@ impl Tree {
     }
 
     /// Whether it is a string: in YAML, a quoted one.
-    #[must_use]
     pub const fn is_string(&self) -> bool {
         matches!(self.value, Value::Text(_))
     }
@@ -138,7 +132,6 @@ impl Tree {
     }
 
     /// Describes it for an error: `the string "x"`, `a list`.
-    #[must_use]
     pub fn description(&self) -> Cow<'static, str> {
         match &self.value {
             Value::Null => "null".into(),

@@ -7,7 +7,6 @@ use xds::is_escaped;
 
 impl Tree {
     /// Returns it as JSON over several lines.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         json(self, 0, &mut out);
@@ -16,7 +15,6 @@ impl Tree {
     }
 
     /// Returns it as YAML, in block style.
-    #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut out = String::new();
         if is_block(self) {

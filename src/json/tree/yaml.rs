@@ -52,10 +52,10 @@ struct Builder {
 struct Open {
     place: Place,
     anchor: usize,
-    content: Content,
+    content: NodeContent,
 }
 
-enum Content {
+enum NodeContent {
     List(Vec<Tree>),
     /// The entries, and the key whose value comes next.
     Map(Vec<Entry>, Option<(String, Place)>),
@@ -81,10 +81,10 @@ impl Builder {
                 self.finish(Tree::new(at, value), anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
-                self.begin(at, anchor, Content::List(Vec::new()), tag.as_deref(), "seq")
+                self.begin(at, anchor, NodeContent::List(Vec::new()), tag.as_deref(), "seq")
             }
             Event::MappingStart(_, anchor, tag) => {
-                self.begin(at, anchor, Content::Map(Vec::new(), None), tag.as_deref(), "map")
+                self.begin(at, anchor, NodeContent::Map(Vec::new(), None), tag.as_deref(), "map")
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(at),
             Event::Alias(anchor) => self.alias(at, anchor),
@@ -97,7 +97,7 @@ impl Builder {
         &mut self,
         at: Place,
         anchor: usize,
-        content: Content,
+        content: NodeContent,
         tag: Option<&Tag>,
         usual: &str,
     ) -> Result<(), Fault> {
@@ -122,8 +122,8 @@ impl Builder {
             return Err(Fault::at(at, "", "not YAML: an end without a beginning"));
         };
         let value = match open.content {
-            Content::List(items) => Value::List(items),
-            Content::Map(entries, _) => map(entries)?,
+            NodeContent::List(items) => Value::List(items),
+            NodeContent::Map(entries, _) => map(entries)?,
         };
         self.finish(Tree::new(open.place, value), open.anchor)
     }
@@ -159,8 +159,8 @@ impl Builder {
         }
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.document = Some(tree),
-            Some(Content::List(items)) => items.push(tree),
-            Some(Content::Map(entries, key)) => match key.take() {
+            Some(NodeContent::List(items)) => items.push(tree),
+            Some(NodeContent::Map(entries, key)) => match key.take() {
                 Some((key, place)) => entries.push(Entry {
                     key,
                     place,

@@ -10,8 +10,8 @@ mod tests;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
+pub(super) use target::{CollectorTarget, Protocol};
 use target::{METRICS, TRACES};
-pub(super) use target::{Protocol, Target};
 
 use crate::telemetry::{Sampler, VERSION};
 
@@ -19,11 +19,11 @@ use crate::telemetry::{Sampler, VERSION};
 #[derive(Debug)]
 pub(super) struct Environment {
     /// Where metrics go, if anywhere.
-    pub(super) metrics: Option<Target>,
+    pub(super) metrics: Option<CollectorTarget>,
     /// How often.
     pub(super) interval: Duration,
     /// Where traces go, if anywhere.
-    pub(super) traces: Option<Target>,
+    pub(super) traces: Option<CollectorTarget>,
     /// Which changes are traced.
     pub(super) sampler: Sampler,
     /// How traces are collected.
@@ -129,11 +129,11 @@ impl Reading<'_> {
     }
 
     /// Two variables bound the time of an export of traces.
-    fn traces(&mut self) -> Option<Target> {
+    fn traces(&mut self) -> Option<CollectorTarget> {
         let most = self.milliseconds("OTEL_BSP_EXPORT_TIMEOUT").unwrap_or(BATCH_TIMEOUT);
         let target = self.target(TRACES)?;
         let timeout = target.timeout.min(most);
-        Some(Target { timeout, ..target })
+        Some(CollectorTarget { timeout, ..target })
     }
 
     fn sampler(&mut self) -> Sampler {

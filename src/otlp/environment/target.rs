@@ -10,11 +10,11 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use super::{Reading, pairs};
-use crate::config::{Credentials, Endpoint, Identity, Supply, Tls};
+use crate::config::{CertificateFiles, Credentials, Endpoint, Supply, Tls};
 
 /// A collector, and how to speak to it.
 #[derive(Debug)]
-pub(in crate::otlp) struct Target {
+pub(in crate::otlp) struct CollectorTarget {
     pub(in crate::otlp) uri: Uri,
     pub(in crate::otlp) endpoint: Endpoint,
     pub(in crate::otlp) credentials: Credentials,
@@ -66,7 +66,7 @@ impl Protocol {
     }
 }
 
-impl Target {
+impl CollectorTarget {
     /// Returns what to look at if a connection breaks before an answer.
     pub(in crate::otlp) const fn doubt(&self) -> &'static str {
         let unnamed = matches!(&self.credentials, Credentials::Tls(tls) if tls.identity.is_none());
@@ -91,7 +91,7 @@ impl Reading<'_> {
     }
 
     /// Returns where a signal goes, if anywhere.
-    pub(super) fn target(&mut self, signal: Signal) -> Option<Target> {
+    pub(super) fn target(&mut self, signal: Signal) -> Option<CollectorTarget> {
         let is_off = self
             .get("OTEL_SDK_DISABLED")
             .is_some_and(|off| off.eq_ignore_ascii_case("true"));
@@ -125,7 +125,7 @@ impl Reading<'_> {
         parts.path_and_query = PathAndQuery::try_from(path).ok();
         let uri = Uri::from_parts(parts).ok()?;
         let timeout = self.otlp(signal, "TIMEOUT").map(|(_, name)| name);
-        Some(Target {
+        Some(CollectorTarget {
             credentials: self.credentials(signal, uri.scheme_str() == Some("https")),
             endpoint,
             uri,
@@ -185,7 +185,7 @@ impl Reading<'_> {
             server_name: None,
             spiffe_id: None,
             identity: identity.map(|(certificate_file, private_key_file)| {
-                Supply::from(Identity {
+                Supply::from(CertificateFiles {
                     certificate_file,
                     private_key_file,
                 })

@@ -17,14 +17,14 @@ use tonic::{Code, Status};
 use super::traced::{change, reaches, variables};
 use super::*;
 use crate::otlp::collector::Collector;
-use crate::otlp::refusal::{Refusal, Verdict};
-use crate::telemetry::Change;
+use crate::otlp::refusal::{Answer, CollectorRefusal};
+use crate::telemetry::TracedChange;
 
 const PATH: &str = "/v1/traces";
 const PROTOCOLS: [&str; 2] = ["grpc", "http/protobuf"];
 
 /// A change that is over.
-fn over(metrics: &Metrics) -> Arc<Change> {
+fn over(metrics: &Metrics) -> Arc<TracedChange> {
     change(metrics, Duration::from_secs(60))
 }
 
@@ -62,7 +62,7 @@ fn changes(request: &Request) -> Vec<[u8; 8]> {
     whole.map(|span| span.span_id.as_slice().try_into().unwrap()).collect()
 }
 
-fn id(change: &Change) -> [u8; 8] {
+fn id(change: &TracedChange) -> [u8; 8] {
     change.own.span_id().to_bytes()
 }
 
@@ -70,27 +70,27 @@ fn id(change: &Change) -> [u8; 8] {
 fn what_is_tried_again() {
     let http = |status: u16| {
         let status = http::StatusCode::from_u16(status).unwrap();
-        Refusal::http(status, &HeaderMap::new(), b"").verdict()
+        CollectorRefusal::http(status, &HeaderMap::new(), b"").verdict()
     };
-    let again = (300..600).filter(|status| http(*status) != Verdict::Never);
+    let again = (300..600).filter(|status| http(*status) != Answer::Never);
     assert_eq!(again.collect::<Vec<_>>(), [429, 502, 503, 504]);
     let grpc = |code: i32, pause: Option<Duration>| {
         let code = Code::from_i32(code);
         let details = pause.map(|pause| STANDARD_NO_PAD.decode(details(code as u8, pause)).unwrap());
-        Refusal::from(Status::with_details(code, "", details.unwrap_or_default().into())).verdict()
+        CollectorRefusal::from(Status::with_details(code, "", details.unwrap_or_default().into())).verdict()
     };
-    let again = (1..17).filter(|code| grpc(*code, None) != Verdict::Never);
+    let again = (1..17).filter(|code| grpc(*code, None) != Answer::Never);
     assert_eq!(again.collect::<Vec<_>>(), [1, 4, 10, 11, 14, 15]);
     let pause = Duration::from_millis(1500);
-    let again = (1..17).filter(|code| grpc(*code, Some(pause)) == Verdict::Later(Some(pause)));
+    let again = (1..17).filter(|code| grpc(*code, Some(pause)) == Answer::Later(Some(pause)));
     assert_eq!(again.collect::<Vec<_>>(), [1, 4, 8, 10, 11, 14, 15]);
     let hours = Duration::from_secs(100_000);
-    assert_eq!(grpc(14, Some(hours)), Verdict::Later(Some(Duration::from_secs(600))));
+    assert_eq!(grpc(14, Some(hours)), Answer::Later(Some(Duration::from_secs(600))));
     let mut headers = HeaderMap::new();
     for (pause, said) in [("7", Some(7)), ("-1", None), ("soon", None), ("99999999999", Some(600))] {
         headers.insert("retry-after", pause.parse().unwrap());
-        let verdict = Refusal::http(http::StatusCode::TOO_MANY_REQUESTS, &headers, b"").verdict();
-        assert_eq!(verdict, Verdict::Later(said.map(Duration::from_secs)), "{pause}");
+        let verdict = CollectorRefusal::http(http::StatusCode::TOO_MANY_REQUESTS, &headers, b"").verdict();
+        assert_eq!(verdict, Answer::Later(said.map(Duration::from_secs)), "{pause}");
     }
 }
 
@@ -367,7 +367,7 @@ async fn certificates_on_both_sides() {
         };
         let sent = nameless.send::<_, ExportMetricsServiceResponse>(Request::default());
         let ((), answer) = tokio::join!(refused, sent);
-        assert!(matches!(answer, Err(Refusal::Broken(_))), "{answer:?}");
+        assert!(matches!(answer, Err(CollectorRefusal::Broken(_))), "{answer:?}");
         let doubt = nameless.target().doubt();
         assert!(doubt.contains("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"), "{doubt}");
     }

@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
 use super::*;
-use crate::telemetry::{Arrival, Change, Delivery, News, traceparent};
+use crate::telemetry::{Delivery, TracedArrival, TracedChange, TracedNews, traceparent};
 use crate::xds::{Name, TypeUrl};
 
 const PATH: &str = "/v1/traces";
@@ -22,9 +22,9 @@ pub(super) fn variables(address: SocketAddr, more: &[(&'static str, &str)]) -> V
 }
 
 /// A change of three clusters that arrived `ago`, with a parent and a link.
-pub(super) fn change(metrics: &Metrics, ago: Duration) -> Arc<Change> {
+pub(super) fn change(metrics: &Metrics, ago: Duration) -> Arc<TracedChange> {
     let received = clock::now().checked_sub(ago).unwrap();
-    let arrival = Arrival {
+    let arrival = TracedArrival {
         server: Arc::from("cp:1"),
         type_url: TypeUrl::called("cds").unwrap(),
         bytes: 300,
@@ -33,7 +33,7 @@ pub(super) fn change(metrics: &Metrics, ago: Duration) -> Arc<Change> {
         parent: traceparent::read(PARENT),
         stream: traceparent::read(&PARENT.replace("-b7", "-c7")),
     };
-    let mut news = News::default();
+    let mut news = TracedNews::default();
     for name in ["a", "b", "c"] {
         news.note(&Name::from(name), None);
     }
@@ -43,7 +43,7 @@ pub(super) fn change(metrics: &Metrics, ago: Duration) -> Arc<Change> {
 }
 
 /// Sends a change to this many clients; each delivery awaits its answer.
-fn sent(change: &Arc<Change>, clients: usize) -> Vec<Delivery> {
+fn sent(change: &Arc<TracedChange>, clients: usize) -> Vec<Delivery> {
     let at = change.arrival.received + Duration::from_millis(3);
     change.encode(at, at + Duration::from_millis(1));
     (0..clients)

@@ -15,7 +15,7 @@ use xds::Name;
 /// its batch; `ends` has each batch.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
-    names: Sorted<Wanted>,
+    names: Sorted<WantedNames>,
     open: usize,
     silent: usize,
     batches: BTreeMap<u32, Batch>,
@@ -25,7 +25,7 @@ pub(super) struct Awaited {
 }
 
 #[derive(Debug)]
-struct Wanted {
+struct WantedNames {
     name: Name,
     state: NameState,
 }
@@ -58,7 +58,7 @@ struct Batch {
     open: usize,
 }
 
-impl Named for Wanted {
+impl Named for WantedNames {
     const STAYS: bool = true;
 
     fn name(&self) -> &Name {
@@ -140,7 +140,7 @@ impl Awaited {
     pub(super) fn insert(&mut self, name: &Name) -> bool {
         let new = !self.names.contains(name.as_str());
         if new {
-            self.names.insert(Wanted {
+            self.names.insert(WantedNames {
                 name: name.clone(),
                 state: NameState::Unasked,
             });

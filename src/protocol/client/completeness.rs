@@ -56,7 +56,7 @@ struct Open {
 
 /// The result of a response or of the passing of time.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Settled {
+pub(super) struct SettledTypes {
     /// Whether the wildcard is newly complete.
     pub(super) complete: bool,
     /// The collections that are.
@@ -182,7 +182,7 @@ impl Completeness {
     }
 
     /// A delta response came. Returns what follows.
-    pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> Settled {
+    pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> SettledTypes {
         if heard.news || self.calm_since.is_none() {
             self.calm_since = Some(now);
         }
@@ -200,15 +200,15 @@ impl Completeness {
             }
         }
         if heard.more == Some(false) && !heard.uncertain {
-            return Settled {
+            return SettledTypes {
                 gone: self.purge(),
                 complete: self.finish(),
-                ..Settled::default()
+                ..SettledTypes::default()
             };
         }
-        Settled {
+        SettledTypes {
             pause: self.pause_after_all(heard.news, quiet, now),
-            ..Settled::default()
+            ..SettledTypes::default()
         }
     }
 
@@ -272,9 +272,9 @@ impl Completeness {
         }
     }
 
-    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> Settled {
+    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> SettledTypes {
         if self.deadline(quiet).is_none_or(|at| at > now) {
-            return Settled::default();
+            return SettledTypes::default();
         }
         if let Some(open) = self.open.take() {
             self.complete = true;
@@ -282,15 +282,15 @@ impl Completeness {
             let needed = open.needed(quiet);
             let silent = !open.unanswered && open.quiet_since + needed <= now;
             self.guessed = (silent && needed < quiet.unknown).then_some(open.spoke);
-            return Settled {
+            return SettledTypes {
                 complete: true,
                 pause: silent.then_some(open.pause),
-                ..Settled::default()
+                ..SettledTypes::default()
             };
         }
-        Settled {
+        SettledTypes {
             gone: self.purge(),
-            ..Settled::default()
+            ..SettledTypes::default()
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::completeness::{Completeness, Heard, Settled};
+use super::completeness::{Completeness, Heard, SettledTypes};
 use super::rhythm::Patience;
 use xds::{Dialect, Name};
 
@@ -202,8 +202,8 @@ impl Coverage {
         full: bool,
         patience: Patience,
         now: Instant,
-    ) -> Settled {
-        let mut settled = Settled::default();
+    ) -> SettledTypes {
+        let mut settled = SettledTypes::default();
         if heard.more == Some(false) {
             self.each_busy(|collection| collection.ended(now));
         }
@@ -267,7 +267,7 @@ impl Coverage {
         busy.chain(self.all.deadline(patience.wildcard())).min()
     }
 
-    pub(super) fn timeout(&mut self, patience: Patience, now: Instant) -> Settled {
+    pub(super) fn timeout(&mut self, patience: Patience, now: Instant) -> SettledTypes {
         let mut settled = self.all.timeout(patience.wildcard(), now);
         for name in &self.busy {
             if let Some(collection) = self.collections.get_mut(name) {
@@ -299,7 +299,7 @@ impl Coverage {
 }
 
 /// Adds what follows for a collection.
-fn add(all: &mut Settled, collection: &Name, of: Settled) {
+fn add(all: &mut SettledTypes, collection: &Name, of: SettledTypes) {
     all.gone.extend(of.gone);
     all.whole.extend(of.complete.then(|| collection.clone()));
 }

@@ -14,7 +14,7 @@ use super::acks::Ack;
 use super::entry::{Entry, Fault, called, canonical, share_versions};
 use super::refusals::Refusal;
 use super::told::Received;
-use super::ways::Ways;
+use super::ways::Spellings;
 use super::wire::{DeltaResponse, FIELD_BYTES_MIN, OTHER_BYTES_MAX, SotwResponse};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
@@ -93,7 +93,7 @@ impl Faults {
 
 impl Message {
     /// Reads a SotW response.
-    pub(super) fn sotw(response: SotwResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
+    pub(super) fn sotw(response: SotwResponse, type_url: &TypeUrl, ways: &Spellings) -> Self {
         let SotwResponse { head, entries, full } = response;
         let identifier = head.control_plane.map(|plane| plane.identifier);
         let mut message = Self::new(head.nonce, identifier, head.version_info, full);
@@ -110,7 +110,7 @@ impl Message {
     }
 
     /// Reads a delta response.
-    pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
+    pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl, ways: &Spellings) -> Self {
         let DeltaResponse { head, entries, full } = response;
         let identifier = head.control_plane.map(|plane| plane.identifier);
         let mut message = Self::new(head.nonce, identifier, head.system_version_info, full);
@@ -168,7 +168,7 @@ impl Message {
     }
 
     /// F-07: for a name that was requested in several spellings and answered in several, only one answer counts.
-    fn choose(&mut self, ways: &Ways) {
+    fn choose(&mut self, ways: &Spellings) {
         if ways.is_empty() {
             return;
         }
@@ -205,7 +205,7 @@ impl Message {
         self.ignored += before - self.entries.len();
     }
 
-    fn take(&mut self, entries: impl ExactSizeIterator<Item = Result<Entry, Fault>>, ways: &Ways) {
+    fn take(&mut self, entries: impl ExactSizeIterator<Item = Result<Entry, Fault>>, ways: &Spellings) {
         self.entries.reserve_exact(entries.len());
         let mut faulty = Vec::new();
         for (at, read) in entries.enumerate() {
@@ -302,7 +302,7 @@ impl Message {
         texts.is_some_and(|texts| texts.contains(text.as_str()))
     }
 
-    fn remove(&mut self, removed: Vec<String>, ways: &Ways) {
+    fn remove(&mut self, removed: Vec<String>, ways: &Spellings) {
         if removed.is_empty() {
             return;
         }

@@ -15,19 +15,19 @@ use xds::{Name, Rejection, Version, named_in};
 
 /// What the server is told of one type besides acknowledgements.
 #[derive(Debug, Default)]
-pub(super) struct Late {
+pub(super) struct RejectionReport {
     /// When the clients are to be asked what they reject.
     due: Option<Instant>,
     asked: Option<Instant>,
     sent: Option<Instant>,
     /// How many clients the server was told of on this stream, by content and kind of client.
-    said: BTreeMap<Key, usize>,
+    said: BTreeMap<ReportKey, usize>,
     /// What is to be said. The newest answer of the clients replaces the one before.
     unsaid: Vec<Rejection>,
 }
 
 /// A content, and a hash of the rest.
-type Key = (Option<(Name, Version)>, u64);
+type ReportKey = (Option<(Name, Version)>, u64);
 
 /// How long rejections are gathered: clients of one kind mostly reject together.
 const GATHER: Duration = Duration::from_millis(250);
@@ -41,7 +41,7 @@ const GROWTH: usize = 10;
 const SAID_MAX: usize = 1024;
 const RELAYED_MAX: usize = 64;
 
-impl Late {
+impl RejectionReport {
     /// A client has rejected something.
     pub(super) fn rejected(&mut self, now: Instant) {
         let asked = self.asked.map(|at| at + ASK_AGAIN);
@@ -107,7 +107,7 @@ impl Late {
     }
 
     fn has_room(&self, one: &Rejection) -> bool {
-        let relayed = |(content, _): &&Key| content.is_none();
+        let relayed = |(content, _): &&ReportKey| content.is_none();
         match one.content {
             Some(_) => self.said.len() < SAID_MAX,
             None => self.said.keys().take_while(relayed).count() < RELAYED_MAX,
@@ -120,7 +120,7 @@ fn holds(content: Option<&(Name, Version)>, kept: &Kept) -> bool {
 }
 
 /// Once for each content and kind; what a relay says, once for each of its texts.
-fn key(one: &Rejection) -> Key {
+fn key(one: &Rejection) -> ReportKey {
     let kind = xxh3_64_with_seed(one.kind.as_bytes(), 0);
     let words = one.objection.words().as_bytes();
     let rest = match one.content {

@@ -50,7 +50,7 @@ pub use stated::stated;
 use stream::Stream;
 pub use told::{Received, Reported};
 use unserved::Unserved;
-use ways::Ways;
+use ways::Spellings;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable};
 use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
@@ -355,7 +355,7 @@ impl Client {
         &mut self,
         type_url: &TypeUrl,
         now: Instant,
-        read: impl FnOnce(&TypeUrl, &Ways) -> Message,
+        read: impl FnOnce(&TypeUrl, &Spellings) -> Message,
     ) -> Vec<Changes> {
         // E-05: a response for a type that was never requested on this stream gets no answer.
         if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound().is_opened()) {

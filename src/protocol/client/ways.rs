@@ -9,8 +9,8 @@ use xds::Name;
 
 /// The names that clients spell in another way than the canonical one. Other names are not in it.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
-    by_name: BTreeMap<Name, Way>,
+pub(super) struct Spellings {
+    by_name: BTreeMap<Name, Spelling>,
     /// Further spellings that the server must be asked for, with the names that they belong to.
     more: BTreeMap<Name, Name>,
     /// Spellings that the server must be asked for again, so they are unsubscribed first.
@@ -23,7 +23,7 @@ pub(super) struct Ways {
 /// one serves every client, because all of them mean the same name (F-04). The others stay subscribed: a server that compares as
 /// the relay does would take the end of one subscription for the end of all.
 #[derive(Debug, Default)]
-struct Way {
+struct Spelling {
     texts: BTreeSet<Name>,
     /// The spellings that the server was asked for on this stream.
     asked: BTreeSet<Name>,
@@ -32,7 +32,7 @@ struct Way {
     absent: BTreeSet<Name>,
 }
 
-impl Ways {
+impl Spellings {
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -97,12 +97,12 @@ impl Ways {
         let own: BTreeSet<Name> = known.then(|| name.clone()).into_iter().collect();
         let mut texts = own.clone();
         texts.insert(written.clone());
-        let way = Way {
+        let way = Spelling {
             texts,
             // A name that was requested in the canonical way only was answered in that spelling.
             answered: own.first().filter(|_| held).cloned(),
             asked: own,
-            ..Way::default()
+            ..Spelling::default()
         };
         self.by_name.insert(name.clone(), way);
         true

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The requests of one type that ask for more.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OpenRequests {
     wait: Wait,
     /// The last request, its answer, or the last interruption. What had arrived by then is no news.
     last: Instant,
@@ -23,7 +23,7 @@ enum Wait {
     Waived,
 }
 
-impl Asked {
+impl OpenRequests {
     /// The stream names the type for the first time.
     pub(super) const fn new(now: Instant) -> Self {
         Self {
@@ -104,7 +104,7 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
         let (bound, second) = (Duration::from_secs(15), Duration::from_secs(1));
-        let mut asked = Asked::new(now);
+        let mut asked = OpenRequests::new(now);
         asked.waive(bound, now + 2 * bound);
         assert!(!asked.is_waived());
         asked.more(now);
@@ -127,7 +127,7 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        let mut asked = Asked::new(now);
+        let mut asked = OpenRequests::new(now);
         asked.more(after(1));
         asked.answered(after(3));
         assert!(!asked.is_news(after(2)) && !asked.is_news(after(3)) && asked.is_news(after(4)));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// A gate that opens by itself: every wait has a bound.
 #[derive(Debug, Default)]
-pub(super) enum Gate {
+pub(super) enum OrderGate {
     /// Nothing waits.
     #[default]
     Free,
@@ -19,7 +19,7 @@ pub(super) enum Gate {
     Ripe(Instant),
 }
 
-impl Gate {
+impl OrderGate {
     /// Something waits behind the closed gate. Returns whether it has waited long enough to pass anyway.
     pub(super) fn wait(&mut self, bound: Duration, now: Instant) -> bool {
         if self.since().is_none() {
@@ -101,7 +101,7 @@ mod tests {
     fn a_gate_opens_by_itself() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
-        let (bound, mut gate) = (Duration::from_secs(5), Gate::default());
+        let (bound, mut gate) = (Duration::from_secs(5), OrderGate::default());
         assert!(gate.poll_timeout(bound).is_none() && !gate.wait(bound, now));
         let ends = gate.poll_timeout(bound).unwrap();
         assert!(ends == now + bound && !gate.wait(bound, now + bound / 2) && gate.wait(bound, ends));
@@ -116,7 +116,7 @@ mod tests {
     fn a_pause_after_a_wait() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
-        let (bound, quiet, mut gate) = (Duration::from_secs(5), Duration::from_secs(1), Gate::default());
+        let (bound, quiet, mut gate) = (Duration::from_secs(5), Duration::from_secs(1), OrderGate::default());
         assert_eq!(gate.paused(quiet, now), None);
         gate.wait(bound, now);
         let until = gate.paused(quiet, now + quiet).unwrap();

@@ -25,7 +25,6 @@ pub(super) struct Nonces {
 
 impl Nonce {
     /// Returns the text.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.text.get(self.first.into()..).unwrap_or_default()
     }

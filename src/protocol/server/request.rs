@@ -74,7 +74,6 @@ fn names(mut names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<String> 
 
 impl ClientRequest {
     /// Returns the nonce of the response that it answers.
-    #[must_use]
     pub fn nonce(&self) -> &str {
         &self.nonce
     }

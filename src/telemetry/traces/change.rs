@@ -14,7 +14,7 @@ use crate::xds::{Name, TypeUrl};
 
 /// A response of a control plane, when it was decoded.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct TracedArrival {
     /// The name of the server.
     pub server: Arc<str>,
     /// The type of the response.
@@ -33,7 +33,7 @@ pub struct Arrival {
 
 /// What is new in a response.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct TracedNews {
     /// How many resources are new or have new content.
     pub resources: usize,
     /// The first of their names.
@@ -44,7 +44,7 @@ pub struct News {
 
 /// A change that is traced.
 #[derive(Debug)]
-pub struct Change {
+pub struct TracedChange {
     /// Its own span.
     pub own: SpanContext,
     /// The span of its delivery, to which the receivers' spans belong.
@@ -52,15 +52,15 @@ pub struct Change {
     /// The traces that it has to do with: that of the stream, and those of changes that it supersedes.
     pub links: Vec<SpanContext>,
     /// The response that brought it.
-    pub arrival: Arrival,
+    pub arrival: TracedArrival,
     /// What is new in it.
-    pub news: News,
-    course: Mutex<Course>,
+    pub news: TracedNews,
+    course: Mutex<ChangeCourse>,
 }
 
 /// What became of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct ChangeCourse {
     /// When clients could be sent it.
     pub applied: Option<Instant>,
     /// When its first encoding began and ended.
@@ -84,7 +84,7 @@ pub struct Course {
 /// A response with a change, on its way. Dropping it means that there will be no answer.
 #[derive(Debug)]
 pub struct Delivery {
-    change: Arc<Change>,
+    change: Arc<TracedChange>,
     answered: bool,
 }
 
@@ -96,7 +96,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// When it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl News {
+impl TracedNews {
     /// Notes new content; `replaced` is when the content before it had arrived.
     pub fn note(&mut self, name: &Name, replaced: Option<Instant>) {
         self.resources += 1;
@@ -112,8 +112,8 @@ impl News {
     }
 }
 
-impl Change {
-    pub(super) fn new(trace: TraceId, links: Vec<SpanContext>, arrival: Arrival, news: News) -> Arc<Self> {
+impl TracedChange {
+    pub(super) fn new(trace: TraceId, links: Vec<SpanContext>, arrival: TracedArrival, news: TracedNews) -> Arc<Self> {
         Arc::new(Self {
             own: sampled(trace, RandomIdGenerator::default().new_span_id()),
             delivery: RandomIdGenerator::default().new_span_id(),
@@ -125,14 +125,12 @@ impl Change {
     }
 
     /// Returns the context for a receiver that traces the change too.
-    #[must_use]
     pub fn context(&self) -> SpanContext {
         sampled(self.own.trace_id(), self.delivery)
     }
 
     /// Returns what became of it so far.
-    #[must_use]
-    pub fn course(&self) -> Course {
+    pub fn course(&self) -> ChangeCourse {
         *self.course.lock()
     }
 
@@ -177,9 +175,8 @@ fn sampled(trace: TraceId, span: SpanId) -> SpanContext {
     SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
 }
 
-impl Course {
+impl ChangeCourse {
     /// Returns how many responses are neither acknowledged nor rejected, on streams that are open.
-    #[must_use]
     pub const fn unanswered(&self) -> u64 {
         self.responses
             .saturating_sub(self.accepted)
@@ -190,8 +187,7 @@ impl Course {
 
 impl Delivery {
     /// Returns what is delivered.
-    #[must_use]
-    pub fn change(&self) -> &Change {
+    pub fn change(&self) -> &TracedChange {
         &self.change
     }
 

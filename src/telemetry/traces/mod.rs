@@ -17,7 +17,7 @@ use std::time::Instant;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 
-pub use change::{Arrival, Change, Course, Delivery, News};
+pub use change::{ChangeCourse, Delivery, TracedArrival, TracedChange, TracedNews};
 pub use sampler::Sampler;
 
 use super::labels::WordCounters;
@@ -29,7 +29,7 @@ pub struct Traces {
     /// Set once, if traces are exported.
     sampler: OnceLock<Sampler>,
     /// In the order of their arrival.
-    open: RwLock<Vec<Arc<Change>>>,
+    open: RwLock<Vec<Arc<TracedChange>>>,
     /// How many these are. Read for every response.
     number: AtomicUsize,
     results: WordCounters,
@@ -60,20 +60,22 @@ impl Traces {
     }
 
     /// Whether any changes are to be traced.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.sampler.get().is_some()
     }
 
     /// Whether any change is traced now.
-    #[must_use]
     pub fn is_any(&self) -> bool {
         self.number.load(Ordering::Relaxed) > 0
     }
 
     /// Begins the trace of a change, before clients can be sent it. `look` is called if it is to be traced, and returns what is
     /// new in the response, if anything.
-    pub fn begin(&self, arrival: &Arrival, look: impl FnOnce() -> Option<News>) -> Option<Arc<Change>> {
+    pub fn begin(
+        &self,
+        arrival: &TracedArrival,
+        look: impl FnOnce() -> Option<TracedNews>,
+    ) -> Option<Arc<TracedChange>> {
         let sampler = self.sampler.get()?;
         let trace = sampler.decide(arrival.parent.as_ref(), arrival.received)?;
         let news = look()?;
@@ -93,7 +95,7 @@ impl Traces {
             .iter()
             .chain(superseded.map(|before| &before.own))
             .cloned();
-        let change = Change::new(trace, links.collect(), arrival.clone(), news);
+        let change = TracedChange::new(trace, links.collect(), arrival.clone(), news);
         let at = open.partition_point(|other| other.arrival.received <= arrival.received);
         open.insert(at, change.clone());
         self.number.store(open.len(), Ordering::Relaxed);
@@ -102,13 +104,12 @@ impl Traces {
 
     /// Returns the traced changes in a response of this type, oldest first. `since` is when the oldest content that is new to the
     /// client had arrived; `brings` says whether the response has content that arrived at this time.
-    #[must_use]
     pub fn in_response(
         &self,
         type_url: &TypeUrl,
         since: Instant,
         brings: impl Fn(Instant) -> bool,
-    ) -> Vec<Arc<Change>> {
+    ) -> Vec<Arc<TracedChange>> {
         let open = self.open.read();
         let from = open.partition_point(|change| change.arrival.received < since);
         let later = open
@@ -123,13 +124,12 @@ impl Traces {
     }
 
     /// Returns the changes that are over, once; all of them if `now` is none.
-    #[must_use]
-    pub fn take_over(&self, now: Option<Instant>) -> Vec<Arc<Change>> {
+    pub fn take_over(&self, now: Option<Instant>) -> Vec<Arc<TracedChange>> {
         if !self.is_any() {
             return Vec::new();
         }
         let mut open = self.open.write();
-        let over = |change: &mut Arc<Change>| now.is_none_or(|now| change.is_over(now));
+        let over = |change: &mut Arc<TracedChange>| now.is_none_or(|now| change.is_over(now));
         let over = open.extract_if(.., over).collect();
         self.number.store(open.len(), Ordering::Relaxed);
         over

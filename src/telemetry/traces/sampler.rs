@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 /// Decides which changes are traced.
 #[derive(Debug)]
-pub struct Sampler(Rule);
+pub struct Sampler(SamplingRule);
 
 #[derive(Debug)]
-enum Rule {
+enum SamplingRule {
     Standard(standard::Sampler),
     /// What a parent demands, and at most one in each pause; the time of the last one.
     Paced(Mutex<Option<Instant>>),
@@ -31,7 +31,7 @@ const PARENT_BASED: &str = "parentbased_";
 impl Default for Sampler {
     /// Returns the sampler that is cheap however many changes there are: one change a second, and what a parent demands.
     fn default() -> Self {
-        Self(Rule::Paced(Mutex::default()))
+        Self(SamplingRule::Paced(Mutex::default()))
     }
 }
 
@@ -46,7 +46,7 @@ impl Sampler {
             "traceidratio" => standard::Sampler::TraceIdRatioBased(ratio),
             _ => return None,
         };
-        Some(Self(Rule::Standard(match bare {
+        Some(Self(SamplingRule::Standard(match bare {
             Some(_) => standard::Sampler::ParentBased(Box::new(sampler)),
             None => sampler,
         })))
@@ -56,12 +56,12 @@ impl Sampler {
     pub(super) fn decide(&self, parent: Option<&SpanContext>, now: Instant) -> Option<TraceId> {
         let trace = parent.map_or_else(|| RandomIdGenerator::default().new_trace_id(), SpanContext::trace_id);
         let sampled = match &self.0 {
-            Rule::Standard(sampler) => {
+            SamplingRule::Standard(sampler) => {
                 let parent = parent.map(|parent| Context::new().with_remote_span_context(parent.clone()));
                 let sampled = sampler.should_sample(parent.as_ref(), trace, "change", &SpanKind::Consumer, &[], &[]);
                 sampled.decision == SamplingDecision::RecordAndSample
             }
-            Rule::Paced(last) => parent.map_or_else(
+            SamplingRule::Paced(last) => parent.map_or_else(
                 || last.lock().is_none_or(|last| now >= last + PAUSE),
                 SpanContext::is_sampled,
             ),
@@ -71,7 +71,7 @@ impl Sampler {
 
     /// A change is traced.
     pub(super) fn spend(&self, now: Instant) {
-        if let Rule::Paced(last) = &self.0 {
+        if let SamplingRule::Paced(last) = &self.0 {
             *last.lock() = Some(now);
         }
     }

@@ -19,8 +19,8 @@ fn on() -> Arc<Traces> {
     traces
 }
 
-fn arrival(received: Instant) -> Arrival {
-    Arrival {
+fn arrival(received: Instant) -> TracedArrival {
+    TracedArrival {
         server: Arc::from("cp:1"),
         type_url: TypeUrl::new(CDS),
         bytes: 100,
@@ -31,8 +31,8 @@ fn arrival(received: Instant) -> Arrival {
     }
 }
 
-fn news(replaced: Option<Instant>) -> Option<News> {
-    let mut news = News::default();
+fn news(replaced: Option<Instant>) -> Option<TracedNews> {
+    let mut news = TracedNews::default();
     news.note(&Name::from("a"), replaced);
     Some(news)
 }
@@ -108,7 +108,7 @@ fn links_lead_to_what_is_superseded_and_to_the_stream() {
     let (traces, start) = (on(), start());
     let stream = traceparent::read("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
     let first = traces.begin(&arrival(start), || news(None)).unwrap();
-    let later = Arrival {
+    let later = TracedArrival {
         stream: stream.clone(),
         parent: Some(first.context()),
         ..arrival(start + Duration::from_millis(1))

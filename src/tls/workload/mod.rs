@@ -22,14 +22,14 @@ use crate::config::Workload;
 pub(super) use svid::Svid;
 
 /// What is known from one socket.
-struct Source {
+struct AgentSocket {
     /// What stands for its path in messages, and where certificates are shown.
     origin: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<AgentState>,
     changed: Condvar,
 }
 
-struct State {
+struct AgentState {
     begun: Instant,
     /// When somebody read last.
     read: Instant,
@@ -46,12 +46,12 @@ const UNUSED: Duration = Duration::from_secs(60);
 const PAUSE_LEAST: Duration = Duration::from_millis(250);
 const PAUSE_MOST: Duration = Duration::from_secs(10);
 
-static SOURCES: Mutex<BTreeMap<PathBuf, Arc<Source>>> = Mutex::new(BTreeMap::new());
+static SOURCES: Mutex<BTreeMap<PathBuf, Arc<AgentSocket>>> = Mutex::new(BTreeMap::new());
 static NEWS: LazyLock<watch::Sender<()>> = LazyLock::new(watch::Sender::default);
 
 /// Returns the latest SVID. The first reading of a socket waits for it, [`FIRST`] at most.
 pub(super) fn latest(api: &Workload) -> Result<Svid, BadFile> {
-    let source = Source::of(&api.socket);
+    let source = AgentSocket::of(&api.socket);
     let mut state = source.state.lock();
     state.read = now();
     let until = state.begun + FIRST;
@@ -69,7 +69,7 @@ pub(super) fn latest(api: &Workload) -> Result<Svid, BadFile> {
 
 /// Returns an error if what was read last may be out of date.
 pub(super) fn up_to_date(api: &Workload) -> Result<(), BadFile> {
-    let source = Source::of(&api.socket);
+    let source = AgentSocket::of(&api.socket);
     let mut state = source.state.lock();
     state.read = now();
     state.fault.as_ref().map_or(Ok(()), |why| Err(source.bad(why.clone())))
@@ -80,7 +80,7 @@ pub(super) fn news() -> watch::Receiver<()> {
     NEWS.subscribe()
 }
 
-impl Source {
+impl AgentSocket {
     fn of(socket: &Path) -> Arc<Self> {
         let mut sources = SOURCES.lock();
         if let Some(source) = sources.get(socket) {
@@ -107,7 +107,7 @@ impl Source {
     fn new(socket: &Path) -> Self {
         Self {
             origin: PathBuf::from(format!("unix:{}", socket.display())),
-            state: Mutex::new(State {
+            state: Mutex::new(AgentState {
                 begun: now(),
                 read: now(),
                 svids: None,
@@ -177,7 +177,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_from_which_nobody_reads_ends() {
-        let source = Source::new(Path::new("/nowhere"));
+        let source = AgentSocket::new(Path::new("/nowhere"));
         let ends = || clock::timeout(Duration::from_millis(50), source.unused());
         assert_eq!(ends().await, None);
         source.state.lock().read = now().checked_sub(UNUSED).unwrap();

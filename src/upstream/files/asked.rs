@@ -7,32 +7,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::content::{Content, names_of};
+use super::content::{FileContents, names_of};
 use crate::xds::{Changes, Cut, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
 
 /// The wants of a view.
 #[derive(Debug, Default)]
-pub struct Asked {
-    types: BTreeMap<TypeUrl, Wanted>,
+pub struct FileWants {
+    types: BTreeMap<TypeUrl, WantedOfType>,
     /// The content from which they were answered last.
-    content: Arc<Content>,
+    content: Arc<FileContents>,
 }
 
 #[derive(Debug, Default)]
-struct Wanted {
+struct WantedOfType {
     wildcard: bool,
     names: BTreeSet<Name>,
 }
 
-impl Asked {
+impl FileWants {
     /// Whether this is the last content that was handled.
     #[must_use]
-    pub fn is_at(&self, content: &Arc<Content>) -> bool {
+    pub fn is_at(&self, content: &Arc<FileContents>) -> bool {
         Arc::ptr_eq(&self.content, content)
     }
 
     /// Wants begin or end. Returns the changes for a view whose current state is `cut`.
-    pub fn handle_wants(&mut self, wants: &[Want], content: &Content, cut: &Cut) -> Vec<Changes> {
+    pub fn handle_wants(&mut self, wants: &[Want], content: &FileContents, cut: &Cut) -> Vec<Changes> {
         let mut changes = Vec::new();
         for wants in wants.chunk_by(|a, b| a.type_url == b.type_url) {
             let Some(type_url) = wants.first().map(|want| &want.type_url) else {
@@ -75,7 +75,7 @@ impl Asked {
 
     /// The content replaces another one. Returns the changes for a view whose current state is `cut`. I-06: equal content is no
     /// change.
-    pub fn handle_content(&mut self, content: &Arc<Content>, cut: &Cut) -> Vec<Changes> {
+    pub fn handle_content(&mut self, content: &Arc<FileContents>, cut: &Cut) -> Vec<Changes> {
         let before = std::mem::replace(&mut self.content, content.clone());
         let mut changes = Vec::new();
         for (type_url, wanted) in &self.types {
@@ -86,7 +86,7 @@ impl Asked {
             }
             let mut updates = Vec::new();
             let mut there = BTreeSet::new();
-            let contents: [&Content; 2] = [&before, content];
+            let contents: [&FileContents; 2] = [&before, content];
             for name in wanted.concerned(type_url, &contents, before.whole() != content.whole(), slot) {
                 one(type_url, name, content, &mut updates, &mut there);
             }
@@ -97,9 +97,9 @@ impl Asked {
     }
 }
 
-impl Wanted {
+impl WantedOfType {
     /// Returns the changes of the wildcard, if it is wanted.
-    fn all(&self, type_url: &TypeUrl, content: &Content, slot: Option<&Slot>) -> Option<Changes> {
+    fn all(&self, type_url: &TypeUrl, content: &FileContents, slot: Option<&Slot>) -> Option<Changes> {
         if !self.wildcard {
             return None;
         }
@@ -135,7 +135,7 @@ impl Wanted {
     fn concerned<'a>(
         &'a self,
         type_url: &TypeUrl,
-        contents: &[&Content],
+        contents: &[&FileContents],
         all: bool,
         slot: Option<&Slot>,
     ) -> Vec<&'a Name> {
@@ -150,7 +150,7 @@ impl Wanted {
     }
 
     /// Returns the removal of resources that the view holds by name although no wanted name leads to them any more.
-    fn leftovers(&self, type_url: &TypeUrl, content: &Content, slot: Option<&Slot>) -> Vec<Update> {
+    fn leftovers(&self, type_url: &TypeUrl, content: &FileContents, slot: Option<&Slot>) -> Vec<Update> {
         let mut there = BTreeSet::new();
         for name in self.concerned(type_url, &[content], false, None) {
             one(type_url, name, content, &mut Vec::new(), &mut there);
@@ -171,7 +171,7 @@ fn held(slot: Option<&Slot>) -> impl Iterator<Item = &Arc<Resource>> {
 }
 
 /// Adds the updates for one name, and the names of the resources that it leads to.
-fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Update>, there: &mut BTreeSet<Name>) {
+fn one(type_url: &TypeUrl, name: &Name, content: &FileContents, updates: &mut Vec<Update>, there: &mut BTreeSet<Name>) {
     let found = content.resource(type_url, name);
     match (content.whole(), found.is_none()) {
         // C-22: the collection is complete.
@@ -196,7 +196,7 @@ fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Upd
     }
 }
 
-fn named(type_url: &TypeUrl, content: &Content, updates: Vec<Update>) -> Option<Changes> {
+fn named(type_url: &TypeUrl, content: &FileContents, updates: Vec<Update>) -> Option<Changes> {
     (!updates.is_empty()).then(|| Changes {
         answered: content.whole().then_some(true),
         ..Changes::of((type_url.clone(), false), updates)

@@ -15,7 +15,7 @@ use super::parsed_file::Stated;
 
 /// A full state of every type (I-06).
 #[derive(Clone, Debug, Default)]
-pub struct Content {
+pub struct FileContents {
     types: BTreeMap<TypeUrl, Names>,
     /// Whether the content is complete: a name without a resource does not exist.
     whole: bool,
@@ -49,7 +49,7 @@ pub struct Twice {
     pub name: String,
 }
 
-impl Content {
+impl FileContents {
     /// Merges the resources of the files at `now`. An unchanged resource keeps its allocation from `before`.
     pub fn merge(files: &mut [&mut [Stated]], before: &Self, whole: bool, now: Instant) -> (Self, Vec<Twice>) {
         let mut merged = Self::default();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::format::Format;
+use super::format::FileFormat;
 use crate::upstream::clock::unix;
 
 /// The metadata that changes with a file's content (I-07). The default is that of an old file.
@@ -26,7 +26,7 @@ pub struct Stamp {
 }
 
 /// A file's name, and its stamp or why that cannot be read.
-pub type Listed = (OsString, Result<Stamp, String>);
+pub type StampedFile = (OsString, Result<Stamp, String>);
 
 /// Two writes within this time may leave the same stamp.
 const COARSE: Duration = Duration::from_secs(2);
@@ -99,13 +99,13 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<(Stamp, Vec<u8>), String
 }
 
 /// Returns the files of a directory whose extension is a known format, sorted by name.
-pub(super) fn list(directory: &Path) -> Result<Vec<Listed>, String> {
+pub(super) fn list(directory: &Path) -> Result<Vec<StampedFile>, String> {
     let entries = std::fs::read_dir(directory).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| error.to_string())?;
         let name = entry.file_name();
-        if name.as_encoded_bytes().starts_with(b".") || Format::listed(Path::new(&name)).is_none() {
+        if name.as_encoded_bytes().starts_with(b".") || FileFormat::listed(Path::new(&name)).is_none() {
             continue;
         }
         let path = entry.path();

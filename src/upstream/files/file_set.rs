@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::content::{Content, Twice};
-use super::disk::{self, Listed, Stamp};
-use super::format::Format;
+use super::content::{FileContents, Twice};
+use super::disk::{self, Stamp, StampedFile};
+use super::format::FileFormat;
 use super::parsed_file::{Dictionary, ParsedFile};
 use crate::upstream::clock;
 
@@ -26,7 +26,7 @@ pub struct FileSet {
     dictionary: Dictionary,
     /// Sorted by name. If the source is a single file, its name is empty.
     files: Vec<(OsString, FileState)>,
-    content: Arc<Content>,
+    content: Arc<FileContents>,
     /// Whether every file was good at the last look.
     sound: bool,
     /// Whether the files could not be listed at the last look.
@@ -84,7 +84,7 @@ impl FileSet {
 
     /// Returns the merged content of all good files.
     #[must_use]
-    pub const fn content(&self) -> &Arc<Content> {
+    pub const fn content(&self) -> &Arc<FileContents> {
         &self.content
     }
 
@@ -123,7 +123,7 @@ impl FileSet {
     /// reads one, up to so many bytes.
     pub fn handle_look(
         &mut self,
-        listed: Result<Vec<Listed>, String>,
+        listed: Result<Vec<StampedFile>, String>,
         read: impl Fn(&Path, usize) -> Result<(Stamp, Vec<u8>), String>,
         now: Instant,
     ) -> FileChanges {
@@ -160,7 +160,7 @@ impl FileSet {
     }
 
     /// Returns the current files, sorted by name.
-    fn list(&self) -> Result<Vec<Listed>, String> {
+    fn list(&self) -> Result<Vec<StampedFile>, String> {
         let metadata = std::fs::metadata(&self.path);
         if !metadata.map_err(|error| error.to_string())?.is_dir() {
             return Ok(vec![(OsString::new(), Stamp::of(&self.path))]);
@@ -221,7 +221,7 @@ impl FileSet {
         for (_, kept) in &mut self.files {
             lists.push(kept.good.as_mut().map_or(&mut [], |parsed| &mut parsed.resources));
         }
-        let (content, twice) = Content::merge(&mut lists, &self.content, self.sound, now);
+        let (content, twice) = FileContents::merge(&mut lists, &self.content, self.sound, now);
         self.content = Arc::new(content);
         self.disputes = twice.iter().map(|twice| self.said(twice)).collect();
         let disputed: BTreeSet<usize> = twice.iter().map(|twice| twice.file).collect();
@@ -274,7 +274,7 @@ impl FileState {
             return false;
         }
         self.hash = hash;
-        match ParsedFile::parse(&content, Format::of(path), dictionary, now) {
+        match ParsedFile::parse(&content, FileFormat::of(path), dictionary, now) {
             Ok(parsed) => {
                 warnings.extend(
                     parsed

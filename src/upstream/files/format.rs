@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// YAML.
     Yaml,
     /// JSON.
@@ -16,7 +16,7 @@ pub enum Format {
     Text,
 }
 
-impl Format {
+impl FileFormat {
     /// I-01: returns the format by the file's extension, in any case; every other file is JSON.
     #[must_use]
     pub fn of(path: &Path) -> Self {

@@ -20,15 +20,15 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::clock::now;
-use super::status::{Phase, Status};
+use super::status::{StreamPhase, StreamStatus};
 use crate::telemetry::FileMetrics;
 use crate::watch::Watcher;
 use crate::xds::{Dialect, ServerState, TypeUrl};
-pub use asked::Asked;
-pub use content::{Content, Twice};
-pub use disk::{Listed, Stamp};
+pub use asked::FileWants;
+pub use content::{FileContents, Twice};
+pub use disk::{Stamp, StampedFile};
 pub use file_set::{FileChanges, FileSet};
-pub use format::Format;
+pub use format::FileFormat;
 pub use parsed_file::{Dictionary, ParsedFile, Stated};
 pub use writer::FileWriter;
 
@@ -44,7 +44,7 @@ pub struct Files {
 /// The published content of the files.
 #[derive(Clone, Debug, Default)]
 struct Loaded {
-    content: Arc<Content>,
+    content: Arc<FileContents>,
     server_state: ServerState,
 }
 
@@ -70,13 +70,13 @@ pub struct FilesStatus {
 impl FilesStatus {
     /// Returns the same as the status of a stream: it answers once all files were good.
     #[must_use]
-    pub fn as_stream(&self) -> Status {
+    pub fn as_stream(&self) -> StreamStatus {
         let since = self.loaded.or(self.since).unwrap_or_else(now);
-        Status {
+        StreamStatus {
             phase: match (self.whole, self.loaded.or(self.since)) {
-                (true, _) => Phase::Answering,
-                (false, Some(_)) => Phase::Waiting,
-                (false, None) => Phase::Connecting,
+                (true, _) => StreamPhase::Answering,
+                (false, Some(_)) => StreamPhase::Waiting,
+                (false, None) => StreamPhase::Connecting,
             },
             error: self.faults.first().map(|first| match self.faulty {
                 0 | 1 => first.clone(),
@@ -84,7 +84,7 @@ impl FilesStatus {
             }),
             failing_since: self.since.filter(|_| !self.whole),
             last_success: self.loaded,
-            ..Status::idle(Dialect::Sotw, since)
+            ..StreamStatus::idle(Dialect::Sotw, since)
         }
     }
 }

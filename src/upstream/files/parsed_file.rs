@@ -17,7 +17,7 @@ use crate::proto::xds::core::v3::collection_entry::{InlineEntry, ResourceSpecifi
 use crate::protocol::stated;
 use crate::xds::{NameRule, Resource, TypeUrl, Types, WRAPPER_URL};
 
-use super::format::Format;
+use super::format::FileFormat;
 
 /// The content of one file, in which all resources are good.
 #[derive(Clone, Debug, Default)]
@@ -60,8 +60,13 @@ impl ParsedFile {
     ///
     /// # Errors
     /// Returns the faults. I-05: nothing in a bad file counts.
-    pub fn parse(content: &[u8], format: Format, dictionary: &Dictionary, now: Instant) -> Result<Self, Vec<Fault>> {
-        let mut reading = Reading {
+    pub fn parse(
+        content: &[u8],
+        format: FileFormat,
+        dictionary: &Dictionary,
+        now: Instant,
+    ) -> Result<Self, Vec<Fault>> {
+        let mut reading = FileReading {
             dictionary,
             now,
             parsed: Self::default(),
@@ -82,7 +87,7 @@ impl ParsedFile {
     }
 }
 
-struct Reading<'a> {
+struct FileReading<'a> {
     dictionary: &'a Dictionary,
     now: Instant,
     parsed: ParsedFile,
@@ -99,16 +104,16 @@ struct At {
     path: String,
 }
 
-impl Reading<'_> {
-    fn whole(&mut self, content: &[u8], format: Format) -> Result<(), Fault> {
+impl FileReading<'_> {
+    fn whole(&mut self, content: &[u8], format: FileFormat) -> Result<(), Fault> {
         if content.iter().all(u8::is_ascii_whitespace) {
             return Err(empty(None));
         }
         match format {
-            Format::Yaml => self.tree(&Tree::yaml(content, Bounds::FILE)?),
-            Format::Json => self.tree(&Tree::json(content, Bounds::FILE)?),
-            Format::Binary => self.binary(content),
-            Format::Text => self.text(content),
+            FileFormat::Yaml => self.tree(&Tree::yaml(content, Bounds::FILE)?),
+            FileFormat::Json => self.tree(&Tree::json(content, Bounds::FILE)?),
+            FileFormat::Binary => self.binary(content),
+            FileFormat::Text => self.text(content),
         }
     }
 

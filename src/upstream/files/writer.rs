@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::asked::Asked;
+use super::asked::FileWants;
 use super::{Files, Loaded};
 use crate::cache::View;
 use crate::clock::{self, now};
 use crate::protocol::Holds;
-use crate::telemetry::Arrival;
-use crate::upstream::holding::{FindBeside, Holding};
+use crate::telemetry::TracedArrival;
+use crate::upstream::holding::{FindBeside, HeldView};
 use crate::upstream::overtime::{self, MANY};
 use crate::xds::{Changes, GuardSettings, Update};
 
@@ -22,10 +22,10 @@ use crate::xds::{Changes, GuardSettings, Update};
 pub struct FileWriter {
     view: Arc<View>,
     loaded: watch::Receiver<Loaded>,
-    asked: Asked,
+    asked: FileWants,
     /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route. D-11, D-12: what waits
     /// for other servers.
-    holding: Holding,
+    holding: HeldView,
     server: Arc<str>,
 }
 
@@ -35,10 +35,10 @@ impl FileWriter {
     pub fn new(view: Arc<View>, files: &Files, waiting: Holds) -> Self {
         let told = (files.metrics.traces.clone(), files.metrics.holds.clone());
         Self {
-            holding: Holding::new(view.clone(), &files.uri, told, waiting),
+            holding: HeldView::new(view.clone(), &files.uri, told, waiting),
             view,
             loaded: files.loaded.subscribe(),
-            asked: Asked::default(),
+            asked: FileWants::default(),
             server: Arc::from(&*files.uri),
         }
     }
@@ -97,7 +97,7 @@ impl FileWriter {
     }
 
     /// Returns the newest content of each type as what arrived together, if changes are traced.
-    fn arrivals(&self, changes: &[Changes]) -> Vec<Arrival> {
+    fn arrivals(&self, changes: &[Changes]) -> Vec<TracedArrival> {
         let of_type = |changes: &Changes| {
             let put = changes.updates.iter().filter_map(|update| match update {
                 Update::Put(resource, _) => Some(resource),
@@ -105,7 +105,7 @@ impl FileWriter {
             });
             let received = put.clone().map(|resource| resource.received()).max()?;
             let new = put.filter(|resource| resource.received() == received);
-            Some(Arrival {
+            Some(TracedArrival {
                 server: self.server.clone(),
                 type_url: changes.type_url.clone(),
                 bytes: new.map(|resource| resource.weight()).sum(),

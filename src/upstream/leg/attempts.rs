@@ -6,14 +6,14 @@
 use std::time::{Duration, Instant};
 
 use crate::protocol::Backoff;
-use crate::upstream::doors::Admission;
+use crate::upstream::doors::OpenPlace;
 use crate::upstream::failure::Failure;
 
 /// The attempts of one leg.
 pub(super) struct Attempts {
     backoff: Backoff,
     /// The place among the opening streams, and when it is given up at the latest.
-    place: Option<(Admission, Instant)>,
+    place: Option<(OpenPlace, Instant)>,
     /// Whether the server had no room for the stream at the last attempt.
     exhausted: bool,
     /// Whether the current attempt was made early because the server answered another stream.
@@ -25,7 +25,7 @@ pub(super) struct Attempts {
 }
 
 /// The pause after an attempt.
-pub(super) struct Wait {
+pub(super) struct AttemptWait {
     pub(super) pause: Duration,
     /// Whether the next attempt is made early if the server answers another stream.
     pub(super) follows: bool,
@@ -48,13 +48,13 @@ impl Attempts {
     }
 
     /// An attempt begins. Returns the place that the last one has left, and whether the server had no room then.
-    pub(super) fn begin(&mut self, reconnect_max: Duration) -> (Option<Admission>, bool) {
+    pub(super) fn begin(&mut self, reconnect_max: Duration) -> (Option<OpenPlace>, bool) {
         self.backoff.set_most(reconnect_max);
         (self.place.take().map(|(place, _)| place), self.exhausted)
     }
 
     /// The server was reached at this place. Returns whether another one has stood in since the last time.
-    pub(super) fn reached(&mut self, place: Admission, now: Instant) -> bool {
+    pub(super) fn reached(&mut self, place: OpenPlace, now: Instant) -> bool {
         self.place = Some((place, now + OPENING));
         std::mem::take(&mut self.superseded)
     }
@@ -69,21 +69,21 @@ impl Attempts {
     }
 
     /// The stream has ended after an answer, which is no failure of the server (G-02).
-    pub(super) fn ended(&mut self, lived: Duration, dice: f64) -> Wait {
+    pub(super) fn ended(&mut self, lived: Duration, dice: f64) -> AttemptWait {
         let pause = if self.alone {
             self.backoff.handle_end_alone(lived, dice)
         } else {
             self.backoff.handle_end(lived, dice)
         };
-        Wait { pause, follows: false }
+        AttemptWait { pause, follows: false }
     }
 
     /// The attempt failed. An answer to another stream does not help if the failure concerns this stream alone, or if an early attempt
     /// has just failed.
-    pub(super) fn failed(&mut self, failure: &Failure, dice: f64) -> Wait {
+    pub(super) fn failed(&mut self, failure: &Failure, dice: f64) -> AttemptWait {
         self.exhausted = failure.is_exhausted();
         let early = std::mem::take(&mut self.early);
-        Wait {
+        AttemptWait {
             pause: self.backoff.handle_failure(dice),
             follows: !(self.exhausted || failure.is_denied() || early),
         }

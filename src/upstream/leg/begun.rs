@@ -3,13 +3,13 @@
 //!
 //! Owns what follows from the dialect of an attempt. Does not choose it, and knows nothing of how a stream ends.
 
-use super::live::Live;
-use super::{Leg, Stage};
+use super::live::LiveStream;
+use super::{Leg, LegStage};
 use crate::protocol::Why;
 use crate::upstream::channel::Channel;
 use crate::upstream::clock::now;
-use crate::upstream::doors::Admission;
-use crate::upstream::status::Phase;
+use crate::upstream::doors::OpenPlace;
+use crate::upstream::status::StreamPhase;
 use crate::xds::{Changes, Dialect};
 
 impl Leg {
@@ -26,16 +26,16 @@ impl Leg {
     }
 
     pub(super) fn open(&mut self) {
-        self.board.enter(Phase::Connecting, self.client.dialect());
+        self.board.enter(StreamPhase::Connecting, self.client.dialect());
         self.board.explain(self.choice.why().clone());
         self.dialer.renew();
         let settings = self.dialer.settings();
         self.client.handle_settings(settings.client.clone());
         let (place, refused) = self.attempts.begin(settings.reconnect_max);
-        self.stage = Stage::Opening(self.dialer.dial(place, refused));
+        self.stage = LegStage::Opening(self.dialer.dial(place, refused));
     }
 
-    pub(super) fn opened(&mut self, place: Admission, channel: Channel) {
+    pub(super) fn opened(&mut self, place: OpenPlace, channel: Channel) {
         let (dialect, target) = (self.client.dialect(), self.dialer.target());
         if self.attempts.reached(place, now()) {
             self.client.handle_superseded();
@@ -43,17 +43,17 @@ impl Leg {
         self.client.handle_rhythm(target.rhythm());
         let round_trip = channel.round_trip();
         self.client.handle_connected(round_trip);
-        self.board.enter(Phase::Open, dialect);
+        self.board.enter(StreamPhase::Open, dialect);
         tracing::debug!(
             server = target.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), ?round_trip, "stream opened"
         );
-        let live = Live::begin(channel, dialect, target, self.dialer.settings());
-        self.stage = Stage::Live(Box::new(live));
+        let live = LiveStream::begin(channel, dialect, target, self.dialer.settings());
+        self.stage = LegStage::Live(Box::new(live));
     }
 
     /// The first response was read.
     pub(super) fn answered(&mut self, changes: &mut Vec<Changes>) {
-        let Stage::Live(live) = &mut self.stage else {
+        let LegStage::Live(live) = &mut self.stage else {
             return;
         };
         let (target, dialect, why) = (self.dialer.target(), live.dialect(), self.choice.why().clone());
@@ -61,7 +61,7 @@ impl Leg {
         target.returned();
         self.choice.answered(target, dialect);
         live.count(target.metrics.stream_of(dialect.word(), why.word()));
-        self.board.enter(Phase::Answering, dialect);
+        self.board.enter(StreamPhase::Answering, dialect);
         if let Some(suppressed) = target.greeted() {
             tracing::info!(
                 server = target.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), reason = %why, suppressed,

@@ -4,16 +4,16 @@
 //! Owns the present choice and its reason. What holds for all streams to the server is the target's.
 
 use crate::protocol::{Declined, Next, Trial, Why};
-use crate::upstream::target::Target;
+use crate::upstream::target::ServerTarget;
 use crate::xds::Dialect;
 
 /// The dialect that a leg uses, and why.
-pub(super) struct Choice {
+pub(super) struct DialectChoice {
     trial: Trial,
     why: Why,
 }
 
-impl Choice {
+impl DialectChoice {
     /// With `decides`, what the leg learns holds for all streams to the server.
     pub(super) const fn new(decides: bool) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Choice {
     }
 
     /// Chooses the dialect of the next attempt. Returns it if the dialect or the reason is another one than `present` had.
-    pub(super) fn next(&mut self, target: &Target, present: Dialect) -> Option<Dialect> {
+    pub(super) fn next(&mut self, target: &ServerTarget, present: Dialect) -> Option<Dialect> {
         let (dialect, why) = target.next_dialect(&self.trial);
         if (dialect, &why) == (present, &self.why) {
             return None;
@@ -37,12 +37,12 @@ impl Choice {
     }
 
     /// The server answers in this dialect.
-    pub(super) fn answered(&mut self, target: &Target, dialect: Dialect) {
+    pub(super) fn answered(&mut self, target: &ServerTarget, dialect: Dialect) {
         target.answered(&mut self.trial, dialect);
     }
 
     /// The server ended a stream before it answered. With `other`, what is wanted can be asked for in the other dialect.
-    pub(super) fn declined(&mut self, target: &Target, declined: Declined, other: bool) -> Next {
+    pub(super) fn declined(&mut self, target: &ServerTarget, declined: Declined, other: bool) -> Next {
         target.declined(&mut self.trial, declined, other)
     }
 

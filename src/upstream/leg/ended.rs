@@ -6,18 +6,18 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::attempts::Wait;
-use super::{Leg, Stage};
+use super::attempts::AttemptWait;
+use super::{Leg, LegStage};
 use crate::protocol::{Declined, Next, Pause};
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
-use crate::upstream::status::Phase;
+use crate::upstream::status::StreamPhase;
 use crate::xds::{Changes, Dialect};
 
 impl Leg {
     /// The stream ended, because of the server or the connection.
     pub(super) fn ended(&mut self, failure: Failure, changes: &mut Vec<Changes>) {
-        let Stage::Live(live) = &self.stage else {
+        let LegStage::Live(live) = &self.stage else {
             return;
         };
         let (dialect, answered, opened) = (live.dialect(), live.is_answered(), live.opened());
@@ -94,7 +94,7 @@ impl Leg {
         self.wait(&wait, failure.to_string());
     }
 
-    fn wait(&mut self, wait: &Wait, error: String) {
+    fn wait(&mut self, wait: &AttemptWait, error: String) {
         self.attempts.leave();
         let pause = Pause::new(wait.pause, now());
         self.board.wait(pause.due(self.client.lacks()), Some(error));
@@ -103,17 +103,17 @@ impl Leg {
         } else {
             Box::pin(std::future::pending())
         };
-        self.stage = Stage::Waiting(pause, returned);
+        self.stage = LegStage::Waiting(pause, returned);
     }
 
     pub(super) fn close(&mut self, changes: &mut Vec<Changes>) {
-        if let Stage::Live(_) = std::mem::replace(&mut self.stage, Stage::Rest) {
+        if let LegStage::Live(_) = std::mem::replace(&mut self.stage, LegStage::Rest) {
             changes.extend(self.client.handle_disconnected());
         }
     }
 
     pub(super) fn rest(&mut self) {
-        self.stage = Stage::Rest;
-        self.board.enter(Phase::Idle, self.client.dialect());
+        self.stage = LegStage::Rest;
+        self.board.enter(StreamPhase::Idle, self.client.dialect());
     }
 }

@@ -9,16 +9,16 @@ use std::time::Instant;
 use opentelemetry::trace::SpanContext;
 
 use super::Leg;
-use super::live::Heard;
+use super::live::HeardResponse;
 use crate::proto::envoy::config::core::v3::ControlPlane;
 use crate::protocol::{Cutter, DeltaResponse, Received, SotwResponse};
-use crate::telemetry::{Arrival, traceparent};
+use crate::telemetry::{TracedArrival, traceparent};
 use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
 use crate::xds::{Changes, Dialect};
 
 impl Leg {
-    pub(super) fn received(&mut self, heard: Heard, changes: &mut Vec<Changes>) -> Result<(), Failure> {
+    pub(super) fn received(&mut self, heard: HeardResponse, changes: &mut Vec<Changes>) -> Result<(), Failure> {
         let received = now();
         self.reports.tolerated();
         let size = heard.message.length();
@@ -35,7 +35,7 @@ impl Leg {
             target.metrics.resources(&type_url, valid, invalid, ignored);
             self.blame.heard(&type_url);
             if target.metrics.traces.is_on() {
-                self.arrivals.push(Arrival {
+                self.arrivals.push(TracedArrival {
                     server: Arc::from(target.uri()),
                     type_url,
                     bytes: size,

@@ -16,11 +16,11 @@ use crate::upstream::channel::Channel;
 use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
 use crate::upstream::outbox::Outbox;
-use crate::upstream::target::{Target, UpstreamSettings};
+use crate::upstream::target::{ServerTarget, UpstreamSettings};
 use crate::xds::Dialect;
 
 /// A stream, from the moment its HTTP/2 request is sent.
-pub(super) struct Live {
+pub(super) struct LiveStream {
     outbox: Outbox,
     stream: AdsStream,
     dialect: Dialect,
@@ -34,7 +34,7 @@ pub(super) struct Live {
 }
 
 /// A response, with what the stream knows of it.
-pub(super) struct Heard {
+pub(super) struct HeardResponse {
     pub(super) message: Cutter,
     pub(super) dialect: Dialect,
     /// Whether it is the first one of the stream.
@@ -43,8 +43,13 @@ pub(super) struct Heard {
     pub(super) span: Option<SpanContext>,
 }
 
-impl Live {
-    pub(super) fn begin(channel: Channel, dialect: Dialect, target: &Target, settings: &UpstreamSettings) -> Self {
+impl LiveStream {
+    pub(super) fn begin(
+        channel: Channel,
+        dialect: Dialect,
+        target: &ServerTarget,
+        settings: &UpstreamSettings,
+    ) -> Self {
         let (stream, outbox) = AdsStream::begin(channel, dialect, target, settings);
         Self {
             outbox,
@@ -81,9 +86,9 @@ impl Live {
     }
 
     /// Returns the next response, or why the stream ended.
-    pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<Heard, Failure>> {
+    pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<HeardResponse, Failure>> {
         let response = ready!(self.stream.poll_response(cx));
-        Poll::Ready(response.map(|message| Heard {
+        Poll::Ready(response.map(|message| HeardResponse {
             message,
             dialect: self.dialect,
             first: !std::mem::replace(&mut self.answered, true),

@@ -25,16 +25,16 @@ use prost::Message;
 use super::clock::now;
 use super::dialer::{Dialer, Dialing};
 use super::overtime::{self, MANY, MANY_BYTES};
-use super::status::{Answers, Board};
+use super::status::{AnswerCount, Board};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::google::rpc;
 use crate::protocol::{Client, Pause, Request};
-use crate::telemetry::Arrival;
+use crate::telemetry::TracedArrival;
 use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 use attempts::Attempts;
 use blame::Blame;
-use choice::Choice;
-use live::{Heard, Live};
+use choice::DialectChoice;
+use live::{HeardResponse, LiveStream};
 use looped::Looped;
 use reports::Reports;
 
@@ -44,20 +44,20 @@ pub struct Leg {
     board: Board,
     dialer: Dialer,
     attempts: Attempts,
-    choice: Choice,
-    stage: Stage,
+    choice: DialectChoice,
+    stage: LegStage,
     blame: Blame,
     reports: Reports,
     looped: Option<Box<Looped>>,
     /// Responses that `take_arrivals` has not returned yet, if changes are traced.
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<TracedArrival>,
 }
 
-enum Stage {
+enum LegStage {
     /// There is no stream and no attempt.
     Rest,
     Opening(Dialing),
-    Live(Box<Live>),
+    Live(Box<LiveStream>),
     /// The stream ended. The next attempt is made after the pause, or when the future shows that the server answered another
     /// stream.
     Waiting(Pause, Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -69,15 +69,15 @@ const BURST_BYTES: usize = 4 * 1024 * 1024;
 
 impl Leg {
     /// Creates the stream that all types share, except those that end it. The relay presents itself as `node`.
-    pub(super) fn new(dialer: Dialer, node: Arc<Node>, answers: Answers) -> Self {
+    pub(super) fn new(dialer: Dialer, node: Arc<Node>, answers: AnswerCount) -> Self {
         let settings = dialer.settings();
         let client = Client::new(settings.client.clone(), dialer.target().dialect().0, node);
         Self {
             board: Board::new(client.dialect(), answers),
             client,
             attempts: Attempts::new(settings.reconnect_max, false),
-            choice: Choice::new(true),
-            stage: Stage::Rest,
+            choice: DialectChoice::new(true),
+            stage: LegStage::Rest,
             blame: Blame::shared(),
             reports: Reports::default(),
             looped: None,
@@ -96,8 +96,8 @@ impl Leg {
             board: self.board.beside(client.dialect()),
             client,
             attempts: Attempts::new(dialer.settings().reconnect_max, true),
-            choice: Choice::new(false),
-            stage: Stage::Rest,
+            choice: DialectChoice::new(false),
+            stage: LegStage::Rest,
             blame: Blame::apart(),
             reports: Reports::default(),
             looped: None,
@@ -124,7 +124,7 @@ impl Leg {
 
     /// Opens and closes the stream, sends requests, and adds the changes that follow from the time.
     pub(super) fn turn(&mut self, changes: &mut Vec<Changes>) {
-        if let Stage::Live(live) = &mut self.stage
+        if let LegStage::Live(live) = &mut self.stage
             && let Some(at) = live.partial()
         {
             self.client.handle_bytes(at);
@@ -134,25 +134,25 @@ impl Leg {
             self.dialer.target().learn(&seen);
         }
         self.attempts.handle_timeout(now());
-        if matches!(&self.stage, Stage::Waiting(pause, _) if pause.due(self.client.lacks()) <= now()) {
+        if matches!(&self.stage, LegStage::Waiting(pause, _) if pause.due(self.client.lacks()) <= now()) {
             self.rest();
         }
-        if matches!(&self.stage, Stage::Rest) {
+        if matches!(&self.stage, LegStage::Rest) {
             self.choose(changes);
         }
         match (&mut self.stage, self.client.wanted()) {
-            (Stage::Rest, true) => self.open(),
-            (Stage::Opening(_), false) => self.rest(),
+            (LegStage::Rest, true) => self.open(),
+            (LegStage::Opening(_), false) => self.rest(),
             // A stream from which nothing is wanted stays open for a while, so that the next want need not wait for a new one.
-            (Stage::Live(live), false) => {
+            (LegStage::Live(live), false) => {
                 if live.is_idle(self.dialer.settings().idle, now()) {
                     self.close(changes);
                     self.attempts.leave();
                     self.rest();
                 }
             }
-            (Stage::Live(live), true) => live.occupy(),
-            (Stage::Rest | Stage::Waiting(..), false) | (Stage::Opening(_) | Stage::Waiting(..), true) => {}
+            (LegStage::Live(live), true) => live.occupy(),
+            (LegStage::Rest | LegStage::Waiting(..), false) | (LegStage::Opening(_) | LegStage::Waiting(..), true) => {}
         }
         self.feed();
     }
@@ -160,9 +160,9 @@ impl Leg {
     /// When the next turn is due at the latest.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let stage = match &self.stage {
-            Stage::Live(live) => live.poll_timeout(self.dialer.settings().idle),
-            Stage::Waiting(pause, _) if self.client.wanted() => Some(pause.due(self.client.lacks())),
-            Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => None,
+            LegStage::Live(live) => live.poll_timeout(self.dialer.settings().idle),
+            LegStage::Waiting(pause, _) if self.client.wanted() => Some(pause.due(self.client.lacks())),
+            LegStage::Rest | LegStage::Opening(_) | LegStage::Waiting(..) => None,
         };
         let all = [
             self.client.poll_timeout(),
@@ -176,17 +176,17 @@ impl Leg {
     /// Waits for the next event.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
         match &mut self.stage {
-            Stage::Rest => return Poll::Pending,
-            Stage::Waiting(_, returned) => {
+            LegStage::Rest => return Poll::Pending,
+            LegStage::Waiting(_, returned) => {
                 ready!(returned.as_mut().poll(cx));
                 self.attempts.hurry();
                 self.rest();
             }
-            Stage::Opening(dialing) => match ready!(dialing.as_mut().poll(cx)) {
+            LegStage::Opening(dialing) => match ready!(dialing.as_mut().poll(cx)) {
                 (place, Ok(channel)) => self.opened(place, channel),
                 (_, Err(failure)) => self.failed(&failure),
             },
-            Stage::Live(_) => return self.poll_live(cx, changes),
+            LegStage::Live(_) => return self.poll_live(cx, changes),
         }
         Poll::Ready(())
     }
@@ -194,7 +194,7 @@ impl Leg {
     fn poll_live(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
         let (mut any, mut bytes, mut weight) = (false, 0, 0);
         for _ in 0..BURST {
-            let Stage::Live(live) = &mut self.stage else {
+            let LegStage::Live(live) = &mut self.stage else {
                 break;
             };
             let Poll::Ready(response) = live.poll_response(cx) else {
@@ -202,7 +202,7 @@ impl Leg {
             };
             any = true;
             let mut left_out = 0;
-            if let Ok(Heard { message, .. }) = &response {
+            if let Ok(HeardResponse { message, .. }) = &response {
                 bytes += message.length();
                 weight += message.weight();
                 left_out = message.type_url().map_or(0, |of| self.client.left_out(of));
@@ -216,7 +216,7 @@ impl Leg {
                 break;
             }
         }
-        if let Stage::Live(live) = &self.stage
+        if let LegStage::Live(live) = &self.stage
             && live.outbox().poll_hungry(cx).is_ready()
         {
             any |= self.feed();
@@ -226,7 +226,7 @@ impl Leg {
 
     /// Hands the next request to the transport if it takes one. Returns whether it did.
     fn feed(&mut self) -> bool {
-        let Stage::Live(live) = &self.stage else {
+        let LegStage::Live(live) = &self.stage else {
             return false;
         };
         if !live.outbox().is_hungry() {
@@ -256,7 +256,7 @@ impl Leg {
     /// Another server has stood in for this one.
     pub(super) fn supersede(&mut self) {
         if self.attempts.supersede()
-            && let Stage::Waiting(pause, _) = &mut self.stage
+            && let LegStage::Waiting(pause, _) = &mut self.stage
         {
             pause.shorten();
         }
@@ -265,10 +265,10 @@ impl Leg {
     /// Returns the server's state, if anything is wanted from it.
     pub(super) fn server_state(&self) -> Option<ServerState> {
         let server_state = match &self.stage {
-            Stage::Live(live) if live.is_answered() => ServerState::Up,
+            LegStage::Live(live) if live.is_answered() => ServerState::Up,
             _ if self.board.failing() => ServerState::Failing,
-            Stage::Live(_) => ServerState::Open,
-            Stage::Rest | Stage::Opening(_) | Stage::Waiting(..) => ServerState::Trying,
+            LegStage::Live(_) => ServerState::Open,
+            LegStage::Rest | LegStage::Opening(_) | LegStage::Waiting(..) => ServerState::Trying,
         };
         // Types that only delta can ask for do not count if the server does not support delta.
         let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.choice.is_without_delta();
@@ -307,7 +307,7 @@ impl Leg {
     }
 
     /// Returns the responses since the last call, if changes are traced.
-    pub(super) fn take_arrivals(&mut self) -> Vec<Arrival> {
+    pub(super) fn take_arrivals(&mut self) -> Vec<TracedArrival> {
         std::mem::take(&mut self.arrivals)
     }
 }

@@ -36,16 +36,16 @@ impl Leg {
     }
 
     /// Returns the types that are suspected no more.
-    pub(in crate::upstream) fn take_acquitted(&mut self) -> Vec<TypeUrl> {
-        let acquitted = self.blame.handle_timeout(now());
-        for type_url in &acquitted {
+    pub(in crate::upstream) fn take_rejoined(&mut self) -> Vec<TypeUrl> {
+        let rejoined = self.blame.handle_timeout(now());
+        for type_url in &rejoined {
             tracing::info!(
                 server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url,
                 "no trouble with this type for an hour; it shares a stream with the other types again"
             );
-            self.board.acquit(type_url);
+            self.board.rejoin(type_url);
         }
-        acquitted
+        rejoined
     }
 
     /// Whether there is a stream.

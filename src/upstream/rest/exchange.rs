@@ -17,21 +17,21 @@ use tokio::task::JoinSet;
 use super::RestServer;
 use crate::clock;
 use crate::tls::HTTP1;
-use crate::upstream::access::Access;
+use crate::upstream::access::ServerAccess;
 use crate::upstream::connect::{self, Connected};
 use crate::upstream::failure::Failure;
 use crate::upstream::target::UpstreamSettings;
 
 /// One poll of a path.
-pub(super) struct Exchange<'a> {
+pub(super) struct PollExchange<'a> {
     pub(super) server: &'a RestServer,
-    pub(super) access: &'a Access,
+    pub(super) access: &'a ServerAccess,
     pub(super) settings: &'a UpstreamSettings,
     pub(super) path: &'a str,
 }
 
 /// A connection between two polls.
-pub(super) struct Link {
+pub(super) struct PollConnection {
     sender: SendRequest<Full<Bytes>>,
     /// Runs the connection; dropping it closes the connection.
     _runs: JoinSet<()>,
@@ -50,9 +50,13 @@ const POLL: Duration = Duration::from_secs(30);
 /// How much of the body of an error status is shown.
 const WORDS: usize = 200;
 
-impl Exchange<'_> {
+impl PollExchange<'_> {
     /// Polls with this body; returns the connection as well if it can be used again.
-    pub(super) async fn run(&self, body: Bytes, kept: Option<Link>) -> (Result<Reply, Failure>, Option<Link>) {
+    pub(super) async fn run(
+        &self,
+        body: Bytes,
+        kept: Option<PollConnection>,
+    ) -> (Result<Reply, Failure>, Option<PollConnection>) {
         match clock::timeout(POLL, self.poll(body, kept)).await {
             Some(Ok((reply, link))) => (Ok(reply), Some(link)),
             Some(Err(failure)) => (Err(failure), None),
@@ -63,7 +67,7 @@ impl Exchange<'_> {
         }
     }
 
-    async fn poll(&self, body: Bytes, kept: Option<Link>) -> Result<(Reply, Link), Failure> {
+    async fn poll(&self, body: Bytes, kept: Option<PollConnection>) -> Result<(Reply, PollConnection), Failure> {
         let (rest, access) = (&self.server.rest, self.access);
         let mut request = Request::post(format!("{}{}", rest.prefix, self.path))
             .header(HOST, rest.endpoint.authority(access.credentials.server_name()))
@@ -132,9 +136,9 @@ impl Exchange<'_> {
 /// Opens a connection.
 pub(super) async fn connect(
     server: &RestServer,
-    access: &Access,
+    access: &ServerAccess,
     settings: &UpstreamSettings,
-) -> Result<Link, Failure> {
+) -> Result<PollConnection, Failure> {
     let rest = &server.rest;
     let name = connect::host(&rest.endpoint);
     let Connected { io, .. } =
@@ -142,5 +146,5 @@ pub(super) async fn connect(
     let (sender, connection) = handshake(TokioIo::new(io)).await.map_err(Failure::Http)?;
     let mut runs = JoinSet::new();
     runs.spawn(async move { drop(connection.await) });
-    Ok(Link { sender, _runs: runs })
+    Ok(PollConnection { sender, _runs: runs })
 }

@@ -14,17 +14,17 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::RestServer;
-use super::exchange::{Exchange, Link, Reply};
-use super::poller::{Poller, Question};
+use super::exchange::{PollConnection, PollExchange, Reply};
+use super::poller::{PollQuestion, Poller};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::protocol::{Client, FIELD_BYTES_MIN, Received};
-use crate::telemetry::{Arrival, CountedStream};
-use crate::upstream::access::Access;
+use crate::telemetry::{CountedStream, TracedArrival};
+use crate::upstream::access::ServerAccess;
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
 use crate::upstream::overtime::{self, MANY_BYTES};
-use crate::upstream::status::{Answers, Board, Phase};
+use crate::upstream::status::{AnswerCount, Board, StreamPhase};
 use crate::upstream::target::UpstreamSettings;
 use crate::upstream::writer::Talk;
 use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
@@ -32,22 +32,22 @@ use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target 
 /// A value or key in a JSON answer counts as so many bytes of the limit: it takes more memory than its text.
 const VALUE_BYTES_MIN: usize = 16;
 
-type Outcome = (Result<Reply, Failure>, Option<Link>);
+type PollOutcome = (Result<Reply, Failure>, Option<PollConnection>);
 
 /// One of a view's two sets of polls to its server.
 pub struct PollLeg {
     poller: Poller,
     server: Arc<RestServer>,
-    access: Arc<Access>,
+    access: Arc<ServerAccess>,
     settings: Arc<UpstreamSettings>,
-    polls: BTreeMap<TypeUrl, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    polls: BTreeMap<TypeUrl, Pin<Box<dyn Future<Output = PollOutcome> + Send>>>,
     /// The connections of types without a poll under way.
-    links: BTreeMap<TypeUrl, Link>,
+    links: BTreeMap<TypeUrl, PollConnection>,
     board: Board,
     /// Counts the polls while the server answers them.
     counted: Option<CountedStream>,
     /// Answers that `take_arrivals` has not returned yet, if changes are traced.
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<TracedArrival>,
     /// The marks that `take_loops` has not returned yet.
     looped: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl PollLeg {
     pub(super) fn new(
         client: Client,
         server: Arc<RestServer>,
-        access: Arc<Access>,
+        access: Arc<ServerAccess>,
         settings: Arc<UpstreamSettings>,
     ) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl PollLeg {
             settings,
             polls: BTreeMap::new(),
             links: BTreeMap::new(),
-            board: Board::new(Dialect::Sotw, Answers::default()),
+            board: Board::new(Dialect::Sotw, AnswerCount::default()),
             counted: None,
             arrivals: Vec::new(),
             looped: Vec::new(),
@@ -88,8 +88,8 @@ impl PollLeg {
         self.settings = newer;
     }
 
-    fn start(&mut self, question: Question) {
-        let Question {
+    fn start(&mut self, question: PollQuestion) {
+        let PollQuestion {
             type_url,
             path,
             request,
@@ -105,7 +105,7 @@ impl PollLeg {
             match written {
                 Ok(json) => {
                     let (server, access, settings, path) = (&*server, &*access, &*settings, &*path);
-                    let exchange = Exchange {
+                    let exchange = PollExchange {
                         server,
                         access,
                         settings,
@@ -122,7 +122,7 @@ impl PollLeg {
         self.polls.insert(type_url, poll);
     }
 
-    fn handle(&mut self, type_url: &TypeUrl, outcome: Outcome, changes: &mut Vec<Changes>) {
+    fn handle(&mut self, type_url: &TypeUrl, outcome: PollOutcome, changes: &mut Vec<Changes>) {
         let (result, link) = outcome;
         self.links.extend(link.map(|link| (type_url.clone(), link)));
         let received = now();
@@ -144,7 +144,7 @@ impl PollLeg {
     /// Notes an answer with content, if changes are traced.
     fn arrived(&mut self, type_url: &TypeUrl, bytes: usize, received: Instant) {
         if self.server.metrics.traces.is_on() {
-            self.arrivals.push(Arrival {
+            self.arrivals.push(TracedArrival {
                 server: Arc::from(&*self.server.uri),
                 type_url: type_url.clone(),
                 bytes,
@@ -170,7 +170,7 @@ impl PollLeg {
         self.server.contact.reached();
         if self.counted.is_none() {
             self.counted = Some(self.server.metrics.polls());
-            self.board.enter(Phase::Answering, Dialect::Sotw);
+            self.board.enter(StreamPhase::Answering, Dialect::Sotw);
             if let Some(suppressed) = self.server.away.answered(now()) {
                 tracing::info!(server = self.server.uri, suppressed, "control plane answers");
             }
@@ -318,7 +318,7 @@ impl Talk for PollLeg {
         types
     }
 
-    fn take_arrivals(&mut self) -> Vec<Arrival> {
+    fn take_arrivals(&mut self) -> Vec<TracedArrival> {
         std::mem::take(&mut self.arrivals)
     }
 

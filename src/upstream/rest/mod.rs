@@ -13,20 +13,20 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 pub use leg::PollLeg;
-pub use poller::{Poller, Question};
+pub use poller::{PollQuestion, Poller};
 
-use super::access::{Access, ClassFiles};
+use super::access::{ClassFiles, ServerAccess};
 use super::away::Away;
 use super::connect;
 use super::contact::Contact;
 use super::failure::Failure;
 use super::left_out::LeftOut;
 use super::refused::Refused;
-use super::status::Status;
+use super::status::StreamStatus;
 use super::target::UpstreamSettings;
 use super::writer::Writer;
 use crate::cache::View;
-use crate::config::Rest;
+use crate::config::RestPolls;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::Client;
@@ -37,9 +37,9 @@ use crate::xds::Dialect;
 #[derive(Debug)]
 pub struct RestServer {
     uri: String,
-    rest: Rest,
+    rest: RestPolls,
     /// The credentials for classes of clients that have none of their own.
-    access: Arc<Access>,
+    access: Arc<ServerAccess>,
     metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     away: Away,
@@ -53,10 +53,10 @@ pub struct RestServer {
 impl RestServer {
     /// Creates a polled control plane about which nothing is known yet.
     #[must_use]
-    pub fn new(uri: &str, rest: Rest, schemas: Schemas, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+    pub fn new(uri: &str, rest: RestPolls, schemas: Schemas, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
-            access: Access::of_server(&rest.credentials, rest.token.as_ref()),
+            access: ServerAccess::of_server(&rest.credentials, rest.token.as_ref()),
             rest,
             metrics,
             refused: Refused::default(),
@@ -83,7 +83,7 @@ impl RestServer {
 
     /// Returns the state of the attempts to reach it, until one succeeds.
     #[must_use]
-    pub fn contact(&self) -> Option<Status> {
+    pub fn contact(&self) -> Option<StreamStatus> {
         self.contact.status()
     }
 

@@ -34,7 +34,7 @@ pub struct Poller {
 
 /// One poll.
 #[derive(Debug)]
-pub struct Question {
+pub struct PollQuestion {
     /// The type; there is at most one poll of each under way.
     pub type_url: TypeUrl,
     /// The path to poll.
@@ -173,7 +173,7 @@ impl Poller {
     }
 
     /// Returns the next poll that is due. Call [`poll_refusal`](Self::poll_refusal) until it returns `None` first.
-    pub fn poll_question(&mut self, now: Instant) -> Option<Question> {
+    pub fn poll_question(&mut self, now: Instant) -> Option<PollQuestion> {
         if !self.client.connected() {
             return None;
         }
@@ -187,7 +187,7 @@ impl Poller {
                 ..request
             };
             let type_url = type_url.clone();
-            return Some(Question {
+            return Some(PollQuestion {
                 type_url,
                 path,
                 request,

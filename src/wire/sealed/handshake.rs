@@ -84,7 +84,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
     }
 
     /// Whether this handshake resumed an earlier TLS session.
-    #[must_use]
     pub fn resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }

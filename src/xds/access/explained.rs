@@ -39,7 +39,6 @@ const PASSED_MAX: usize = 20;
 
 impl Access {
     /// Returns the rule that decides, and why no rule before it does.
-    #[must_use]
     pub fn explain(&self, question: &Question<'_>) -> Explanation {
         let mut explanation = Explanation {
             allowed: false,

@@ -101,19 +101,16 @@ impl Access {
     }
 
     /// The rules, in order.
-    #[must_use]
     pub fn rules(&self) -> &[Arc<AccessRule>] {
         &self.rules
     }
 
     /// Whether secrets are served like all else.
-    #[must_use]
     pub const fn secrets(&self) -> bool {
         self.secrets
     }
 
     /// Whether the rules let any client have resources of this type.
-    #[must_use]
     pub fn serves(&self, type_url: &TypeUrl) -> bool {
         if self.rules.is_empty() {
             return self.secrets || !is_secret(type_url);
@@ -173,7 +170,6 @@ impl Access {
     }
 
     /// K-25: whether the marks of relays that a client brings are passed on. If no rule says `relay`, those of everybody are.
-    #[must_use]
     pub fn may_be_relay(&self, caller: &Caller<'_>) -> bool {
         if !self.names_relays() {
             return true;
@@ -186,13 +182,11 @@ impl Access {
     }
 
     /// Whether any rule lets clients be relays.
-    #[must_use]
     pub fn names_relays(&self) -> bool {
         self.rules.iter().any(|rule| rule.relay)
     }
 
     /// Whether there are no rules.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

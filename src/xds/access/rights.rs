@@ -150,13 +150,11 @@ impl Rights {
     }
 
     /// Returns a hash that distinguishes these rights from others.
-    #[must_use]
     pub const fn fingerprint(&self) -> Version {
         self.fingerprint
     }
 
     /// Returns why a client with this node id may have nothing of a type.
-    #[must_use]
     pub fn denial(&self, node: &str, type_url: &TypeUrl) -> String {
         let mut words = format!(
             "the relay's rules do not allow node `{}` to have {type_url}",
@@ -170,13 +168,11 @@ impl Rights {
     }
 
     /// Whether there is nothing that the client may have.
-    #[must_use]
     pub fn are_none(&self) -> bool {
         self.applied.is_empty()
     }
 
     /// Returns what the client may have of a type.
-    #[must_use]
     pub fn grant(&self, type_url: &TypeUrl) -> Grant {
         let (mut some, mut denied) = (false, false);
         for one in self.applied.iter().filter(|one| one.is_about(type_url, self.secrets)) {
@@ -192,7 +188,6 @@ impl Rights {
     }
 
     /// Returns the part about one type: what decides about each of its names, and nothing else.
-    #[must_use]
     pub fn of_type(&self, type_url: &TypeUrl) -> Self {
         let mut part = Vec::new();
         for one in self.applied.iter().filter(|one| one.is_about(type_url, self.secrets)) {
@@ -208,7 +203,6 @@ impl Rights {
     }
 
     /// Whether the client may have the resource of this name. S-01: the first rule that matches decides.
-    #[must_use]
     pub fn allow(&self, type_url: &TypeUrl, name: &str) -> bool {
         let decides = |one: &&Applied| one.is_about(type_url, self.secrets) && one.covers(name);
         let Some((index, others)) = &self.index else {

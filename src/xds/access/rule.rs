@@ -77,7 +77,6 @@ impl Default for AccessRule {
 
 impl AccessRule {
     /// Whether it is about every client and every resource.
-    #[must_use]
     pub fn is_about_all(&self) -> bool {
         let everybody = self.identities.is_empty() && self.ids.is_empty() && self.clusters.is_empty();
         everybody && self.metadata.is_empty() && self.ways.is_empty() && self.is_about_everything()
@@ -89,7 +88,6 @@ impl AccessRule {
     }
 
     /// Whether it says which value clients may state in a field of their nodes.
-    #[must_use]
     pub fn binds(&self, field: &Selector) -> bool {
         match field {
             Selector::Id => !self.ids.is_empty(),

@@ -88,7 +88,6 @@ impl Part {
     }
 
     /// Returns what is still to be sent.
-    #[must_use]
     pub const fn rest(&self) -> Option<&Arc<Difference>> {
         self.rest.as_ref()
     }
@@ -203,7 +202,6 @@ impl Difference {
     }
 
     /// Whether it leads to this very state.
-    #[must_use]
     pub const fn leads_to(&self, state: &State) -> bool {
         self.goal == state.id()
     }
@@ -214,37 +212,31 @@ impl Difference {
     }
 
     /// Whether anything is new or different.
-    #[must_use]
     pub const fn adds(&self) -> bool {
         self.changed.left > 0
     }
 
     /// Whether the client was sent anything that the state does not have.
-    #[must_use]
     pub const fn removes(&self) -> bool {
         self.removed.left > 0
     }
 
     /// Whether equal resources were confirmed by a heartbeat, or lost their time to live (K-17).
-    #[must_use]
     pub fn beats(&self) -> bool {
         !self.beats.is_empty()
     }
 
     /// Returns how many names differ.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.changed.left + self.removed.left + self.beats.len()
     }
 
     /// Whether nothing differs.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the first of all differing names that comes after a bound.
-    #[must_use]
     pub fn next(&self, after: Bound<&str>) -> Option<&Name> {
         let changed = self.changed.next(after, |resource| resource.name().as_str());
         let removed = self.removed.next(after, Name::as_str);
@@ -265,7 +257,6 @@ impl Difference {
     }
 
     /// Whether anything differs under a name.
-    #[must_use]
     pub fn has(&self, name: &Name) -> bool {
         self.next(Bound::Included(name.as_str())) == Some(name)
     }
@@ -276,7 +267,6 @@ impl Difference {
     }
 
     /// Returns this response, which is composed once for all who get it.
-    #[must_use]
     pub fn part(&self, portion: Portion, compose: impl FnOnce() -> Part) -> &Part {
         let cell = match portion {
             Portion::Additions => &self.additions,
@@ -289,7 +279,6 @@ impl Difference {
 
     /// Returns what a client has in all that was sent the next `changed` changes and these removals, which are in order; and what is left
     /// then.
-    #[must_use]
     pub fn after(
         &self,
         from: Option<&Arc<State>>,
@@ -322,7 +311,6 @@ impl Difference {
 
     /// Returns the state that a full state lists if only these removals are sent, which are in order: what is current, and what is to be
     /// removed later. What has no body cannot be listed.
-    #[must_use]
     pub fn listed(&self, from: Option<&Arc<State>>, to: &Arc<State>, gone: &[Name]) -> Arc<State> {
         let kept = self.removed.iter().filter(|name| gone.binary_search(name).is_err());
         let held = kept
@@ -337,7 +325,6 @@ impl Difference {
     }
 
     /// About how many bytes the relay keeps for it, encodings included.
-    #[must_use]
     pub fn weight(&self) -> usize {
         let bodies: usize = self.changed.all.iter().map(|resource| resource.weight()).sum();
         size_of::<Self>() + bodies + self.removed.all.len() * REMOVED_BYTES

@@ -47,7 +47,6 @@ const END_CHARS_MAX: usize = 512;
 
 impl Said<'_> {
     /// S-12: returns what is kept of it, once these values of the rejected content were blanked.
-    #[must_use]
     pub fn without(&self, sensitive: &Sensitive) -> Objection {
         let read = beginning(self.words, MESSAGE_CHARS_MAX);
         let clean = blanked(read, is_secret(self.type_url), sensitive);
@@ -80,13 +79,11 @@ impl Objection {
     }
 
     /// The words.
-    #[must_use]
     pub const fn words(&self) -> &str {
         &self.words
     }
 
     /// The words; of long ones as much of the beginning as of the end.
-    #[must_use]
     pub fn in_full(&self) -> Cow<'_, str> {
         let Some((left_out, end)) = self.more.as_deref() else {
             return Cow::Borrowed(&self.words);
@@ -97,13 +94,11 @@ impl Objection {
     }
 
     /// The code that came with them.
-    #[must_use]
     pub const fn code(&self) -> i32 {
         self.code
     }
 
     /// When the first response was sent of which they were said, as long as some client has not taken them back.
-    #[must_use]
     pub const fn since(&self) -> Instant {
         self.since
     }

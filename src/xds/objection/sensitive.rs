@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::view::View;
+use super::view::TextView;
 
 /// The values, by their parts.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Sensitive {
             return;
         }
         // Some print a message inside of a text that they print.
-        let raw = View::of(words);
+        let raw = TextView::of(words);
         let once = raw.unescaped();
         let twice = once.unescaped();
         for view in [raw, once, twice] {

@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 /// A reading of a text.
-pub(super) struct View {
+pub(super) struct TextView {
     bytes: Vec<u8>,
     /// Where each byte stands.
     places: Vec<Range<usize>>,
 }
 
-impl View {
+impl TextView {
     /// The text as it is.
     pub(super) fn of(text: &str) -> Self {
         Self {
@@ -115,9 +115,9 @@ mod tests {
             (r"\u0041\u00e4\ud800", "A\u{e4}\\ud800".as_bytes()),
             ("\\", b"\\"),
         ] {
-            assert_eq!(View::of(text).unescaped().bytes(), meant, "{text}");
+            assert_eq!(TextView::of(text).unescaped().bytes(), meant, "{text}");
         }
-        let view = View::of(r"ab\ncd").unescaped();
+        let view = TextView::of(r"ab\ncd").unescaped();
         assert_eq!(view.place(2..3), 2..4);
         assert_eq!(view.bare().bytes(), b"abcd");
         assert_eq!(view.bare().place(1..3), 1..5);

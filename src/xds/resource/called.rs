@@ -25,7 +25,6 @@ pub(super) fn otherwise(parts: &ResourceParts<'_>) -> bool {
 
 impl Resource {
     /// Whether its body contains another text than its name. A client that gets the body without a wrapper reads that text.
-    #[must_use]
     pub fn is_miscalled(&self) -> bool {
         self.content.miscalled
     }

@@ -13,7 +13,6 @@ use crate::Version;
 
 impl Resource {
     /// Returns a copy that shares all that is large. Of the resource itself it is counted how many sessions still have it.
-    #[must_use]
     pub fn twin(&self) -> Self {
         Self {
             name: self.name.clone(),
@@ -23,7 +22,6 @@ impl Resource {
     }
 
     /// Returns a copy without its bytes, of a version that no content has: a client may hold any version of it.
-    #[must_use]
     pub fn doubted(&self) -> Self {
         let content = Substance {
             version: Version::EMPTY,
@@ -44,7 +42,6 @@ impl Resource {
     }
 
     /// Whether it is a copy without its bytes.
-    #[must_use]
     pub fn is_hollow(&self) -> bool {
         self.content.record.is_empty()
     }

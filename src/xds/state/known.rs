@@ -20,7 +20,6 @@ pub enum Known {
 
 impl Known {
     /// Returns the resource, if it exists.
-    #[must_use]
     pub const fn resource(&self) -> Option<&Arc<Resource>> {
         match self {
             Self::Present(resource) => Some(resource),
@@ -29,7 +28,6 @@ impl Known {
     }
 
     /// Whether it is the content with this version.
-    #[must_use]
     pub fn is(&self, version: Version) -> bool {
         match self {
             Self::Present(resource) => resource.version() == version,

@@ -66,74 +66,62 @@ impl State {
     }
 
     /// Identifies this very state.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
 
     /// The type.
-    #[must_use]
     pub const fn type_url(&self) -> &TypeUrl {
         &self.type_url
     }
 
     /// Returns the names for which the server did not answer in time.
-    #[must_use]
     pub const fn silent(&self) -> &OrdSet<Name> {
         &self.silent
     }
 
     /// For a wildcard: whether a name that is not in it certainly does not belong to it.
-    #[must_use]
     pub const fn complete(&self) -> bool {
         self.complete
     }
 
     /// Whether it comes from an earlier run of the relay, and the server has not confirmed it since.
-    #[must_use]
     pub const fn stale(&self) -> bool {
         self.stale
     }
 
     /// For a wildcard: whether the server itself has said that there is no more. K-16: what an earlier run knew is no reason to
     /// take anything from a client, which may hold more than was saved.
-    #[must_use]
     pub const fn certain(&self) -> bool {
         self.complete && !self.stale
     }
 
     /// Returns the same content, marked as an earlier run's (`stale`) or as the server's own.
-    #[must_use]
     pub(super) fn marked(&self, stale: bool) -> Self {
         Self { stale, ..self.clone() }
     }
 
     /// How many resources exist.
-    #[must_use]
     pub const fn present(&self) -> usize {
         self.present
     }
 
     /// How many bytes the relay keeps for them.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The version of the set of all resources that exist.
-    #[must_use]
     pub const fn sum(&self) -> Version {
         self.sum
     }
 
     /// All that is known, by name.
-    #[must_use]
     pub const fn entries(&self) -> &OrdMap<Name, Known> {
         &self.entries
     }
 
     /// The expiries of those resources that have one.
-    #[must_use]
     pub const fn expiries(&self) -> &OrdMap<Name, Expiry> {
         &self.expiries
     }
@@ -144,7 +132,6 @@ impl State {
     }
 
     /// Returns what is known of a name, or of the resource that has it as an alias (C-20).
-    #[must_use]
     pub fn known(&self, name: &Name) -> Option<&Known> {
         match self.entries.get(name) {
             Some(known @ Known::Present(_)) => Some(known),
@@ -171,19 +158,16 @@ impl State {
     }
 
     /// Returns the error of a name (E-09).
-    #[must_use]
     pub fn error(&self, name: &Name) -> Option<&Arc<ResourceError>> {
         self.errors.get(name)
     }
 
     /// All errors, by name.
-    #[must_use]
     pub const fn errors(&self) -> &OrdMap<Name, Arc<ResourceError>> {
         &self.errors
     }
 
     /// Whether every member of a collection is known (C-22).
-    #[must_use]
     pub fn whole(&self, collection: &Name) -> bool {
         self.whole.contains(collection)
     }
@@ -196,13 +180,11 @@ impl State {
     }
 
     /// Returns the resource of this name or alias.
-    #[must_use]
     pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
         self.known(name)?.resource()
     }
 
     /// Returns when the resource of this canonical name expires.
-    #[must_use]
     pub fn expiry(&self, name: &Name) -> Option<Expiry> {
         if self.expiries.is_empty() {
             None
@@ -217,7 +199,6 @@ impl State {
     }
 
     /// Returns the same names without any version: what a client holds of them is unknown (C-11).
-    #[must_use]
     pub fn doubted(&self) -> Self {
         let mut bytes = 0;
         let entries = self.entries.iter().map(|(name, known)| {
@@ -241,7 +222,6 @@ impl State {
     }
 
     /// Returns the next state, with the updates applied, and the names and aliases for which something changed.
-    #[must_use]
     pub fn with(&self, updates: &[Update], complete: Option<bool>) -> (Self, Vec<Name>) {
         let mut next = Self {
             id: next_id(),

@@ -16,7 +16,6 @@ impl State {
     }
 
     /// Whether there is one resource, which has no name.
-    #[must_use]
     pub fn is_nameless(&self) -> bool {
         self.present() == 1 && self.nameless().is_some()
     }

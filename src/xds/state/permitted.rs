@@ -26,7 +26,6 @@ pub struct Permitted {
 
 impl Permitted {
     /// Whether it is what a client with these rights sees.
-    #[must_use]
     pub fn is_for(&self, rights: &Arc<Rights>) -> bool {
         Arc::ptr_eq(&self.rights, rights) || self.rights == *rights
     }
@@ -87,7 +86,6 @@ impl State {
     }
 
     /// Returns the same state with what a client was sent for single names.
-    #[must_use]
     pub(crate) fn told(&self, updates: &[Update]) -> Self {
         let mut next = Self {
             id: next_id(),

@@ -21,21 +21,21 @@ use table::{PREFIX, TABLE, UNKNOWN, is_health_report, is_withheld};
 
 /// A resource type. Ordered make before break (D-02), then by name.
 #[derive(Clone)]
-pub struct TypeUrl(Row);
+pub struct TypeUrl(TypeRow);
 
 /// Only two machine words, because a session keeps one for each of its types.
 #[derive(Clone)]
-enum Row {
+enum TypeRow {
     /// A type of the table.
-    Known(&'static Known),
-    Other(Arc<Other>),
+    Known(&'static TableType),
+    Other(Arc<OwnType>),
 }
 
 /// URL, short name, traits.
-type Known = (&'static str, &'static str, Traits);
+type TableType = (&'static str, &'static str, Traits);
 
 /// A type that is not in the table, or to which the operator gave other traits.
-struct Other {
+struct OwnType {
     url: Box<str>,
     traits: Traits,
 }
@@ -80,7 +80,7 @@ impl TypeUrl {
             .iter()
             .find(|(url, _, _)| url.strip_prefix(PREFIX) == Some(full_name))
         {
-            Some(known) => Self(Row::Known(known)),
+            Some(known) => Self(TypeRow::Known(known)),
             None => Self::other(
                 full_name,
                 Traits {
@@ -94,7 +94,7 @@ impl TypeUrl {
     fn other(full_name: &str, traits: Traits) -> Self {
         let prefix = if full_name.contains('/') { "" } else { PREFIX };
         let url = format!("{prefix}{full_name}").into();
-        Self(Row::Other(Arc::new(Other { url, traits })))
+        Self(TypeRow::Other(Arc::new(OwnType { url, traits })))
     }
 
     /// Returns the type with this short name ([`Self::short`]).
@@ -110,35 +110,30 @@ impl TypeUrl {
     }
 
     /// Whether it is a type of the table to which the operator gave no other traits.
-    #[must_use]
     pub const fn is_of_table(&self) -> bool {
-        matches!(self.0, Row::Known(_))
+        matches!(self.0, TypeRow::Known(_))
     }
 
     /// The canonical URL, as it goes on the wire.
-    #[must_use]
     pub fn url(&self) -> &str {
         match &self.0 {
-            Row::Known((url, _, _)) => url,
-            Row::Other(other) => &other.url,
+            TypeRow::Known((url, _, _)) => url,
+            TypeRow::Other(other) => &other.url,
         }
     }
 
     /// The message's full name; for a type with another prefix than the usual one, the whole URL.
-    #[must_use]
     pub fn full_name(&self) -> &str {
         full_name(self.url())
     }
 
     /// Whether it is a type of v2.
-    #[must_use]
     pub fn is_v2(&self) -> bool {
         let name = self.full_name();
         name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.")
     }
 
     /// Returns which of a client's features count for this type: an Envoy reads the time to live of types of v3 only.
-    #[must_use]
     pub fn counted(&self, features: Features) -> Features {
         Features {
             envoy: features.envoy && !self.is_v2(),
@@ -147,30 +142,26 @@ impl TypeUrl {
     }
 
     /// The message's full name, whatever the prefix.
-    #[must_use]
     pub fn message(&self) -> &str {
         let url = self.url();
         url.rsplit_once('/').map_or(url, |(_, message)| message)
     }
 
     /// Whether `text` names this type.
-    #[must_use]
     pub fn is_named(&self, text: &str) -> bool {
         self.url() == text || self.full_name() == full_name(text)
     }
 
     /// Whether requests of the type are reports of a client's health, which expect no response.
-    #[must_use]
     pub fn is_health_report(&self) -> bool {
         match &self.0 {
             // No type of the table is one; every acknowledgement passes here, so this must be cheap.
-            Row::Known(_) => false,
-            Row::Other(_) => is_health_report(self.full_name()),
+            TypeRow::Known(_) => false,
+            TypeRow::Other(_) => is_health_report(self.full_name()),
         }
     }
 
     /// Returns the short name, if the type has one. There are few of them, so it can be a metric's label.
-    #[must_use]
     pub fn short(&self) -> Option<&'static str> {
         TABLE
             .iter()
@@ -179,22 +170,19 @@ impl TypeUrl {
     }
 
     /// Returns the word for it: the short name, or the full one if there is no other.
-    #[must_use]
     pub fn word(&self) -> &str {
         self.short().unwrap_or_else(|| self.full_name())
     }
 
     /// What the protocol must know of the type.
-    #[must_use]
     pub fn traits(&self) -> &Traits {
         match &self.0 {
-            Row::Known((_, _, traits)) => traits,
-            Row::Other(other) => &other.traits,
+            TypeRow::Known((_, _, traits)) => traits,
+            TypeRow::Other(other) => &other.traits,
         }
     }
 
     /// The type's family.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.traits().kind
     }
@@ -202,9 +190,9 @@ impl TypeUrl {
     /// Whether both refer to the same row. Equal types may refer to different rows.
     fn is(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Row::Known(one), Row::Known(other)) => std::ptr::eq(*one, *other),
-            (Row::Other(one), Row::Other(other)) => Arc::ptr_eq(one, other),
-            (Row::Known(_), Row::Other(_)) | (Row::Other(_), Row::Known(_)) => false,
+            (TypeRow::Known(one), TypeRow::Known(other)) => std::ptr::eq(*one, *other),
+            (TypeRow::Other(one), TypeRow::Other(other)) => Arc::ptr_eq(one, other),
+            (TypeRow::Known(_), TypeRow::Other(_)) | (TypeRow::Other(_), TypeRow::Known(_)) => false,
         }
     }
 }
@@ -225,7 +213,6 @@ impl Types {
     }
 
     /// Returns the type that `text` names.
-    #[must_use]
     pub fn resolve(&self, text: &str) -> TypeUrl {
         let overridden = self.0.get(full_name(text));
         overridden.cloned().unwrap_or_else(|| TypeUrl::new(text))

@@ -35,7 +35,6 @@ impl TypeUrl {
     }
 
     /// Returns the path at which the type is polled.
-    #[must_use]
     pub fn path(&self) -> Option<String> {
         let name = self.full_name();
         let found = PATHS.iter().find(|(_, v3, v2)| *v3 == name || *v2 == Some(name));

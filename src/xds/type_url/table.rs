@@ -3,7 +3,7 @@
 //!
 //! Owns the table. Does not know what the operator changes in it.
 
-use super::{Kind, Known, NameRule, Traits};
+use super::{Kind, NameRule, TableType, Traits};
 
 /// The usual prefix of a type URL. A-04: a type that comes without any prefix is written with this one.
 pub(super) const PREFIX: &str = "type.googleapis.com/";
@@ -15,7 +15,7 @@ const fn row(
     name: NameRule,
     wildcard: bool,
     full_state: bool,
-) -> Known {
+) -> TableType {
     (
         url,
         short,
@@ -32,7 +32,7 @@ const fn row(
     )
 }
 
-const fn with_aliases((url, short, traits): Known) -> Known {
+const fn with_aliases((url, short, traits): TableType) -> TableType {
     (
         url,
         short,
@@ -48,7 +48,7 @@ const WRAPPER: NameRule = NameRule::Wrapper;
 
 /// The known types: canonical URL, short name, traits.
 #[rustfmt::skip]
-pub(super) static TABLE: [Known; 26] = [
+pub(super) static TABLE: [TableType; 26] = [
     row("type.googleapis.com/envoy.config.cluster.v3.Cluster", "cds", Kind::Cds, NAME, true, true),
     row("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "eds", Kind::Eds, NAME, false, false),
     row("type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint", "leds", Kind::Leds, WRAPPER, false, false),

@@ -5,14 +5,14 @@
 use std::time::Instant;
 
 use distributary::json::{Schemas, Unknown};
-use distributary::upstream::{Content, Dictionary, Format, ParsedFile};
+use distributary::upstream::{Dictionary, FileContents, FileFormat, ParsedFile};
 use distributary::xds::Types;
 
 pub(crate) fn run(content: &[u8]) {
     let Some((choice, content)) = content.split_first() else {
         return;
     };
-    let formats = [Format::Yaml, Format::Json, Format::Binary, Format::Text];
+    let formats = [FileFormat::Yaml, FileFormat::Json, FileFormat::Binary, FileFormat::Text];
     let format = formats[usize::from(choice % 4)];
     let unknown = if choice & 4 == 0 { Unknown::Deny } else { Unknown::Warn };
     let dictionary = Dictionary {
@@ -32,7 +32,7 @@ pub(crate) fn run(content: &[u8]) {
         );
     }
     let count = parsed.resources.len();
-    let (merged, twice) = Content::merge(&mut [&mut parsed.resources], &Content::default(), true, now);
+    let (merged, twice) = FileContents::merge(&mut [&mut parsed.resources], &FileContents::default(), true, now);
     assert!(merged.len() + twice.len() <= count);
     assert_eq!(merged.whole(), twice.is_empty());
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use distributary::upstream::{Asked, Content as Stated, Dictionary, FileSet, Listed, Stamp};
+use distributary::upstream::{Dictionary, FileContents as Stated, FileSet, FileWants, Stamp, StampedFile};
 use json::{Schemas, Unknown};
 use prost::Message as _;
 use proto::envoy::service::discovery::v3::DiscoveryResponse;
@@ -39,7 +39,7 @@ pub(crate) struct Folder {
     /// Decides which resource is in which file.
     salt: usize,
     file_set: FileSet,
-    asked: Asked,
+    asked: FileWants,
     /// The content that the view has.
     content: Arc<Stated>,
     model: Model,
@@ -77,7 +77,7 @@ impl Folder {
             readable: true,
             salt: 0,
             file_set: file_set(single),
-            asked: Asked::default(),
+            asked: FileWants::default(),
             content: Arc::default(),
             model: Model::default(),
             mortal: false,
@@ -96,7 +96,7 @@ impl Folder {
 
     /// A view begins: it wants nothing yet.
     pub(crate) fn attach(&mut self) {
-        self.asked = Asked::default();
+        self.asked = FileWants::default();
         self.content = Arc::default();
     }
 
@@ -179,7 +179,7 @@ impl Folder {
             true => Ok(Stamp::of_writing(written.nth)),
             false => Err("not known".to_owned()),
         };
-        let listed = self.disk.iter().map(|(path, written)| -> Listed {
+        let listed = self.disk.iter().map(|(path, written)| -> StampedFile {
             let name = path.file_name().filter(|_| !self.single).map(OsString::from);
             (name.unwrap_or_default(), stamp(written))
         });

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use distributary::upstream::{Poller, Question};
+use distributary::upstream::{PollQuestion, Poller};
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use protocol::{Client, Leg};
@@ -274,7 +274,7 @@ impl Zone {
         changes.extend(here.poller.handle_timeout(now));
         while here.poller.poll_refusal(now).is_some() {}
         let mut questions = Vec::new();
-        while let Some(Question { type_url, request, .. }) = here.poller.poll_question(now) {
+        while let Some(PollQuestion { type_url, request, .. }) = here.poller.poll_question(now) {
             let Some(kind) = Type::of(type_url.url()) else { continue };
             let id = course.next_stream();
             here.asked.insert(kind, id);

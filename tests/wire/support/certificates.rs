@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use distributary::config::{Identity, ListenerTls, Supply, TlsVersion};
+use distributary::config::{CertificateFiles, ListenerTls, Supply, TlsVersion};
 use distributary::downstream::Handshakes;
 use distributary::tls::{self, ServerTls};
 use rcgen::{
@@ -101,7 +101,7 @@ impl Authority {
     pub(crate) fn listener(&self, folder: &Folder, clients: Option<&Self>) -> ListenerTls {
         let own = self.sign("localhost");
         ListenerTls {
-            identity: Supply::Files(Identity {
+            identity: Supply::Files(CertificateFiles {
                 certificate_file: folder.put("relay.pem", &own.certificate),
                 private_key_file: folder.put("relay.key", &own.key),
             }),

@@ -23,7 +23,7 @@ use distributary::downstream::{
 use distributary::proto::envoy::config::core::v3 as core;
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
-use distributary::telemetry::{Health, Metrics, Status};
+use distributary::telemetry::{Health, Metrics, RelayStatus};
 use distributary::token::Tokens;
 use distributary::wire::{Budget, Listener};
 use distributary::xds::{Changes, Name, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
@@ -120,7 +120,7 @@ impl Relay {
             history_bytes: planned.history_bytes,
         };
         let health = Arc::new(Health::new());
-        health.advance(Status::Ready);
+        health.advance(RelayStatus::Ready);
         let budget = Arc::new(Budget::new(4 * planned.settings.limits.request));
         let scopes = Arc::new(Scopes::new(
             classes.clone(),
@@ -215,13 +215,13 @@ impl Relay {
     }
 
     pub(crate) fn begin_drain(&self, within: Duration) {
-        self.shared.health.advance(Status::Draining);
+        self.shared.health.advance(RelayStatus::Draining);
         self.trigger.begin(Duration::ZERO, after(within));
     }
 
     /// The same, but closes connections one after the other within `spread`.
     pub(crate) fn begin_spread_drain(&self, spread: Duration, within: Duration) {
-        self.shared.health.advance(Status::Draining);
+        self.shared.health.advance(RelayStatus::Draining);
         self.trigger.begin(spread, after(within));
     }
 

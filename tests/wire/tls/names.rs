@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use distributary::config::{Identity, TlsVersion};
+use distributary::config::{CertificateFiles, TlsVersion};
 use distributary::tls;
 use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use rustls::client::Resumption;
@@ -39,7 +39,7 @@ async fn shown(relay: &Relay, config: &ClientConfig, name: &str) -> std::io::Res
 async fn the_name_decides() {
     let (authority, folder) = (Authority::new(), Folder::new());
     let mut settings = authority.listener(&folder, None);
-    let put = |name: &str, own: &Signed| Identity {
+    let put = |name: &str, own: &Signed| CertificateFiles {
         certificate_file: folder.put(&format!("{name}.pem"), &own.certificate),
         private_key_file: folder.put(&format!("{name}.key"), &own.key),
     };
@@ -86,7 +86,7 @@ async fn the_kind_of_key_decides() {
     let rsa = authority.sign_key(&key, |params| {
         *params = CertificateParams::new(["localhost".to_owned()]).unwrap()
     });
-    settings.others = vec![Identity {
+    settings.others = vec![CertificateFiles {
         certificate_file: folder.put("rsa.pem", &rsa.certificate),
         private_key_file: folder.put("rsa.key", &rsa.key),
     }];

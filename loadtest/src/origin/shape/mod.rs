@@ -4,6 +4,8 @@
 
 mod json;
 
+use std::net::Ipv4Addr;
+
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -114,18 +116,14 @@ impl Body<'_> {
                     &[delimited(1, LUA.as_bytes()), delimited(2, &code)].concat(),
                 ));
             }
-            Kind::IstioAddress if self.is_service() => out.extend(delimited(2, &self.service(padding))),
+            // Each second address is that of a service.
+            Kind::IstioAddress if self.seed >> 32 & 1 == 1 => out.extend(delimited(2, &self.service(padding))),
             Kind::IstioAddress => out.extend(delimited(1, &self.workload(padding))),
             // Authorization.namespace
             Kind::IstioAuthorization => out.extend(delimited(2, padding)),
             Kind::Own => out.extend(delimited(2, padding)),
         }
         out
-    }
-
-    /// Whether an address is that of a service: each second one.
-    const fn is_service(&self) -> bool {
-        self.seed >> 32 & 1 == 1
     }
 
     /// Workload: uid, name, namespace, addresses, node.
@@ -170,14 +168,8 @@ fn route(cluster: &str) -> Vec<u8> {
 
 /// LocalityLbEndpoints.lb_endpoints
 fn endpoint(seed: u64) -> Vec<u8> {
-    let address = address(&endpoint_address(seed), TCP_PORT);
+    let address = address(&Ipv4Addr::from(ip(seed)).to_string(), 8080);
     delimited(2, &delimited(1, &delimited(1, &address)))
-}
-
-const TCP_PORT: u64 = 8080;
-
-fn endpoint_address(seed: u64) -> String {
-    std::net::Ipv4Addr::from(ip(seed)).to_string()
 }
 
 /// An address of a private network.

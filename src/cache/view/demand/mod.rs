@@ -19,7 +19,7 @@ pub(super) use rings::Ring;
 
 use super::ViewSettings;
 use crate::Claims;
-use crate::interest::{Leases, Seated, Set, Sets, Woken, Written};
+use crate::interest::{Leases, NameTexts, Seated, Set, Sets, Woken};
 use crate::vacancy::Vacancy;
 use classes::Node;
 use inquiry::{Depth, Inquiry, Question};
@@ -28,7 +28,7 @@ use xds::{Name, Target, TypeUrl};
 /// All that is wanted of one view, and by whom.
 pub struct Demand {
     leases: Leases,
-    written: Written,
+    written: NameTexts,
     sets: Sets,
     /// Numbers of the sessions whose leases have changed since their sets were settled.
     unsettled: Mutex<Vec<u32>>,
@@ -45,7 +45,7 @@ impl Demand {
     pub(super) fn new(settings: ViewSettings, vacancy: Arc<Vacancy>) -> Self {
         Self {
             leases: Leases::new(settings.linger, settings.names_per_view, vacancy),
-            written: Written::default(),
+            written: NameTexts::default(),
             sets: Sets::default(),
             unsettled: Mutex::default(),
             ending: Mutex::default(),

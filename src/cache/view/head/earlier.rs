@@ -16,13 +16,13 @@ use xds::{Name, Older, Resource, TypeUrl};
 /// content, or 1 MiB; or there is one entry.
 #[derive(Default)]
 pub(super) struct Earlier {
-    rings: BTreeMap<TypeUrl, Ring>,
+    rings: BTreeMap<TypeUrl, Replaced>,
     /// The bytes of all types.
     bytes: usize,
 }
 
 #[derive(Default)]
-struct Ring {
+struct Replaced {
     replaced: VecDeque<Replacement>,
     bytes: usize,
     /// Where the contents of each name are. Made when somebody wants to know, because most never do.
@@ -55,7 +55,7 @@ impl Earlier {
             return;
         }
         if !self.rings.contains_key(type_url) {
-            self.rings.insert(type_url.clone(), Ring::default());
+            self.rings.insert(type_url.clone(), Replaced::default());
         }
         let Some(ring) = self.rings.get_mut(type_url) else {
             return;
@@ -112,7 +112,7 @@ impl Earlier {
     }
 }
 
-impl Ring {
+impl Replaced {
     fn add(&mut self, new: &Resource, old: &Resource) {
         let bytes = old.weight();
         self.bytes += bytes;

@@ -17,11 +17,11 @@ use classes::Marks;
 pub(super) struct RelayChain {
     /// Whether any session has ever brought any: hardly any client is a relay.
     used: AtomicBool,
-    brought: Mutex<Brought>,
+    brought: Mutex<BroughtMarks>,
 }
 
 #[derive(Debug, Default)]
-struct Brought {
+struct BroughtMarks {
     /// By the number of the session. Those of sessions that have gone are not passed on any more.
     sessions: BTreeMap<u32, Arc<Marks>>,
     /// Whose marks were passed on last and before that: the server may speak of a session that has gone.

@@ -173,7 +173,6 @@ impl Seats {
     }
 
     /// Returns the content that the session reads now.
-    #[must_use]
     pub fn sight(&self) -> Sight {
         let mut sight = Sight::new(self.bindings.plain.cut(), self.routes.owners().clone());
         for binding in self.bindings.others() {
@@ -191,13 +190,11 @@ impl Seats {
     }
 
     /// Whether the operator has changed something since [`Self::settle`] that sessions must take up.
-    #[must_use]
     pub fn is_called(&self, scopes: &Scopes) -> bool {
         scopes.is_rerouted(&self.routes)
     }
 
     /// Whether the session has one server, and nothing was changed that it must take up: then it does not move.
-    #[must_use]
     pub fn is_bound(&self, scopes: &Scopes) -> bool {
         self.has_one_server() && !self.is_called(scopes)
     }
@@ -233,7 +230,6 @@ impl Seats {
     }
 
     /// Whether the session moves only if a server that it reads fails.
-    #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.bindings.iter().all(|binding| binding.fallback.at_rest())
     }
@@ -246,21 +242,18 @@ impl Seats {
     }
 
     /// Returns when [`Self::settle`] is due again.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let times = self.bindings.iter().map(|binding| binding.fallback.poll_timeout());
         clock::earliest(times)
     }
 
     /// Returns the number of the server that is read for an owner.
-    #[must_use]
     pub fn server(&self, owner: Option<&str>) -> Option<usize> {
         let binding = self.bindings.of(owner)?;
         binding.servers.get(binding.fallback.bound()).copied()
     }
 
     /// Returns the number of the server from which the wildcard of a type is read, and its names without an authority.
-    #[must_use]
     pub fn server_of(&self, type_url: &TypeUrl) -> Option<usize> {
         self.server(self.routes.owners().of(type_url, None))
     }

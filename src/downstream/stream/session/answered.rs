@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::Session;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
-use crate::protocol::{Portrait, Stand};
+use crate::protocol::{HeldResource, Portrait};
 use crate::wire::Peer;
 use crate::xds::{Sight, TypeUrl};
 
@@ -111,7 +111,7 @@ fn client_type(
     }
 }
 
-fn resource(stand: Stand<'_>) -> ClientResource {
+fn resource(stand: HeldResource<'_>) -> ClientResource {
     ClientResource {
         name: stand.name.clone(),
         standing: stand.standing,

@@ -22,7 +22,7 @@ use tonic::Status;
 use super::accounts::Accounts;
 use super::ends::{no_place, status};
 use super::large::Large;
-use super::output::{Output, rope};
+use super::output::{NextOutput, rope};
 use super::seats::Seats;
 use crate::cache::Rejecter;
 use crate::clock;
@@ -231,17 +231,17 @@ impl Session {
     }
 
     /// Returns the next output. To be called when the transport can take it.
-    pub(super) fn poll_output(&mut self) -> Poll<Output> {
+    pub(super) fn poll_output(&mut self) -> Poll<NextOutput> {
         if !self.is_stirred() {
             return Poll::Pending;
         }
         let output = self.output(self.now);
         match &output {
             // If there may be more to send or to do, the next call finds it.
-            Poll::Ready(Output::Response(_)) => {
+            Poll::Ready(NextOutput::Response(_)) => {
                 self.stirred = !self.server.is_done() || self.closing || self.end.is_some();
             }
-            Poll::Ready(Output::End(status)) => self.accounts.end(self.server.node(), status, self.now),
+            Poll::Ready(NextOutput::End(status)) => self.accounts.end(self.server.node(), status, self.now),
             Poll::Pending => self.stirred = self.server.is_short(),
         }
         if !self.stirred {
@@ -250,13 +250,13 @@ impl Session {
         output
     }
 
-    fn output(&mut self, now: Instant) -> Poll<Output> {
+    fn output(&mut self, now: Instant) -> Poll<NextOutput> {
         if let Err(end) = self.end.take().map_or_else(|| self.say_wants(), Err) {
-            return Poll::Ready(Output::End(end));
+            return Poll::Ready(NextOutput::End(end));
         }
         if let Some(answer) = self.take_syncz() {
             self.written = self.written.wrapping_add(1);
-            return Poll::Ready(Output::Response(answer));
+            return Poll::Ready(NextOutput::Response(answer));
         }
         self.say_stances();
         let sight = self.sight();
@@ -273,14 +273,14 @@ impl Session {
         self.note_looked(response.as_ref());
         if let Some(response) = response {
             self.written = self.written.wrapping_add(1);
-            return Poll::Ready(Output::Response(self.encode(&response)));
+            return Poll::Ready(NextOutput::Response(self.encode(&response)));
         }
         if let Some(end) = self.server.poll_end() {
-            return Poll::Ready(Output::End(self.ended(end)));
+            return Poll::Ready(NextOutput::End(self.ended(end)));
         }
         // K-26: a client that got a response can reconnect without an error; one that asked for nothing lacks nothing.
         if self.closing && !self.server.is_short() && (self.answered() || !self.asked()) {
-            return Poll::Ready(Output::End(Status::ok("")));
+            return Poll::Ready(NextOutput::End(Status::ok("")));
         }
         Poll::Pending
     }

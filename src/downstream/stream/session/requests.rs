@@ -12,12 +12,12 @@ use tonic::Status;
 use super::Session;
 use super::syncz::SYNCZ;
 use crate::cache::Room;
-use crate::downstream::full::{AGAIN, Full};
+use crate::downstream::full::{AGAIN, LimitReached};
 use crate::downstream::stream::decode::bounded;
 use crate::downstream::stream::ends::status;
 use crate::downstream::stream::keeping::Keeping;
-use crate::downstream::stream::large::{Large, Stage};
-use crate::downstream::stream::reading::{Either, Reading};
+use crate::downstream::stream::large::{HandledStage, Large};
+use crate::downstream::stream::reading::{Either, PartialRequest};
 use crate::downstream::stream::sliced::Sliced;
 use crate::protocol::SLICE;
 use crate::wire::{Pieces, Scan, Share};
@@ -34,15 +34,15 @@ impl Session {
         // The turn lasts until the slice is handled.
         let taken = match (&turn, self.rest.take().map(|rest| rest.into_stage())) {
             (Err(given_up), _) => Err(given_up.clone()),
-            (Ok(_), Some(Stage::Begun(sliced))) => self.take_slice(sliced),
-            (Ok(_), Some(Stage::Unread(unread))) => {
+            (Ok(_), Some(HandledStage::Begun(sliced))) => self.take_slice(sliced),
+            (Ok(_), Some(HandledStage::Unread(unread))) => {
                 let taken = unread.take();
                 taken.and_then(|(message, scan, kept)| {
                     self.read(message, scan, kept)
                         .map(|reading| self.rest = Some(Box::new(Large::reading(reading))))
                 })
             }
-            (Ok(_), Some(Stage::Reading(reading))) => self.take_part(reading),
+            (Ok(_), Some(HandledStage::Reading(reading))) => self.take_part(reading),
             (Ok(_), None) => Ok(()),
         };
         if let Err(end) = taken {
@@ -75,16 +75,22 @@ impl Session {
         Ok(scan.entries)
     }
 
-    fn read(&self, message: Pieces, scan: Scan, keeping: Keeping) -> Result<Reading, Status> {
+    fn read(&self, message: Pieces, scan: Scan, keeping: Keeping) -> Result<PartialRequest, Status> {
         let room = match scan.versions {
             0 => None,
             versions => Some(self.bring(versions)?),
         };
-        Ok(Reading::begin(message, self.method.dialect, &scan, keeping, room))
+        Ok(PartialRequest::begin(
+            message,
+            self.method.dialect,
+            &scan,
+            keeping,
+            room,
+        ))
     }
 
     /// Decodes the next part of a request.
-    fn take_part(&mut self, mut reading: Reading) -> Result<(), Status> {
+    fn take_part(&mut self, mut reading: PartialRequest) -> Result<(), Status> {
         if reading.go_on()? {
             self.rest = Some(Box::new(Large::reading(reading)));
             return Ok(());
@@ -93,7 +99,7 @@ impl Session {
     }
 
     /// Handles the first slice of a request that is decoded.
-    fn begin_slices(&mut self, reading: Reading) -> Result<(), Status> {
+    fn begin_slices(&mut self, reading: PartialRequest) -> Result<(), Status> {
         let (request, kept) = reading.finish();
         if let Either::Sotw(asked) = &request
             && self.method.service.is_none()
@@ -110,7 +116,7 @@ impl Session {
     /// B-34: takes room for versions before they are decoded. Without them the client could not be told what is gone.
     fn bring(&self, versions: usize) -> Result<Room, Status> {
         self.shared.scopes.bring(versions).map_err(|max| {
-            let full = Full {
+            let full = LimitReached {
                 limit: "memory",
                 max,
                 again: Some(AGAIN),

@@ -11,12 +11,12 @@ use super::Session;
 use crate::clock;
 use crate::downstream::stream::output::rope;
 use crate::protocol::Response;
-use crate::telemetry::{Change, traceparent};
+use crate::telemetry::{TracedChange, traceparent};
 use crate::wire::Rope;
 
 impl Session {
     /// Returns the traced changes that are new to the client in a response, oldest first. None if there are none.
-    pub(super) fn traced(&self, response: &Response) -> Option<Vec<Arc<Change>>> {
+    pub(super) fn traced(&self, response: &Response) -> Option<Vec<Arc<TracedChange>>> {
         let traces = &self.shared.metrics.traces;
         let since = response.since.filter(|_| traces.is_any())?;
         let items = response.batch.items();
@@ -27,7 +27,7 @@ impl Session {
 
     /// Encodes a response with these traced changes, and notes that it is sent.
     #[cold]
-    pub(super) fn encode_traced(&mut self, response: &Response, changes: &[Arc<Change>]) -> Rope {
+    pub(super) fn encode_traced(&mut self, response: &Response, changes: &[Arc<TracedChange>]) -> Rope {
         let is_relay = self.server.node().is_some_and(|node| node.is_relay());
         // a response of several changes is part of the oldest one's trace.
         let told = changes.first().filter(|_| is_relay);

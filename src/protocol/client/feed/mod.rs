@@ -18,7 +18,7 @@ use super::awaited::Awaited;
 use super::coverage::{Coverage, Wildcard};
 use super::entry::Entry;
 use super::kept::{Brought, Kept};
-use super::late::Late;
+use super::late::RejectionReport;
 use super::outbound::Outbound;
 use super::rhythm::Patience;
 use arcstr::ArcStr;
@@ -42,7 +42,7 @@ pub(crate) struct Feed {
     /// The errors of wanted names.
     errors: NameErrors,
     /// E-24: what clients reject, if any has rejected anything.
-    late: Option<Box<Late>>,
+    late: Option<Box<RejectionReport>>,
 }
 
 impl Feed {
@@ -166,7 +166,7 @@ impl Feed {
     }
 
     /// E-24: returns what clients reject, and the content. `tells`: only while the server may be told.
-    pub(super) fn late(&mut self, tells: bool) -> Option<(&mut Late, &Kept)> {
+    pub(super) fn late(&mut self, tells: bool) -> Option<(&mut RejectionReport, &Kept)> {
         let may = !tells || self.outbound.is_at_rest();
         self.late.as_deref_mut().filter(|_| may).map(|late| (late, &self.kept))
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::completeness::{Heard, Settled};
+use crate::client::completeness::{Heard, SettledTypes};
 use crate::client::coverage::Mention;
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
@@ -65,7 +65,7 @@ impl Feed {
         let beats = beats && message.version == *self.outbound.acks().version();
         let settled = if dialect == Dialect::Sotw && (message.uncertain || beats) {
             self.coverage.forget_mentioned();
-            Settled::default()
+            SettledTypes::default()
         } else {
             // Without full states, a server may leave out resources or split its answer into several responses.
             let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;

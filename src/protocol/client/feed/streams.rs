@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::Feed;
 use super::exchange::Silence;
 use crate::client::acks::Ack;
-use crate::client::completeness::Settled;
+use crate::client::completeness::SettledTypes;
 use crate::client::coverage::Wildcard;
 use crate::client::rhythm::Patience;
 use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
@@ -158,7 +158,7 @@ impl Feed {
     }
 
     /// An answer has ended, or is taken for ended. Returns whether the wildcard is newly complete.
-    pub(super) fn settle(&mut self, settled: Settled, updates: &mut Vec<Update>) -> Option<bool> {
+    pub(super) fn settle(&mut self, settled: SettledTypes, updates: &mut Vec<Update>) -> Option<bool> {
         for name in settled.gone {
             self.gone(&name, Reason::Said, updates);
         }

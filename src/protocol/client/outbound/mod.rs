@@ -10,7 +10,7 @@ pub(super) use requests::Opening;
 use std::collections::BTreeSet;
 
 use super::acks::Acks;
-use super::ways::Ways;
+use super::ways::Spellings;
 use crate::sorted::Sorted;
 use xds::Name;
 
@@ -32,7 +32,7 @@ pub(super) struct Outbound {
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
     /// The spellings of the names.
-    ways: Ways,
+    ways: Spellings,
     /// The wildcard was requested by an empty list.
     legacy: bool,
     /// SotW: the names were sent with a NACK, and are sent once more without one.
@@ -91,12 +91,12 @@ impl Outbound {
         &mut self.acks
     }
 
-    pub(super) const fn ways(&self) -> &Ways {
+    pub(super) const fn ways(&self) -> &Spellings {
         &self.ways
     }
 
     /// Returns the same, for what the server says of single spellings.
-    pub(super) const fn ways_mut(&mut self) -> &mut Ways {
+    pub(super) const fn ways_mut(&mut self) -> &mut Spellings {
         &mut self.ways
     }
 

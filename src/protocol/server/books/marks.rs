@@ -10,10 +10,10 @@ use xds::{Errors, Name, ResourceError};
 
 /// The marks on the names of a type. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Marks(Option<Box<Written>>);
+pub(in crate::server) struct Marks(Option<Box<MarkTable>>);
 
 #[derive(Debug, Default)]
-struct Written {
+struct MarkTable {
     /// The errors that the client was sent (B-31).
     errors: Errors,
     /// The last heartbeat that was passed on of each resource (K-17).
@@ -26,7 +26,7 @@ struct Written {
     rows: usize,
 }
 
-impl Written {
+impl MarkTable {
     fn is_empty(&self) -> bool {
         let Self {
             errors,
@@ -40,12 +40,12 @@ impl Written {
 }
 
 impl Marks {
-    fn add(&mut self) -> &mut Written {
+    fn add(&mut self) -> &mut MarkTable {
         self.0.get_or_insert_default()
     }
 
     /// Takes something away, if there is anything. Frees the storage if nothing is left in it.
-    fn take<R: Default>(&mut self, take: impl FnOnce(&mut Written) -> R) -> R {
+    fn take<R: Default>(&mut self, take: impl FnOnce(&mut MarkTable) -> R) -> R {
         let Some(written) = &mut self.0 else {
             return R::default();
         };
@@ -56,7 +56,7 @@ impl Marks {
 
     /// Returns how many entries are kept.
     pub(in crate::server) fn len(&self) -> usize {
-        let count = |written: &Written| written.errors.len() + written.beats.len();
+        let count = |written: &MarkTable| written.errors.len() + written.beats.len();
         self.0.as_deref().map_or(0, count)
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Books {
 
 /// What becomes of a name that was looked at, if nothing is sent of it now.
 #[derive(Debug)]
-pub(super) enum Settled {
+pub(super) enum NameOutcome {
     /// Nothing is due of it until something changes.
     Quiet,
     /// The same, and its row is this from now on.
@@ -231,10 +231,10 @@ impl Books {
     }
 
     /// A name was looked at. Returns whether it was listed.
-    pub(super) fn settle(&mut self, name: &Name, settled: Settled) -> bool {
+    pub(super) fn settle(&mut self, name: &Name, settled: NameOutcome) -> bool {
         match settled {
-            Settled::Quiet => self.agenda.pass(name),
-            Settled::As(row) => {
+            NameOutcome::Quiet => self.agenda.pass(name),
+            NameOutcome::As(row) => {
                 if matches!(row, Row::Perhaps) {
                     self.free(name);
                 } else {
@@ -244,8 +244,8 @@ impl Books {
                 self.marks.note_beat(name, None);
                 self.agenda.pass(name)
             }
-            Settled::Hidden => self.agenda.wait(name),
-            Settled::Gone => self.agenda.leave(name),
+            NameOutcome::Hidden => self.agenda.wait(name),
+            NameOutcome::Gone => self.agenda.leave(name),
         }
     }
 

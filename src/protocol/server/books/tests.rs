@@ -12,7 +12,7 @@ fn books(lists_all: bool, names: &[&Name]) -> Books {
         books.doubt(name);
         books.rejections.doubt(name, Version::EMPTY, Holds::Nothing, now());
         books.try_parts(Vec::new(), vec![(*name).clone()], false, &objection);
-        books.settle(name, Settled::Quiet);
+        books.settle(name, NameOutcome::Quiet);
     }
     books
 }
@@ -50,7 +50,7 @@ fn a_row_changes_with_all_that_belongs_to_it() {
         ("gone", |books, name, _| books.gone(name), false, false),
         (
             "settle",
-            |books, name, _| _ = books.settle(name, Settled::As(Row::Nothing)),
+            |books, name, _| _ = books.settle(name, NameOutcome::As(Row::Nothing)),
             false,
             false,
         ),

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::Subscription;
-use super::lens::{Say, Verdict};
-use crate::server::books::{Settled, Swept, Walk};
+use super::lens::{Due, Say};
+use crate::server::books::{NameOutcome, Swept, Walk};
 use crate::server::turn::{StreamTurn, Survey, WORK_MAX};
 use crate::server::waits::Wait;
 use xds::{Answers, Difference, Name, State, TypeSight};
@@ -44,9 +44,9 @@ impl Subscription {
     /// Looks at a name. Returns what must be sent of it; if that is nothing, it is passed over from now on.
     fn look_at<'a>(&mut self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
         let (settled, searched) = match self.lens(slot).judge(name) {
-            Verdict::Due(Say::Remove) if !self.is_busy(name) => (Settled::Gone, self.books.flights().count()),
-            Verdict::Due(say) => return Some(say),
-            Verdict::Settled(settled) => (settled, 0),
+            Due::Due(Say::Remove) if !self.is_busy(name) => (NameOutcome::Gone, self.books.flights().count()),
+            Due::Due(say) => return Some(say),
+            Due::Settled(settled) => (settled, 0),
         };
         if self.books.settle(name, settled) {
             self.turn.work(1 + searched / SEARCHED);

@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::server::asked::Asked;
+use crate::server::asked::OpenRequests;
 use crate::server::books::Books;
 use crate::server::caller::Caller;
 use crate::server::nonce::Nonces;
@@ -36,7 +36,7 @@ use crate::server::turn::TypeTurn;
 use crate::server::waits::Waits;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
-pub use portrait::{Portrait, Stand};
+pub use portrait::{HeldResource, Portrait};
 use reader::Reader;
 pub(super) use requests::Entries;
 use xds::{Name, Rights, TypeSight, TypeUrl};
@@ -52,7 +52,7 @@ pub(super) struct Subscription {
     books: Books,
     waits: Waits,
     turn: TypeTurn,
-    asked: Asked,
+    asked: OpenRequests,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "a subscription must stay small")]
     wants: Option<Box<VecDeque<xds::Want>>>,
@@ -106,7 +106,7 @@ impl Subscription {
             want: Want::default(),
             waits: Waits::default(),
             turn: TypeTurn::default(),
-            asked: Asked::new(now),
+            asked: OpenRequests::new(now),
             wants: None,
         }
     }

@@ -19,7 +19,7 @@ pub struct Portrait<'a> {
 
 /// One resource of a type, at the client.
 #[derive(Clone, Debug)]
-pub struct Stand<'a> {
+pub struct HeldResource<'a> {
     /// The name by which the client asked for it, or its own if the wildcard covers it.
     pub name: &'a Name,
     /// What the server says now, if it has content.
@@ -97,7 +97,7 @@ impl<'a> Portrait<'a> {
     }
 
     /// Returns each resource that the client asks for, by name and by the wildcard.
-    pub fn stands(self) -> impl Iterator<Item = Stand<'a>> {
+    pub fn stands(self) -> impl Iterator<Item = HeldResource<'a>> {
         let Self { subscription, slot } = self;
         let named = subscription
             .books
@@ -119,7 +119,7 @@ impl<'a> Portrait<'a> {
 
     /// Returns the resource of this name, if the client asks for it.
     #[must_use]
-    pub fn stand(self, name: &'a Name) -> Option<Stand<'a>> {
+    pub fn stand(self, name: &'a Name) -> Option<HeldResource<'a>> {
         let Self { subscription, slot } = self;
         let row = subscription.books.ledger().get(name);
         if subscription.books.ledger().asks(name) || name.is_new_style() && row.perhaps() {
@@ -131,7 +131,7 @@ impl<'a> Portrait<'a> {
     }
 
     /// Returns each resource whose current content the client has rejected.
-    pub fn rejections(self) -> impl Iterator<Item = Stand<'a>> {
+    pub fn rejections(self) -> impl Iterator<Item = HeldResource<'a>> {
         let held_back = self.subscription.books.rejections().held_back();
         let all = held_back.filter_map(move |name| self.stand(name));
         all.filter(|stand| stand.standing.rejects())
@@ -144,7 +144,7 @@ impl<'a> Portrait<'a> {
         (!subscription.want.wildcard() || slot.is_complete()) && subscription.settled()
     }
 
-    fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> Stand<'a> {
+    fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> HeldResource<'a> {
         let standing = match known {
             Some(Known::Present(resource)) => return self.stand_of(name, resource, row),
             None | Some(Known::Held(_)) => Standing::Unknown,
@@ -152,7 +152,7 @@ impl<'a> Portrait<'a> {
             Some(Known::Absent(_)) if row.perhaps() => Standing::Leaving,
             Some(Known::Absent(_)) => Standing::Missing,
         };
-        Stand {
+        HeldResource {
             name,
             resource: None,
             standing,
@@ -162,7 +162,7 @@ impl<'a> Portrait<'a> {
         }
     }
 
-    fn stand_of(self, name: &'a Name, resource: &'a Arc<Resource>, row: &Row) -> Stand<'a> {
+    fn stand_of(self, name: &'a Name, resource: &'a Arc<Resource>, row: &Row) -> HeldResource<'a> {
         let subscription = self.subscription;
         let version = resource.version();
         // C-20: the client asks for it by another name, and holds it by its own.
@@ -189,7 +189,7 @@ impl<'a> Portrait<'a> {
         } else {
             Standing::Accepted
         };
-        Stand {
+        HeldResource {
             name,
             resource: Some(resource),
             standing,

@@ -16,7 +16,7 @@ use identity::Identity;
 
 use crate::end::{Code, End};
 use crate::server::caller::Caller;
-use crate::server::gates::Gate;
+use crate::server::gates::OrderGate;
 use crate::server::name_faults::NameFaults;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Receipt, ReceiptKind, Told};
@@ -43,9 +43,9 @@ pub struct Server {
     /// The types, in the order in which they are sent (D-02).
     types: Vec<Subscription>,
     /// Closed while a route could overtake its cluster.
-    additions: Gate,
+    additions: OrderGate,
     /// Closed while a cluster could go before its routes.
-    removals: Gate,
+    removals: OrderGate,
     /// How often a gate opened by itself.
     expired_gates: u32,
     rest: Rest,
@@ -89,8 +89,8 @@ impl Server {
             settings,
             nonces,
             types: Vec::new(),
-            additions: Gate::default(),
-            removals: Gate::default(),
+            additions: OrderGate::default(),
+            removals: OrderGate::default(),
             expired_gates: 0,
             rest: Rest::Waits,
             fate: None,

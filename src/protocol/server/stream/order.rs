@@ -108,7 +108,7 @@ impl Server {
         for at in 0..self.types.len() {
             let kind = self.types.get(at)?.type_url().kind();
             // A cluster that was just sent may wait for endpoints that this client is about to request.
-            if kind.gated() && !(open && self.cold_until(self.bound(), turn).is_none()) {
+            if kind.gated() && !(open && self.cluster_without_endpoints_until(self.bound(), turn).is_none()) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
                 let one = self.types.get_mut(at)?;
                 if !one.survey(turn).adds {
@@ -168,7 +168,8 @@ impl Server {
     fn step(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>, removals: bool) -> Step {
         // The routes of a burst wait for the endpoints of its clusters, and endpoints that change with the routes go when they go.
         let endpoints = self.types.get(at).filter(|one| one.type_url().kind().warms());
-        let changes = endpoints.and_then(|_| self.cold_until(self.settings.timers.removal_quiet, turn));
+        let changes =
+            endpoints.and_then(|_| self.cluster_without_endpoints_until(self.settings.timers.removal_quiet, turn));
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
@@ -216,7 +217,7 @@ impl Server {
     }
 
     /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
-    fn cold_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
+    fn cluster_without_endpoints_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
         let clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {

@@ -11,7 +11,6 @@ use xds::Sight;
 
 impl Server {
     /// Returns when `handle_timeout` and `poll_response` must be called again at the latest.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.settings.timers;
         let of_types = self.types.iter().filter_map(|one| one.poll_timeout(timers.unanswered));

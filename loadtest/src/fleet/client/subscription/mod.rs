@@ -239,7 +239,8 @@ impl Subscription {
     /// B-16: a full state removes what it lacks.
     pub(crate) fn handle_full(&mut self, eye: &mut Eye<'_>) -> Result<(), Violation> {
         for at in 0..self.held.len() {
-            let lacks = self.held.get(at).is_some_and(|it| it.is_present()) && !self.has_named(at);
+            let named = self.named.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0);
+            let lacks = !named && self.held.get(at).is_some_and(|it| it.is_present());
             if let Some(index) = self.index_at(at).filter(|_| lacks) {
                 self.remove((index, at), eye)?;
             }
@@ -319,10 +320,6 @@ impl Subscription {
             self.held.resize(needed, Held::default());
             self.named.resize(needed.div_ceil(64), 0);
         }
-    }
-
-    fn has_named(&self, at: usize) -> bool {
-        self.named.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
     }
 
     /// Takes a removal; fails unless the resource was removed after the content that the client holds.

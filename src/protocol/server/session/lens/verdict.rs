@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{Extent, Lens, Look};
-use crate::server::books::Settled;
+use crate::server::books::NameOutcome;
 use crate::server::ledger::Row;
 use xds::{Dialect, Known, Name, Reason, Resource, ResourceError};
 
@@ -44,18 +44,18 @@ impl Say<'_> {
 
 /// What follows from a look at a name.
 #[derive(Debug)]
-pub(in crate::server::session) enum Verdict<'a> {
+pub(in crate::server::session) enum Due<'a> {
     /// Something is due.
     Due(Say<'a>),
     /// Nothing is due.
-    Settled(Settled),
+    Settled(NameOutcome),
 }
 
-impl Verdict<'_> {
-    const QUIET: Self = Self::Settled(Settled::Quiet);
+impl Due<'_> {
+    const QUIET: Self = Self::Settled(NameOutcome::Quiet);
 
     const fn of_row(row: Row) -> Self {
-        Self::Settled(Settled::As(row))
+        Self::Settled(NameOutcome::As(row))
     }
 }
 
@@ -63,13 +63,13 @@ impl<'a> Lens<'_, 'a> {
     /// Returns what must be sent of a name.
     pub(in crate::server::session) fn say(&self, name: &Name) -> Option<Say<'a>> {
         match self.judge(name) {
-            Verdict::Due(say) => Some(say),
-            Verdict::Settled(_) => None,
+            Due::Due(say) => Some(say),
+            Due::Settled(_) => None,
         }
     }
 
     /// Compares what the client was sent under a name with what it should hold.
-    pub(in crate::server::session) fn judge(&self, name: &Name) -> Verdict<'a> {
+    pub(in crate::server::session) fn judge(&self, name: &Name) -> Due<'a> {
         let row = self.of.books.ledger().get(name);
         let verdict = if self.of.want.has_collection(name) {
             self.judge_collection(name, &row)
@@ -77,54 +77,54 @@ impl<'a> Lens<'_, 'a> {
             self.judge_single(name, &row)
         };
         match verdict {
-            Verdict::Due(_) => verdict,
-            Verdict::Settled(_) if self.due_error(name).is_none() => verdict,
-            Verdict::Settled(_) if self.of.turn.holds_errors() => Verdict::Settled(Settled::Hidden),
-            Verdict::Settled(_) => Verdict::Due(Say::Error),
+            Due::Due(_) => verdict,
+            Due::Settled(_) if self.due_error(name).is_none() => verdict,
+            Due::Settled(_) if self.of.turn.holds_errors() => Due::Settled(NameOutcome::Hidden),
+            Due::Settled(_) => Due::Due(Say::Error),
         }
     }
 
-    fn judge_single(&self, name: &Name, row: &Row) -> Verdict<'a> {
+    fn judge_single(&self, name: &Name, row: &Row) -> Due<'a> {
         match self.look(name, row) {
-            Look::Unknown if row.perhaps() && self.of.reader.has_aliases() => Verdict::Settled(Settled::Hidden),
-            Look::Unknown => Verdict::QUIET,
+            Look::Unknown if row.perhaps() && self.of.reader.has_aliases() => Due::Settled(NameOutcome::Hidden),
+            Look::Unknown => Due::QUIET,
             Look::Put(found) if self.of.reader.cannot_read(found) && matches!(row, Row::Asked) => {
-                Verdict::of_row(Row::Nothing)
+                Due::of_row(Row::Nothing)
             }
-            Look::Put(found) if self.of.reader.cannot_read(found) => Verdict::QUIET,
+            Look::Put(found) if self.of.reader.cannot_read(found) => Due::QUIET,
             Look::Put(found) if found.name() != self.of.want.meaning(name) => {
                 // C-20: the resource goes as the client should hold it under its own name.
                 let held = self.of.books.ledger().get(found.name());
                 match self.look(found.name(), &held) {
-                    Look::Put(own) if row.waits() || row.perhaps() => Verdict::Due(Say::Other(own)),
+                    Look::Put(own) if row.waits() || row.perhaps() => Due::Due(Say::Other(own)),
                     Look::Put(own) if !held.is(own.version()) && !self.refuses(found.name(), own) => {
-                        Verdict::Due(Say::Other(own))
+                        Due::Due(Say::Other(own))
                     }
-                    Look::Put(_) | Look::Gone | Look::Unknown => Verdict::QUIET,
+                    Look::Put(_) | Look::Gone | Look::Unknown => Due::QUIET,
                 }
             }
             Look::Put(found) if self.refuses(name, found) => match self.of.books.rejections().older(name) {
-                Some(older) if !row.is(older.version()) => Verdict::Due(Say::Older),
-                Some(_) | None => Verdict::QUIET,
+                Some(older) if !row.is(older.version()) => Due::Due(Say::Older),
+                Some(_) | None => Due::QUIET,
             },
-            Look::Put(found) if !row.is(found.version()) => Verdict::Due(Say::Put(found)),
+            Look::Put(found) if !row.is(found.version()) => Due::Due(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
             Look::Put(found) if self.of.books.marks().error(name).is_some() && self.error(name).is_none() => {
-                Verdict::Due(Say::Put(found))
+                Due::Due(Say::Put(found))
             }
-            Look::Put(found) if self.beats(found) => Verdict::Due(Say::Beat(found)),
+            Look::Put(found) if self.beats(found) => Due::Due(Say::Beat(found)),
             // A pointer takes less memory than a version.
-            Look::Put(found) if row.sent().is_none() => Verdict::of_row(Row::Sent(found.clone())),
-            Look::Put(_) => Verdict::QUIET,
+            Look::Put(found) if row.sent().is_none() => Due::of_row(Row::Sent(found.clone())),
+            Look::Put(_) => Due::QUIET,
             Look::Gone => match row {
-                Row::Nothing => Verdict::QUIET,
+                Row::Nothing => Due::QUIET,
                 Row::Asked if self.of.reader.dialect() == Dialect::Sotw || self.of.reader.waits_for_routes() => {
-                    Verdict::of_row(Row::Nothing)
+                    Due::of_row(Row::Nothing)
                 }
-                Row::Asked => Verdict::Due(Say::Missing),
+                Row::Asked => Due::Due(Say::Missing),
                 // B-18: it may be listed as it was accepted.
                 Row::Perhaps if self.of.reader.lists_all() && self.of.books.rejections().is_held_back(name) => {
-                    Verdict::of_row(Row::Perhaps)
+                    Due::of_row(Row::Perhaps)
                 }
                 Row::Perhaps | Row::Brought(_) | Row::Again(_) | Row::Sent(_) => self.judge_gone(name),
             },
@@ -139,42 +139,42 @@ impl<'a> Lens<'_, 'a> {
     /// B-18: that a resource is gone cannot be said in a partial answer in SotW: the client may keep it, and if it comes back, it is
     /// sent again. Secrets are listed as long as the client asks for them: Envoy keeps and wants them, for example until a listener is
     /// drained. K-17: not if it was sent a time to live with the secret. B-31: not if the client can be told of its absence.
-    fn judge_gone(&self, name: &Name) -> Verdict<'a> {
+    fn judge_gone(&self, name: &Name) -> Due<'a> {
         if !self.of.reader.forgets() {
-            return Verdict::Due(Say::Remove);
+            return Due::Due(Say::Remove);
         }
         let told = self.of.reader.reads_errors() && self.error(name).is_some();
         let mortal = self.of.books.marks().beat(name).is_some();
         if self.of.reader.lists_all() && self.of.books.ledger().asks(name) && !mortal && !told {
-            Verdict::QUIET
+            Due::QUIET
         } else {
-            Verdict::of_row(Row::Nothing)
+            Due::of_row(Row::Nothing)
         }
     }
 
     /// C-22: an empty collection is answered by its name, any other by its members.
-    fn judge_collection(&self, name: &Name, row: &Row) -> Verdict<'a> {
+    fn judge_collection(&self, name: &Name, row: &Row) -> Due<'a> {
         let extent = self.extent(name);
         let waits = matches!(row, Row::Asked | Row::Perhaps);
         let full = self.of.reader.full_state();
         match extent {
-            Extent::Unknown => Verdict::QUIET,
+            Extent::Unknown => Due::QUIET,
             // B-14: a full state answers it, even if the client held all of it, or it is empty.
-            Extent::Empty | Extent::Some if full && waits => Verdict::Due(Say::Missing),
+            Extent::Empty | Extent::Some if full && waits => Due::Due(Say::Missing),
             Extent::Empty if self.of.reader.dialect() == Dialect::Delta => {
                 // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
                 let silent = matches!(self.known(name), Some(Known::Absent(Reason::TimedOut)));
                 let all = self.of.want.meaning(name);
                 let holds = silent && self.of.books.ledger().within(all, "").any(|entry| entry.perhaps());
                 if waits && !holds {
-                    Verdict::Due(Say::Missing)
+                    Due::Due(Say::Missing)
                 } else {
-                    Verdict::QUIET
+                    Due::QUIET
                 }
             }
             // A member answers it when it is sent, and may go before that.
-            Extent::Some if waits && self.has_due_member(name) => Verdict::QUIET,
-            Extent::Empty | Extent::Some => Verdict::of_row(Row::Nothing),
+            Extent::Some if waits && self.has_due_member(name) => Due::QUIET,
+            Extent::Empty | Extent::Some => Due::of_row(Row::Nothing),
         }
     }
 
