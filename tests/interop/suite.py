@@ -131,7 +131,7 @@ def arguments():
     parser = argparse.ArgumentParser(prog="tests/interop/run", description="The relay among real xDS clients and servers.")
     parser.add_argument("only", nargs="*", help="run only the scenarios whose name contains one of these")
     parser.add_argument("--direct", action="store_true", help="clients talk to the control plane: is it the relay, or the peer?")
-    parser.add_argument("--jobs", type=int, default=4, help="scenarios at a time (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=6, help="scenarios at a time (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="print the scenarios and the rules that they prove")
     paths(parser, "go", "envoy", "logs")
     paths(parser, "relay", "chromium", "axe", "java", "js", "load", required=False)
