@@ -116,10 +116,8 @@ async fn a_relay_starts_without_its_control_plane() {
 
     let relay = Relay::start(address, &dir);
     relay.line("clients can be served from snapshots");
-    assert!(
-        relay.admin("/ready").starts_with("HTTP/1.1 200 "),
-        "a snapshot counts as reached"
-    );
+    let ready = || relay.admin("/ready").starts_with("HTTP/1.1 200 ").then_some(());
+    eventually("a snapshot counts as reached", ready).await;
     let client = Client::connect(relay.address).await;
 
     let mut new: Delta = client.open(&fresh()).await;
