@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use xds::{Dialect, GuardSettings, HeldRemoval, HoldAction, HoldTarget, HoldTimes, Name, TypeUrl};
+use xds::{GuardSettings, HeldRemoval, HoldAction, HoldTarget, HoldTimes, Name, TypeUrl};
 
-use super::clocks::reconnect;
-use super::plane::route;
+use super::BOTH;
+use super::clocks::{halved, reconnect};
 use super::stage::{Stage, USUAL};
-use super::{BOTH, settled};
 use crate::{CDS, LDS, RDS};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,18 +15,6 @@ const SETTINGS: GuardSettings = GuardSettings {
     hold: HoldTimes::all(Duration::from_secs(300)),
     ..USUAL
 };
-
-/// A stage whose control plane has lost half of its clusters, to which no route leads, for so long.
-fn halved(dialect: Dialect, held: Duration) -> Stage {
-    let mut stage = settled(dialect, SETTINGS);
-    stage.put(RDS, "r", route("r", &["c9"]));
-    stage.exchange();
-    (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
-    reconnect(&mut stage);
-    stage.pass(held);
-    assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
-    stage
-}
 
 /// The sessions move from this stage to a new one, whose server has the same.
 fn moved(from: &mut Stage) -> Stage {
@@ -53,7 +40,7 @@ fn held<'a>(stage: &'a Stage, name: &str) -> (&'a HeldRemoval, Duration) {
 #[test]
 fn two_servers_that_lack_the_same() {
     for dialect in BOTH {
-        let mut first = halved(dialect, 50 * SECOND);
+        let mut first = halved(dialect, SETTINGS, 50 * SECOND);
         let mut served = 50 * SECOND;
         while !first.why(CDS, "c0").is_empty() {
             assert!(served < 700 * SECOND, "{dialect:?}: they keep it alive by turns");
@@ -76,7 +63,7 @@ fn two_servers_that_lack_the_same() {
 #[test]
 fn what_is_held_comes_with_its_clock() {
     for dialect in BOTH {
-        let mut first = halved(dialect, 100 * SECOND);
+        let mut first = halved(dialect, SETTINGS, 100 * SECOND);
         let since = held(&first, "c0").0.since;
         let left = held(&first, "c0").1;
         let mass = HoldTarget::Resource(TypeUrl::new(CDS), Name::from("c1"));

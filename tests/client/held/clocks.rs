@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use xds::{Dialect, HoldAction, HoldTarget, Name, TypeUrl};
+use xds::{Dialect, GuardSettings, HoldAction, HoldTarget, Name, TypeUrl};
 
 use super::plane::{endpoints, listener, route};
 use super::stage::{Stage, USUAL};
@@ -13,14 +13,14 @@ use crate::{CDS, EDS, LDS, RDS, ms};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A stage whose control plane has lost half of its clusters, to which no route leads.
-fn halved(dialect: Dialect) -> Stage {
-    let mut stage = settled(dialect, USUAL);
+/// A stage whose control plane has lost half of its clusters, to which no route leads, for so long.
+pub(super) fn halved(dialect: Dialect, settings: GuardSettings, held: Duration) -> Stage {
+    let mut stage = settled(dialect, settings);
     stage.put(RDS, "r", route("r", &["c9"]));
     stage.exchange();
     (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
     reconnect(&mut stage);
-    stage.pass(SECOND);
+    stage.pass(held);
     assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
     stage
 }
@@ -37,7 +37,7 @@ pub(super) fn reconnect(stage: &mut Stage) {
 #[test]
 fn streams_that_end_again_and_again() {
     for dialect in BOTH {
-        let mut stage = halved(dialect);
+        let mut stage = halved(dialect, USUAL, SECOND);
         let mut held = SECOND;
         while !stage.why(CDS, "c0").is_empty() {
             assert!(held < 120 * SECOND, "{dialect:?}: it is held for ever");
@@ -54,7 +54,7 @@ fn streams_that_end_again_and_again() {
 #[test]
 fn streams_that_end_at_once() {
     for dialect in BOTH {
-        let mut stage = halved(dialect);
+        let mut stage = halved(dialect, USUAL, SECOND);
         for _ in 0..40 {
             reconnect(&mut stage);
             stage.pass(2 * SECOND);
@@ -67,7 +67,7 @@ fn streams_that_end_at_once() {
 #[test]
 fn a_long_absence() {
     for dialect in BOTH {
-        let mut stage = halved(dialect);
+        let mut stage = halved(dialect, USUAL, SECOND);
         stage.pass(50 * SECOND);
         stage.guard.handle_server(false, stage.upstream.now);
         stage.publish(Vec::new());
@@ -90,7 +90,7 @@ fn a_long_absence() {
 #[test]
 fn an_order_that_ends_in_an_absence() {
     for dialect in BOTH {
-        let mut stage = halved(dialect);
+        let mut stage = halved(dialect, USUAL, SECOND);
         let one = HoldTarget::Resource(TypeUrl::new(CDS), Name::from("c0"));
         assert_eq!(stage.order(one, HoldAction::Extend(20 * SECOND)), 1);
         stage.guard.handle_server(false, stage.upstream.now);

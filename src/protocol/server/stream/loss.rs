@@ -66,16 +66,12 @@ impl Server {
     /// A client that was sent nothing, that nobody has answered in time, and that nobody can answer, may find another server. One that
     /// was sent something stays, and so does one that may hold what is known; clients of gRPC leave all the same if a server is lost.
     pub(super) fn note_hopeless(&mut self, sight: &Sight) {
-        let waived = |one: &&Subscription| one.is_waived();
-        if self.nonces.given() > 0 || !self.types.iter().any(|one| one.is_waived()) {
-            return;
-        }
-        if self.types.iter().any(|one| one.knows_any(sight)) {
+        let waived = || self.types.iter().filter(|one| one.is_waived());
+        if self.nonces.given() > 0 || waived().next().is_none() || self.types.iter().any(|one| one.knows_any(sight)) {
             return;
         }
         let others = self.caller.is_relay();
-        let mut types = self.types.iter().filter(waived);
-        let hopeless = types.find_map(|one| Some((one, one.hopeless(sight, others)?)));
+        let hopeless = waived().find_map(|one| Some((one, one.hopeless(sight, others)?)));
         let end = hopeless.map(|(one, name)| {
             let slot = one.type_sight(sight);
             let error = name.map_or_else(|| slot.refusal(), |name| slot.error(name));
