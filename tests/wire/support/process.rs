@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The relay as a process of its own.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::PATIENCE;
+use peers::process::ask;
 
 /// The program as a process; dropping it ends it.
 pub(crate) struct Process {
@@ -150,16 +150,7 @@ impl Process {
 
     /// All metrics, as text.
     pub(crate) fn metrics(&self) -> String {
-        let mut socket = TcpStream::connect(self.admin).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        write!(
-            socket,
-            "GET /metrics HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut text = String::new();
-        socket.read_to_string(&mut text).unwrap();
-        text
+        ask(self.admin, "GET /metrics", "", "")
     }
 }
 
