@@ -112,8 +112,9 @@ mod tests {
         let long = async { std::thread::sleep(2 * SHORT) };
         turns.other.of(Box::pin(long)).await;
         let beside_others = async {
+            let begun = clock::now();
             std::thread::sleep(2 * SHORT);
-            leave_out(2 * SHORT);
+            leave_out(clock::now() - begun);
         };
         turns.leaving.of(Box::pin(beside_others)).await;
         assert_eq!(counted(&registry, "client"), 0);

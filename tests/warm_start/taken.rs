@@ -22,7 +22,8 @@ const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3
 
 fn relay(name: &str, upstream: SocketAddr, more: &str) -> Relay {
     let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n{more}"
+        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
+         timers: {{unanswered: 1m}}\n{more}"
     );
     Relay::run(&format!("taken-{name}"), &text)
 }

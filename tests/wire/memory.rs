@@ -244,7 +244,8 @@ fn large(name: &str) -> std::path::PathBuf {
 /// are answered once these have left.
 #[tokio::test]
 async fn questions_have_a_budget() {
-    let rules = "rules: [{name: all}, {name: operators, dialects: csds}]\nlimits: {upstream_message: 64MiB}\n";
+    let rules = "rules: [{name: all}, {name: operators, dialects: csds}]\n\
+                 limits: {upstream_message: 64MiB}\ntimers: {unanswered: 1m}\n";
     let relay = Process::of("questions", large("questions.json").to_str().unwrap(), rules);
     let client = Client::connect(relay.clients).await;
     let call = client.ads(Dialect::Delta).await;

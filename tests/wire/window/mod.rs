@@ -18,6 +18,7 @@ mod waiting;
 
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::Duration;
 
 use distributary::admin::{Admin, Clusters, Guard, History, Logging, NameCounts, Overview, Process, Shown, Snapshots};
 use distributary::config::{Address, Config, Flags};
@@ -80,8 +81,13 @@ impl Window {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
+    /// Asks again where the relay says so, as it answers a few questions of a kind at a time.
     async fn json(&self, path: &str) -> Value {
-        let (status, text) = self.get(path).await;
+        let (mut status, mut text) = self.get(path).await;
+        while text.contains("ask again in a few seconds") {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            (status, text) = self.get(path).await;
+        }
         assert_eq!(status, 200, "{path}: {text}");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
     }
