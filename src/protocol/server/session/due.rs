@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Subscription;
-use super::lens::{Due, Say};
+use super::lens::Say;
 use crate::server::books::{NameOutcome, Swept, Walk};
 use crate::server::turn::{StreamTurn, Survey, WORK_MAX};
 use crate::server::waits::Wait;
@@ -44,9 +44,9 @@ impl Subscription {
     /// Looks at a name. Returns what must be sent of it; if that is nothing, it is passed over from now on.
     fn look_at<'a>(&mut self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
         let (settled, searched) = match self.lens(slot).judge(name) {
-            Due::Due(Say::Remove) if !self.is_busy(name) => (NameOutcome::Gone, self.books.flights().count()),
-            Due::Due(say) => return Some(say),
-            Due::Settled(settled) => (settled, 0),
+            Ok(Say::Remove) if !self.is_busy(name) => (NameOutcome::Gone, self.books.flights().count()),
+            Ok(say) => return Some(say),
+            Err(settled) => (settled, 0),
         };
         if self.books.settle(name, settled) {
             self.turn.work(1 + searched / SEARCHED);

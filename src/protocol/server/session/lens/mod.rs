@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::Subscription;
 use crate::server::ledger::Row;
-pub(super) use verdict::{Due, Say};
+pub(super) use verdict::Say;
 use xds::{Known, Name, Reason, Resource, TypeSight};
 
 /// A client's view of one type, at one moment.

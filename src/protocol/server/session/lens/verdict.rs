@@ -42,30 +42,13 @@ impl Say<'_> {
     }
 }
 
-/// What follows from a look at a name.
-#[derive(Debug)]
-pub(in crate::server::session) enum Due<'a> {
-    /// Something is due.
-    Due(Say<'a>),
-    /// Nothing is due.
-    Settled(NameOutcome),
-}
-
-impl Due<'_> {
-    const QUIET: Self = Self::Settled(NameOutcome::Quiet);
-
-    const fn of_row(row: Row) -> Self {
-        Self::Settled(NameOutcome::As(row))
-    }
-}
+/// What must be sent of a name, or what becomes of it if that is nothing.
+pub(in crate::server::session) type Due<'a> = Result<Say<'a>, NameOutcome>;
 
 impl<'a> Lens<'_, 'a> {
     /// Returns what must be sent of a name.
     pub(in crate::server::session) fn say(&self, name: &Name) -> Option<Say<'a>> {
-        match self.judge(name) {
-            Due::Due(say) => Some(say),
-            Due::Settled(_) => None,
-        }
+        self.judge(name).ok()
     }
 
     /// Compares what the client was sent under a name with what it should hold.
@@ -77,54 +60,54 @@ impl<'a> Lens<'_, 'a> {
             self.judge_single(name, &row)
         };
         match verdict {
-            Due::Due(_) => verdict,
-            Due::Settled(_) if self.due_error(name).is_none() => verdict,
-            Due::Settled(_) if self.of.turn.holds_errors() => Due::Settled(NameOutcome::Hidden),
-            Due::Settled(_) => Due::Due(Say::Error),
+            Err(_) if self.due_error(name).is_none() => verdict,
+            Err(_) if self.of.turn.holds_errors() => Err(NameOutcome::Hidden),
+            Err(_) => Ok(Say::Error),
+            Ok(_) => verdict,
         }
     }
 
     fn judge_single(&self, name: &Name, row: &Row) -> Due<'a> {
         match self.look(name, row) {
-            Look::Unknown if row.perhaps() && self.of.reader.has_aliases() => Due::Settled(NameOutcome::Hidden),
-            Look::Unknown => Due::QUIET,
+            Look::Unknown if row.perhaps() && self.of.reader.has_aliases() => Err(NameOutcome::Hidden),
+            Look::Unknown => Err(NameOutcome::Quiet),
             Look::Put(found) if self.of.reader.cannot_read(found) && matches!(row, Row::Asked) => {
-                Due::of_row(Row::Nothing)
+                Err(NameOutcome::As(Row::Nothing))
             }
-            Look::Put(found) if self.of.reader.cannot_read(found) => Due::QUIET,
+            Look::Put(found) if self.of.reader.cannot_read(found) => Err(NameOutcome::Quiet),
             Look::Put(found) if found.name() != self.of.want.meaning(name) => {
                 // C-20: the resource goes as the client should hold it under its own name.
                 let held = self.of.books.ledger().get(found.name());
                 match self.look(found.name(), &held) {
-                    Look::Put(own) if row.waits() || row.perhaps() => Due::Due(Say::Other(own)),
+                    Look::Put(own) if row.waits() || row.perhaps() => Ok(Say::Other(own)),
                     Look::Put(own) if !held.is(own.version()) && !self.refuses(found.name(), own) => {
-                        Due::Due(Say::Other(own))
+                        Ok(Say::Other(own))
                     }
-                    Look::Put(_) | Look::Gone | Look::Unknown => Due::QUIET,
+                    Look::Put(_) | Look::Gone | Look::Unknown => Err(NameOutcome::Quiet),
                 }
             }
             Look::Put(found) if self.refuses(name, found) => match self.of.books.rejections().older(name) {
-                Some(older) if !row.is(older.version()) => Due::Due(Say::Older),
-                Some(_) | None => Due::QUIET,
+                Some(older) if !row.is(older.version()) => Ok(Say::Older),
+                Some(_) | None => Err(NameOutcome::Quiet),
             },
-            Look::Put(found) if !row.is(found.version()) => Due::Due(Say::Put(found)),
+            Look::Put(found) if !row.is(found.version()) => Ok(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
             Look::Put(found) if self.of.books.marks().error(name).is_some() && self.error(name).is_none() => {
-                Due::Due(Say::Put(found))
+                Ok(Say::Put(found))
             }
-            Look::Put(found) if self.beats(found) => Due::Due(Say::Beat(found)),
+            Look::Put(found) if self.beats(found) => Ok(Say::Beat(found)),
             // A pointer takes less memory than a version.
-            Look::Put(found) if row.sent().is_none() => Due::of_row(Row::Sent(found.clone())),
-            Look::Put(_) => Due::QUIET,
+            Look::Put(found) if row.sent().is_none() => Err(NameOutcome::As(Row::Sent(found.clone()))),
+            Look::Put(_) => Err(NameOutcome::Quiet),
             Look::Gone => match row {
-                Row::Nothing => Due::QUIET,
+                Row::Nothing => Err(NameOutcome::Quiet),
                 Row::Asked if self.of.reader.dialect() == Dialect::Sotw || self.of.reader.waits_for_routes() => {
-                    Due::of_row(Row::Nothing)
+                    Err(NameOutcome::As(Row::Nothing))
                 }
-                Row::Asked => Due::Due(Say::Missing),
+                Row::Asked => Ok(Say::Missing),
                 // B-18: it may be listed as it was accepted.
                 Row::Perhaps if self.of.reader.lists_all() && self.of.books.rejections().is_held_back(name) => {
-                    Due::of_row(Row::Perhaps)
+                    Err(NameOutcome::As(Row::Perhaps))
                 }
                 Row::Perhaps | Row::Brought(_) | Row::Again(_) | Row::Sent(_) => self.judge_gone(name),
             },
@@ -141,14 +124,14 @@ impl<'a> Lens<'_, 'a> {
     /// drained. K-17: not if it was sent a time to live with the secret. B-31: not if the client can be told of its absence.
     fn judge_gone(&self, name: &Name) -> Due<'a> {
         if !self.of.reader.forgets() {
-            return Due::Due(Say::Remove);
+            return Ok(Say::Remove);
         }
         let told = self.of.reader.reads_errors() && self.error(name).is_some();
         let mortal = self.of.books.marks().beat(name).is_some();
         if self.of.reader.lists_all() && self.of.books.ledger().asks(name) && !mortal && !told {
-            Due::QUIET
+            Err(NameOutcome::Quiet)
         } else {
-            Due::of_row(Row::Nothing)
+            Err(NameOutcome::As(Row::Nothing))
         }
     }
 
@@ -158,23 +141,23 @@ impl<'a> Lens<'_, 'a> {
         let waits = matches!(row, Row::Asked | Row::Perhaps);
         let full = self.of.reader.full_state();
         match extent {
-            Extent::Unknown => Due::QUIET,
+            Extent::Unknown => Err(NameOutcome::Quiet),
             // B-14: a full state answers it, even if the client held all of it, or it is empty.
-            Extent::Empty | Extent::Some if full && waits => Due::Due(Say::Missing),
+            Extent::Empty | Extent::Some if full && waits => Ok(Say::Missing),
             Extent::Empty if self.of.reader.dialect() == Dialect::Delta => {
                 // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
                 let silent = matches!(self.known(name), Some(Known::Absent(Reason::TimedOut)));
                 let all = self.of.want.meaning(name);
                 let holds = silent && self.of.books.ledger().within(all, "").any(|entry| entry.perhaps());
                 if waits && !holds {
-                    Due::Due(Say::Missing)
+                    Ok(Say::Missing)
                 } else {
-                    Due::QUIET
+                    Err(NameOutcome::Quiet)
                 }
             }
             // A member answers it when it is sent, and may go before that.
-            Extent::Some if waits && self.has_due_member(name) => Due::QUIET,
-            Extent::Empty | Extent::Some => Due::of_row(Row::Nothing),
+            Extent::Some if waits && self.has_due_member(name) => Err(NameOutcome::Quiet),
+            Extent::Empty | Extent::Some => Err(NameOutcome::As(Row::Nothing)),
         }
     }
 
