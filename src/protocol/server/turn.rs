@@ -35,8 +35,8 @@ pub(super) struct TypeTurn {
     holds_errors: bool,
 }
 
-/// What a type has to send in one turn. It stays true until a response is sent.
-#[derive(Clone, Copy, Debug)]
+/// What a type has to send in one turn. It stays true until a response is sent. A type that sends nothing says so of what must wait.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survey {
     /// Whether there is anything to add, change or answer, if no response were on its way.
     pub(super) adds: bool,
@@ -45,6 +45,17 @@ pub(super) struct Survey {
 }
 
 impl Survey {
+    /// There is something to add or change.
+    pub(super) const ADDS: Self = Self {
+        adds: true,
+        removes: false,
+    };
+
+    /// Returns the same without removals.
+    pub(super) const fn without_removals(self) -> Self {
+        Self { removes: false, ..self }
+    }
+
     /// Whether anything is due.
     pub(super) const fn is_due(self) -> bool {
         self.adds || self.removes

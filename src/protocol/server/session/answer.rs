@@ -6,36 +6,37 @@
 
 use super::draft::{Content, Draft};
 use super::lens::Say;
-use super::{Attempt, Step, Subscription};
+use super::{Attempt, Sent, Subscription};
 use crate::rejections::Group;
+use crate::server::turn::Survey;
 use crate::server::waits::Wait;
 use xds::{Answers, Dialect, Difference, Room, TypeSight};
 
 impl Subscription {
-    /// Returns the next step.
-    pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+    /// Returns the next response, or what must wait.
+    pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Result<Sent, Survey> {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
         if self.wants_nothing() && self.books.agenda().is_empty() && !self.owes() {
-            return Step::Idle;
+            return Err(Survey::default());
         }
         // B-24: SotW has one response on its way.
         let sotw = self.reader.dialect() == Dialect::Sotw;
         let busy = !self.books.flights().is_empty()
             && (sotw || self.books.flights().is_full(attempt.settings.limits.window_bytes));
         if busy {
-            return Step::held(self.survey_in(attempt.slot, attempt.answers).adds, false);
+            return Err(self.survey_in(attempt.slot, attempt.answers).without_removals());
         }
         if self.reader.full_state()
-            && let Some(step) = self.hold_wildcard(attempt)
+            && let Some(held) = self.hold_wildcard(attempt)
         {
-            return step;
+            return Err(held);
         }
         let greets = self.greets(attempt.slot);
-        let written = match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
+        let content = match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
             Some(state) if !self.overtakes(state, attempt) => self.write_shared(state, greets, attempt),
             Some(_) | None => self.write_own(greets, attempt),
-        };
-        written.map_or_else(|step| step, |content| self.send(content, attempt))
+        }?;
+        Ok(self.send(content, attempt))
     }
 
     /// Whether the client is owed an answer, even if it is subscribed to nothing.
@@ -44,17 +45,17 @@ impl Subscription {
     }
 
     /// Writes what is sent next to a client that is not like others; `greets`: an answer is due even if it is empty.
-    fn write_own(&mut self, greets: bool, attempt: &Attempt<'_, impl Answers>) -> Result<Content, Step> {
+    fn write_own(&mut self, greets: bool, attempt: &Attempt<'_, impl Answers>) -> Result<Content, Survey> {
         let full = self.reader.full_state();
         let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
         self.books.agenda_mut().forget_rest();
         if !self.sift(difference, attempt.slot) {
-            return Err(Step::Blocked);
+            return Err(Survey::ADDS);
         }
         if full {
-            if let Some(step) = self.hold_names(difference, attempt) {
-                return Err(step);
+            if let Some(held) = self.hold_names(difference, attempt) {
+                return Err(held);
             }
             self.offer_changed(attempt.slot);
         }
@@ -97,7 +98,7 @@ impl Subscription {
         while let Some(group) = self.books.next_group() {
             let mut all = Draft::new(Room::boundless());
             for name in &group.names {
-                if let Some(say @ (Say::Put(_) | Say::Other(_) | Say::Older)) = self.lens(attempt.slot).say(name) {
+                if let Some(say) = self.lens(attempt.slot).say(name).filter(|say| say.brings()) {
                     self.write(name, say, &mut all, attempt);
                 }
             }
@@ -125,8 +126,8 @@ impl Subscription {
                 continue;
             }
             if self.is_busy(&name) {
-                waits |= !matches!(say, Say::Remove | Say::Beat(_));
-            } else if ripe && matches!(say, Say::Put(_) | Say::Other(_) | Say::Older) {
+                waits |= say.adds();
+            } else if ripe && say.brings() {
                 waits = true;
             } else if !self.write(&name, say, draft, attempt) {
                 break;
@@ -140,13 +141,13 @@ impl Subscription {
     }
 
     /// Nothing can be sent now.
-    fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
+    fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Survey {
         let adds = waits || self.is_short() || self.books.rejections().tries();
         let removes = !adds && self.removes(slot);
         if !adds && !removes {
             self.meet(difference, slot);
         }
-        Step::held(adds, removes)
+        Survey { adds, removes }
     }
 
     /// At rest, the client shares the state's own map.

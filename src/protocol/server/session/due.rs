@@ -189,42 +189,49 @@ impl Subscription {
         if let Some(known) = self.turn.survey() {
             return known;
         }
-        let (adds, removes) = if self.greets(slot) {
-            (true, false)
+        let survey = if self.greets(slot) {
+            Survey::ADDS
         } else {
             self.look_through(slot, answers)
         };
-        let survey = Survey { adds, removes };
         self.turn.set_survey(survey);
         survey
     }
 
     /// Returns whether an addition is due, and if none is, whether anything else is. If not all names could be looked at, one of them
     /// may be an addition.
-    fn look_through(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> (bool, bool) {
+    fn look_through(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> Survey {
         let difference = self.difference(slot, answers);
         let difference = difference.as_deref();
         if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
-            return difference.map_or((false, false), |difference| self.due_as_others(difference, state));
+            return difference.map_or_else(Survey::default, |difference| self.due_as_others(difference, state));
         }
         if self.books.rejections().tries() {
-            return (true, false);
+            return Survey::ADDS;
         }
         let mut beats = false;
         let mut walk = self.books.agenda().walk();
         while let Some((_, say)) = self.next_due(&mut walk, difference, slot) {
             if say.adds() {
-                return (true, beats);
+                return Survey {
+                    adds: true,
+                    removes: beats,
+                };
             }
             beats = true;
         }
-        (self.is_short(), beats || self.removes(slot))
+        Survey {
+            adds: self.is_short(),
+            removes: beats || self.removes(slot),
+        }
     }
 
     /// Returns whether anything is to be added, and whether anything is to be removed, at a client that is like others.
-    pub(super) fn due_as_others(&self, difference: &Difference, state: &State) -> (bool, bool) {
-        let removes = difference.removes() && state.certain() && !self.reader.forgets();
-        (difference.adds(), removes)
+    pub(super) fn due_as_others(&self, difference: &Difference, state: &State) -> Survey {
+        Survey {
+            adds: difference.adds(),
+            removes: difference.removes() && state.certain() && !self.reader.forgets(),
+        }
     }
 
     /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use super::draft::Draft;
 use super::lens::{Look, Say};
-use super::{Attempt, Step, Subscription};
+use super::{Attempt, Subscription};
 use crate::server::ledger::Row;
+use crate::server::turn::Survey;
 use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
 
 impl Subscription {
-    /// Returns the next step while the client's wildcard is not known well enough for a full state.
-    pub(super) fn hold_wildcard(&mut self, attempt: &Attempt<'_, impl Answers>) -> Option<Step> {
+    /// Returns what must wait while the client's wildcard is not known well enough for a full state.
+    pub(super) fn hold_wildcard(&mut self, attempt: &Attempt<'_, impl Answers>) -> Option<Survey> {
         let slot = attempt.slot;
         // B-20, G-20: an empty or incomplete state is sent only once it is certain that nothing is missing. K-16: content from an
         // earlier run of the relay deletes nothing at a client whose first request has another version.
@@ -23,24 +24,24 @@ impl Subscription {
         }
         // D-01: a route may lead to a resource that waits.
         let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
-        let waits = partly || self.survey_in(slot, attempt.answers).adds;
-        Some(Step::held(waits, false))
+        let adds = partly || self.survey_in(slot, attempt.answers).adds;
+        Some(Survey { adds, removes: false })
     }
 
-    /// Returns the next step if something is due that a full state must wait for, or that would tell the client nothing.
+    /// Returns what must wait if something is due that a full state must wait for, or that would tell the client nothing.
     pub(super) fn hold_names(
         &mut self,
         difference: Option<&Difference>,
         attempt: &Attempt<'_, impl Answers>,
-    ) -> Option<Step> {
+    ) -> Option<Survey> {
         let survey = self.survey_in(attempt.slot, attempt.answers);
         if !survey.is_due() {
             return None;
         }
         if self.hides_any(difference, attempt.slot) {
-            return Some(Step::held(survey.adds, false));
+            return Some(survey.without_removals());
         }
-        self.lens(attempt.slot).tells_nothing().then_some(Step::Idle)
+        self.lens(attempt.slot).tells_nothing().then(Survey::default)
     }
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.

@@ -72,29 +72,8 @@ pub(super) struct Attempt<'a, A> {
     pub(super) now: Instant,
 }
 
-/// What a type can do now.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// Send this. The names are those of the endpoints that new or changed clusters wait for (K-13).
-    Send(Response, Vec<Name>),
-    /// There is something to add or change, but it must wait.
-    Blocked,
-    /// There is only something to remove, and it must wait for other types.
-    Removals,
-    /// There is nothing to do.
-    Idle,
-}
-
-impl Step {
-    /// Nothing is sent: there is something to add or change, or something to remove, or neither.
-    pub(super) const fn held(adds: bool, removes: bool) -> Self {
-        match (adds, removes) {
-            (true, _) => Self::Blocked,
-            (false, true) => Self::Removals,
-            (false, false) => Self::Idle,
-        }
-    }
-}
+/// A response, and the names of the endpoints that new or changed clusters in it wait for (K-13).
+pub(super) type Sent = (Response, Vec<Name>);
 
 impl Subscription {
     /// `rights` is what the client may have of the type; `None`: everything.

@@ -9,8 +9,9 @@
 use std::sync::Arc;
 
 use super::draft::{Content, Draft};
-use super::{Attempt, Step, Subscription};
+use super::{Attempt, Subscription};
 use crate::server::flights::Before;
+use crate::server::turn::Survey;
 use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Spots, State, full_state};
 
 impl Subscription {
@@ -20,24 +21,25 @@ impl Subscription {
         state: &Arc<State>,
         greets: bool,
         attempt: &Attempt<'_, impl Answers>,
-    ) -> Result<Content, Step> {
+    ) -> Result<Content, Survey> {
         self.books.clear();
         let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
-            return self.greeting(greets, attempt).ok_or(Step::Idle);
+            return self.greeting(greets, attempt).ok_or_else(Survey::default);
         };
         let full = self.reader.full_state();
-        let (adds, removes) = self.due_as_others(&difference, state);
+        let due = self.due_as_others(&difference, state);
         // B-24: what is left of a difference is on its way in no response.
         if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
-            return Err(Step::held(adds, removes));
+            return Err(due);
         }
+        let Survey { adds, removes } = due;
         let adds = adds && !(removes && self.removals_are_ripe(attempt)) || full && greets;
         let all = removes && self.removes_all(adds, attempt);
         if !adds && !all {
             if !difference.removes() || self.reader.forgets() {
                 self.books.arrive(state.clone());
             }
-            return self.greeting(greets, attempt).ok_or(Step::held(false, removes));
+            return self.greeting(greets, attempt).ok_or(Survey { adds, removes });
         }
         let portion = match (full, all) {
             (true, true) => Portion::All,
@@ -87,8 +89,11 @@ impl Subscription {
                 draft.put(resource.name(), Item::plain(resource.clone()));
             }
         }
-        let (_, removes) = self.due_as_others(difference, state);
-        let taken = if removes { draft.addresses() } else { Spots::default() };
+        let taken = if self.due_as_others(difference, state).removes {
+            draft.addresses()
+        } else {
+            Spots::default()
+        };
         let mut gone = Vec::new();
         for name in difference.removed() {
             let frees = held(name).is_some_and(|held| taken.are_of(held));

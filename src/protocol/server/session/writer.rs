@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::draft::{Content, Draft};
 use super::lens::Say;
-use super::{Attempt, Step, Subscription};
+use super::{Attempt, Sent, Subscription};
 use crate::server::flights::Flight;
 use crate::server::response::Response;
 use xds::{Answers, Dialect, Form, Item, Name, Resource, TypeSight};
@@ -141,7 +141,7 @@ impl Subscription {
 
     /// Sends a response. K-13: a client that has rejected a full state may have none of the changes in it, so it waits for the endpoints of
     /// all clusters.
-    pub(super) fn send(&mut self, content: Content, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+    pub(super) fn send(&mut self, content: Content, attempt: &mut Attempt<'_, impl Answers>) -> Sent {
         let (batch, since, mut endpoints) = (content.batch, content.since, content.endpoints);
         if self.reader.full_state() && !self.books.rejections().is_empty() {
             let all = batch.items().iter().filter_map(|item| item.resource.endpoints());
@@ -170,6 +170,6 @@ impl Subscription {
             batch,
             since: since.map(|since| since.max(asked)),
         };
-        Step::Send(response, endpoints)
+        (response, endpoints)
     }
 }

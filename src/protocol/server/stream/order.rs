@@ -9,8 +9,8 @@ use super::naming::Hold;
 use super::{Rest, Server};
 use crate::end::End;
 use crate::server::response::Response;
-use crate::server::session::{Attempt, Step, Subscription};
-use crate::server::turn::StreamTurn;
+use crate::server::session::{Attempt, Subscription};
+use crate::server::turn::{StreamTurn, Survey};
 use xds::{Answers, Known, Name, Sight, TypeUrl};
 
 /// An Envoy answers clusters once all of them are warm, or after `initial_fetch_timeout`, which is 15 s.
@@ -128,13 +128,14 @@ impl Server {
             let step = self.step(at, turn, removals);
             open &= !(kind.names_endpoints() && self.tries_clusters(at));
             match step {
-                Step::Send(response, _) => {
+                Ok(response) => {
                     self.expired_gates += u32::from(waiting && kind.gated());
                     return Some(response);
                 }
-                Step::Blocked => open &= !kind.gates(),
-                Step::Removals => *removals_wait = true,
-                Step::Idle => {}
+                Err(left) => {
+                    open &= !(left.adds && kind.gates());
+                    *removals_wait |= left.removes && !left.adds;
+                }
             }
         }
         if !waiting {
@@ -158,23 +159,22 @@ impl Server {
             if pause && kind.gates() || kind.gated() && one.survey(turn).adds {
                 continue;
             }
-            if let Step::Send(response, _) = self.step(at, turn, true) {
+            if let Ok(response) = self.step(at, turn, true) {
                 return Some(response);
             }
         }
         None
     }
 
-    fn step(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>, removals: bool) -> Step {
+    /// Returns the next response of a type, or what of it must wait.
+    fn step(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>, removals: bool) -> Result<Response, Survey> {
         // The routes of a burst wait for the endpoints of its clusters, and endpoints that change with the routes go when they go.
         let endpoints = self.types.get(at).filter(|one| one.type_url().kind().warms());
         let changes =
             endpoints.and_then(|_| self.cluster_without_endpoints_until(self.settings.timers.removal_quiet, turn));
-        let Some(one) = self.types.get_mut(at) else {
-            return Step::Idle;
-        };
+        let one = self.types.get_mut(at).ok_or_else(Survey::default)?;
         let (nonces, settings) = (&mut self.nonces, &*self.settings);
-        let step = one.with_sight(turn.sight, |one, slot| {
+        let (response, clusters) = one.with_sight(turn.sight, |one, slot| {
             one.poll(&mut Attempt {
                 slot,
                 answers: turn.answers,
@@ -184,17 +184,15 @@ impl Server {
                 changes,
                 now: turn.now,
             })
-        });
-        if let Step::Send(_, clusters) = &step
-            && !clusters.is_empty()
-        {
+        })?;
+        if !clusters.is_empty() {
             let type_url = one.type_url().clone();
-            self.force_endpoints(&type_url, clusters);
+            self.force_endpoints(&type_url, &clusters);
         }
-        if matches!(step, Step::Send(..)) && self.sent() == 1 {
+        if self.sent() == 1 {
             self.types.iter_mut().for_each(|one| _ = one.release_errors());
         }
-        step
+        Ok(response)
     }
 
     /// K-13: a new or changed cluster waits for its endpoints again, even if they are the same.

@@ -35,10 +35,12 @@ pub(in crate::server::session) enum Say<'a> {
 impl Say<'_> {
     /// Whether it adds, changes or answers anything.
     pub(in crate::server::session) const fn adds(self) -> bool {
-        matches!(
-            self,
-            Self::Put(_) | Self::Other(_) | Self::Older | Self::Missing | Self::Error
-        )
+        self.brings() || matches!(self, Self::Missing | Self::Error)
+    }
+
+    /// Whether it is content that the client does not have.
+    pub(in crate::server::session) const fn brings(self) -> bool {
+        matches!(self, Self::Put(_) | Self::Other(_) | Self::Older)
     }
 }
 
