@@ -170,12 +170,12 @@ impl Subscription {
 
     /// Whether all that the client needs is sent and settled; what it need not have any more may be left.
     pub(in crate::server) fn is_calm(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
-        self.settled() && !self.survey(turn).adds
+        self.books.flights().is_empty() && !self.survey(turn).adds
     }
 
     /// Whether the client certainly has everything that is current, removals included, and no response is on its way.
     pub(in crate::server) fn has_all(&mut self, turn: &StreamTurn<'_, impl Answers>) -> bool {
-        self.settled() && !self.survey(turn).is_due() && self.books.ledger().own().waiting() == 0
+        self.books.flights().is_empty() && !self.survey(turn).is_due() && self.books.ledger().own().waiting() == 0
     }
 
     /// Returns what there is to send. It is looked for once in a turn.

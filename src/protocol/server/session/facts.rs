@@ -5,14 +5,12 @@
 //! wildcard (`look_up`). Does not know what follows for other types.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::Subscription;
 use super::lens::Lens;
-use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::response::Told;
-use xds::{Answers, Cut, Dialect, Known, Name, Objection, Owners, Resource, Sight, Slot, Status, TypeSight};
+use xds::{Answers, Cut, Dialect, Known, Name, Owners, Resource, Sight, Slot, Status, TypeSight};
 
 impl Subscription {
     /// Returns what is known of the type, as this client sees it.
@@ -121,11 +119,6 @@ impl Subscription {
         self.want.has_collections()
     }
 
-    /// Whether members of a collection are still to be listed.
-    pub(in crate::server) fn gathers(&self) -> bool {
-        self.books.agenda().gathers()
-    }
-
     /// Returns how many names a collection brings that the client was not sent.
     pub(in crate::server) fn arrivals(&self) -> usize {
         if !self.want.has_collections() {
@@ -139,11 +132,6 @@ impl Subscription {
     /// Whether names are left that this turn does not look at.
     pub(in crate::server) fn is_short(&self) -> bool {
         self.turn.is_spent() || self.books.agenda().is_late()
-    }
-
-    /// Returns how many names wait for an answer.
-    pub(in crate::server) fn waiting(&self) -> usize {
-        self.books.agenda().len()
     }
 
     /// Whether the client asks for each resource by its name.
@@ -173,23 +161,9 @@ impl Subscription {
         matches!(self.books.ledger().get(name), Row::Sent(_) | Row::Brought(_)) || held_back()
     }
 
-    /// Returns whether the client has accepted or rejected every response.
-    pub(in crate::server) const fn settled(&self) -> bool {
-        self.books.flights().is_empty()
-    }
-
-    pub(in crate::server) fn flights(&self) -> impl Iterator<Item = &Flight> {
-        self.books.flights().iter()
-    }
-
     /// K-37: whether the client is still tried with anything that it has rejected, or with older content in its place.
     pub(in crate::server) fn is_trying(&self) -> bool {
         self.books.rejections().is_trying() || self.books.rejections().tries()
-    }
-
-    /// Returns when the client was last sent a response.
-    pub(in crate::server) const fn sent_at(&self) -> Option<Instant> {
-        self.books.flights().sent()
     }
 
     /// Whether the client asks for a name in any spelling.
@@ -233,10 +207,5 @@ impl Subscription {
         for text in texts {
             self.books.rejections_mut().offer(&text, contents.to_vec());
         }
-    }
-
-    /// Returns why the client rejects what it rejects now.
-    pub(in crate::server) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
-        self.books.rejections().objections()
     }
 }

@@ -28,8 +28,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::server::asked::OpenRequests;
-use crate::server::books::Books;
+use crate::server::books::{Agenda, Books};
 use crate::server::caller::Caller;
+use crate::server::flights::Flights;
 use crate::server::nonce::Nonces;
 use crate::server::response::Response;
 use crate::server::turn::TypeTurn;
@@ -92,6 +93,21 @@ impl Subscription {
 
     pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
         self.reader.type_url()
+    }
+
+    /// Returns the responses that were sent.
+    pub(in crate::server) const fn flights(&self) -> &Flights {
+        self.books.flights()
+    }
+
+    /// Returns what may have to be sent.
+    pub(in crate::server) const fn agenda(&self) -> &Agenda {
+        self.books.agenda()
+    }
+
+    /// Returns how long it has waited for an answer.
+    pub(in crate::server) const fn asked(&self) -> &OpenRequests {
+        &self.asked
     }
 }
 

@@ -93,7 +93,7 @@ impl<'a> Portrait<'a> {
 
     /// Returns why the client rejects what it has rejected and not accepted since.
     pub fn objections(self) -> impl Iterator<Item = &'a Arc<Objection>> {
-        self.subscription.objections()
+        self.subscription.books.rejections().objections()
     }
 
     /// Returns each resource that the client asks for, by name and by the wildcard.
@@ -141,7 +141,7 @@ impl<'a> Portrait<'a> {
     #[must_use]
     pub fn is_quiet(self) -> bool {
         let Self { subscription, slot } = self;
-        (!subscription.want.wildcard() || slot.is_complete()) && subscription.settled()
+        (!subscription.want.wildcard() || slot.is_complete()) && subscription.books.flights().is_empty()
     }
 
     fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> HeldResource<'a> {

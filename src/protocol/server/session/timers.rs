@@ -28,14 +28,6 @@ impl Subscription {
         asked.any(|entry| slot.is_silent(entry.name()))
     }
 
-    pub(in crate::server) const fn asked_at(&self) -> Instant {
-        self.asked.last()
-    }
-
-    pub(in crate::server) const fn asked_since(&self) -> Instant {
-        self.asked.since()
-    }
-
     /// Returns when the client has waited for this long, or a full state is tried once more.
     pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
         let waits = [Wait::Again, Wait::Endpoints].map(|wait| self.waits.get(wait));
@@ -53,10 +45,5 @@ impl Subscription {
         }
         self.waits.is_over(Wait::Endpoints, now);
         self.asked.waive(bound, now);
-    }
-
-    /// Whether nobody has answered the client in time.
-    pub(in crate::server) fn is_waived(&self) -> bool {
-        self.asked.is_waived()
     }
 }

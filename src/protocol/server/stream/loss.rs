@@ -66,7 +66,7 @@ impl Server {
     /// A client that was sent nothing, that nobody has answered in time, and that nobody can answer, may find another server. One that
     /// was sent something stays, and so does one that may hold what is known; clients of gRPC leave all the same if a server is lost.
     pub(super) fn note_hopeless(&mut self, sight: &Sight) {
-        let waived = || self.types.iter().filter(|one| one.is_waived());
+        let waived = || self.types.iter().filter(|one| one.asked().is_waived());
         if self.nonces.given() > 0 || waived().next().is_none() || self.types.iter().any(|one| one.knows_any(sight)) {
             return;
         }
@@ -143,8 +143,12 @@ impl Server {
         if self.sent() > 0 {
             return None;
         }
-        let quiet = self.types.iter().map(|one| one.asked_at() + PAUSE).max()?;
-        let latest = self.types.iter().map(|one| one.asked_since() + LISTENS_AT_MOST).min()?;
+        let quiet = self.types.iter().map(|one| one.asked().last() + PAUSE).max()?;
+        let latest = self
+            .types
+            .iter()
+            .map(|one| one.asked().since() + LISTENS_AT_MOST)
+            .min()?;
         let tried = |slot: TypeSight<'_>, name: Option<&Name>| slot.failing(name) && !slot.lost(name);
         let until = if now >= quiet && self.missing_of(sight, tried).is_some() {
             latest
@@ -171,7 +175,7 @@ impl Server {
                 .types
                 .iter()
                 .filter(|one| one.missing_of(sight, TypeSight::lost).is_some());
-            let asked = forsaken.map(Subscription::asked_since).min();
+            let asked = forsaken.map(|one| one.asked().since()).min();
             asked.map_or(now, |asked| asked + self.settings.timers.unanswered)
         } else if self.types.iter().any(|one| one.knows_any(sight)) {
             now

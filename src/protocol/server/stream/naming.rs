@@ -45,19 +45,19 @@ impl Server {
         let by_steps = self.by_steps();
         self.types.iter_mut().all(|one| match one.type_url().kind() {
             kind if kind.gated() => one.is_calm(turn),
-            kind if kind.gates() => !by_steps || one.settled(),
+            kind if kind.gates() => !by_steps || one.flights().is_empty(),
             _ => true,
         })
     }
 
     /// Returns when the client was last sent anything that names routes.
     fn named_at(&self) -> Option<Instant> {
-        self.naming().filter_map(Subscription::sent_at).max()
+        self.naming().filter_map(|one| one.flights().sent()).max()
     }
 
     fn naming(&self) -> impl Iterator<Item = &Subscription> {
         let naming = self.types.iter().filter(|one| one.type_url().kind().names_routes());
-        naming.filter(|one| one.sent_at().is_some())
+        naming.filter(|one| one.flights().sent().is_some())
     }
 
     /// Looks for a route that the client is about to take: one of its listeners names it, and it was sent listeners, or has asked for
@@ -66,11 +66,11 @@ impl Server {
         let counts = |since: &Instant| turn.now < *since + self.bound();
         let sent = self.named_at()?;
         let routes = || self.types.iter().filter(|one| one.type_url().kind() == Kind::Rds);
-        let asked = routes().map(Subscription::asked_at);
+        let asked = routes().map(|one| one.asked().last());
         // Nearly always nothing was sent for a long time, and no listener is looked at.
         asked.chain([sent]).find(counts)?;
         let missing = |name: &Name| {
-            let asked = routes().filter(|one| one.asks_for(name)).map(Subscription::asked_at);
+            let asked = routes().filter(|one| one.asks_for(name)).map(|one| one.asked().last());
             let missing = match asked.max() {
                 Some(asked) => counts(&asked).then_some(Hold::Asked(asked)),
                 None => counts(&sent).then_some(Hold::Unsettled),
@@ -84,9 +84,9 @@ impl Server {
     /// they come a gRPC client, which asks for a cluster when it has the route, sends traffic by the clusters that it has.
     fn missing_target<A>(&self, turn: &StreamTurn<'_, A>) -> Option<Instant> {
         let targets = self.types.iter().filter(|one| one.type_url().kind().gates());
-        let asking = targets.filter(|one| turn.now < one.asked_at() + self.bound());
+        let asking = targets.filter(|one| turn.now < one.asked().last() + self.bound());
         let missing = asking.filter(|one| one.missing_of(turn.sight, |_, name| name.is_some()).is_some());
-        missing.map(Subscription::asked_at).max()
+        missing.map(|one| one.asked().last()).max()
     }
 
     /// Whether the client asks for each cluster by its name: it takes one step after another, from listeners to endpoints.
@@ -107,7 +107,12 @@ impl Server {
         }
         let kind = |one: &Subscription| one.type_url().kind();
         let orders = self.types.iter().filter(|one| kind(one).gated() || kind(one).gates());
-        let steps = orders.map(|one| one.sent_at().filter(|_| kind(one).gated()).max(Some(one.asked_at())));
+        let steps = orders.map(|one| {
+            one.flights()
+                .sent()
+                .filter(|_| kind(one).gated())
+                .max(Some(one.asked().last()))
+        });
         let quiet = self.settings.timers.removal_quiet;
         let last = steps.max().flatten()?;
         let until = self.removals.paused(quiet, now).max(Some(last + quiet))?;

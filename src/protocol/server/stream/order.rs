@@ -86,8 +86,8 @@ impl Server {
         if max == 0 || !self.types.iter().any(Subscription::has_collections) {
             return true;
         }
-        let most: usize = self.types.iter().map(|one| one.count() + one.waiting()).sum();
-        if most <= max || self.types.iter().any(Subscription::gathers) {
+        let most: usize = self.types.iter().map(|one| one.count() + one.agenda().len()).sum();
+        if most <= max || self.types.iter().any(|one| one.agenda().gathers()) {
             return true;
         }
         let Some(grows) = self.types.iter().find(|one| one.arrivals() > 0) else {
@@ -147,7 +147,7 @@ impl Server {
     /// K-37: whether a client that has just begun is still tried with clusters that it has rejected: Envoy goes on with its listeners,
     /// and rejects those that lead to none.
     fn tries_clusters(&self, at: usize) -> bool {
-        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.sent_at().is_some());
+        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.flights().sent().is_some());
         self.types.get(at).is_some_and(Subscription::is_trying) && self.types.iter().all(is_new)
     }
 
@@ -206,7 +206,8 @@ impl Server {
     /// yet.
     fn leads_behind<A>(&self, at: usize, turn: &StreamTurn<'_, A>) -> bool {
         let mut clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
-        let Some(clusters) = clusters.find(|one| one.flights().any(|flight| turn.now < flight.sent + WARMING)) else {
+        let Some(clusters) = clusters.find(|one| one.flights().iter().any(|flight| turn.now < flight.sent + WARMING))
+        else {
             return false;
         };
         let known = |name: &Name| matches!(clusters.type_sight(turn.sight).known(name), Some(Known::Present(_)));
@@ -217,7 +218,8 @@ impl Server {
     /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
     fn cluster_without_endpoints_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
         let clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
-        let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
+        let mut flights =
+            clusters.flat_map(|clusters| clusters.flights().iter().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {
             let until = flight.sent + wait;
             let mut names = flight.batch.items().iter().filter_map(|item| item.resource.endpoints());

@@ -10,7 +10,7 @@ use crate::end::End;
 use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::request::ClientRequest;
 use crate::server::response::Receipt;
-use crate::server::session::{Entries, Subscription};
+use crate::server::session::Entries;
 use xds::Answers;
 
 /// A request that is taken in slices. Until all of it is taken, the stream sends nothing and takes no other request, so the result
@@ -124,7 +124,7 @@ impl Server {
     /// are limited.
     fn check_owed(&self) -> Result<(), End> {
         let max = self.settings.limits.names_per_stream;
-        let owed: usize = self.types.iter().map(Subscription::waiting).sum();
+        let owed: usize = self.types.iter().map(|one| one.agenda().len()).sum();
         if max > 0 && owed > max.saturating_mul(2) {
             return Err(End::limit(
                 "limits.names_per_stream",
