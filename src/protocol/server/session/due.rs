@@ -91,16 +91,6 @@ impl Subscription {
         }
     }
 
-    /// Whether a removal is due, as far as names were looked at.
-    pub(in crate::server) fn loses(&self, turn: &StreamTurn<'_, impl Answers>) -> bool {
-        let (slot, agenda) = (self.type_sight(turn.sight), self.books.agenda());
-        let lens = self.lens(slot);
-        let mut listed = agenda.gone().chain(agenda.names());
-        let difference = self.difference(slot, turn.answers);
-        let removes = difference.is_some_and(|difference| difference.removes());
-        removes || listed.any(|name| matches!(lens.say(name), Some(Say::Remove)))
-    }
-
     /// Begins a turn, and looks at the next rows, if all must be looked at, as when an incomplete wildcard has become certain; and at the
     /// next members of collections that may be new. With `holds_errors`, errors wait for another response.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {

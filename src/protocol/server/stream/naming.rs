@@ -125,13 +125,8 @@ impl Server {
         if !others.all(|(_, other)| other.has_all(turn)) {
             return false;
         }
-        // Nearly always nothing keeps a removal back, and whether there is one is not looked for.
-        let Some(one) = self.types.get(at) else {
-            return false;
-        };
-        let ripe = self.removals.is_ripe(self.bound(), turn.now);
-        let steps = one.type_url().kind().gates() && self.pause(turn.now).is_some();
-        let open = !ripe && !steps && self.missing_route(turn).is_none();
-        open || !one.loses(turn)
+        let gates = self.types.get(at).is_some_and(|one| one.type_url().kind().gates());
+        let steps = gates && self.pause(turn.now).is_some();
+        !steps && !self.removals.is_ripe(self.bound(), turn.now) && self.missing_route(turn).is_none()
     }
 }
