@@ -88,8 +88,7 @@ impl Server {
         names: impl Iterator<Item = &'a String>,
         faults: &mut NameFaults,
     ) -> Result<NameBound, End> {
-        let limits = &self.settings.limits;
-        let bound = NameBound(limits.name_bytes);
+        let bound = NameBound(self.settings.limits.name_bytes);
         let mut count = 0;
         for name in names {
             count += 1;
@@ -97,40 +96,29 @@ impl Server {
                 faults.note(NameFault::Long, name);
             }
         }
-        if limits.names_per_stream > 0 && count > limits.names_per_stream {
-            return Err(End::limit(
-                "limits.names_per_stream",
-                format_args!("{count} names in one request"),
-            ));
-        }
+        self.bound_names(count, 0, "names in one request")?;
         Ok(bound)
     }
 
     /// Checks that the client has no more names than its limit and what is left of a request allow.
     fn check_count(&self, left: Option<&Entries>) -> Result<(), End> {
         let (spare, unread) = left.map_or((0, 0), |left| (left.spare(), left.versions()));
-        let count = self.names() + unread;
-        let max = self.settings.limits.names_per_stream;
-        if max > 0 && count > max.saturating_add(spare) {
-            return Err(End::limit(
-                "limits.names_per_stream",
-                format_args!("{count} names on one stream"),
-            ));
-        }
-        Ok(())
+        self.bound_names(self.names() + unread, spare, "names on one stream")
     }
 
     /// K-21: a client that drops names faster than it acknowledges responses is owed an answer for each of them (C-08), so these
     /// are limited.
     fn check_owed(&self) -> Result<(), End> {
+        let owed = self.types.iter().map(|one| one.agenda().len()).sum();
+        self.bound_names(owed, self.settings.limits.names_per_stream, "names wait for an answer")
+    }
+
+    /// Checks that no more names than the limit are counted, and so many beside.
+    fn bound_names(&self, count: usize, beside: usize, what: &str) -> Result<(), End> {
         let max = self.settings.limits.names_per_stream;
-        let owed: usize = self.types.iter().map(|one| one.agenda().len()).sum();
-        if max > 0 && owed > max.saturating_mul(2) {
-            return Err(End::limit(
-                "limits.names_per_stream",
-                format_args!("{owed} names wait for an answer"),
-            ));
+        if max == 0 || count <= max.saturating_add(beside) {
+            return Ok(());
         }
-        Ok(())
+        Err(End::limit("limits.names_per_stream", format_args!("{count} {what}")))
     }
 }
