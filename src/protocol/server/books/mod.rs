@@ -170,13 +170,6 @@ impl Books {
         }
     }
 
-    /// The client waits for what it has, or was told not to exist.
-    pub(super) fn wait_again(&mut self, name: Name) {
-        let row = self.ledger.get(&name).again();
-        self.ledger.put(&name, row);
-        self.agenda.look([name]);
-    }
-
     /// The client may hold anything under a name.
     pub(super) fn doubt(&mut self, name: &Name) {
         self.ledger.put(name, Row::Perhaps);

@@ -29,7 +29,7 @@ impl Subscription {
             let row = self.books.ledger().get(&text);
             let has = matches!(row, Row::Sent(_) | Row::Brought(_)) && self.is_wanted(&text);
             if has || matches!(row, Row::Nothing) && self.books.ledger().asks(&text) {
-                self.books.wait_again(text);
+                self.books.ask(&text);
             }
         }
     }
