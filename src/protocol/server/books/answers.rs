@@ -10,7 +10,7 @@ use super::Books;
 use crate::rejections::Group;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
-use xds::{Form, Name, Objection, Resource, Version};
+use xds::{Form, Name, Objection, Resource};
 
 /// A response that the client has answered.
 #[derive(Debug)]
@@ -55,12 +55,7 @@ impl Books {
 
     /// C-25: the client has rejected a response, so it may hold any part of it. `brings`: it may hold anything of which it was sent nothing
     /// yet. Returns what was new in it and is not sent anew, and whether nothing else was new.
-    pub(in crate::server) fn reject(
-        &mut self,
-        flight: &Flight,
-        brings: bool,
-        now: Instant,
-    ) -> (Vec<(Name, Version)>, bool) {
+    pub(in crate::server) fn reject(&mut self, flight: &Flight, brings: bool, now: Instant) -> (Vec<Name>, bool) {
         let adds = !flight.batch.items().is_empty();
         let removed = flight.batch.removed().iter().filter(|_| adds);
         for name in removed.filter(|name| !flight.batch.is_missing(name)) {
@@ -82,7 +77,7 @@ impl Books {
                 if item.form != Form::Heartbeat && !self.rejections.reject_older(name, version) {
                     let unknown = brings || item.form == Form::Wrapped;
                     self.rejections.doubt(name, version, before.holds(unknown), now);
-                    members.push((name.clone(), version));
+                    members.push(name.clone());
                 }
             }
         }

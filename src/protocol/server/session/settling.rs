@@ -16,7 +16,7 @@ use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind, Rejected};
 use crate::server::waits::Wait;
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Item, Name, Objection, Said, Version, named_in, words_of};
+use xds::{Answers, Item, Name, Objection, Said, named_in, words_of};
 
 /// After so long an address that a listener has given up is free.
 const FREE_AFTER: Duration = Duration::from_secs(1);
@@ -159,7 +159,7 @@ impl Subscription {
         let brings = full && self.want.version().is_some();
         let (mut members, alone) = self.books.reject(flight, brings, now);
         self.settle_dropped(flight);
-        members.retain(|(name, _)| self.is_wanted(name));
+        members.retain(|name| self.is_wanted(name));
         let takers = flight.batch.last();
         let blame = Blame {
             message,
@@ -175,17 +175,16 @@ impl Subscription {
                 self.waits.set(Wait::Again, Some(now + FREE_AFTER));
             }
         }
-        let names = members.into_iter().map(|(name, _)| name).collect();
-        self.divide(names, blame)
+        self.divide(members, blame)
     }
 
     /// A full state is not taken apart for what the client may hold in any version: it can neither be left out, nor listed as it was. If the
     /// message names any of it, the client has taken the rest, as Envoy and gRPC do.
-    fn conclude(&mut self, members: &mut Vec<(Name, Version)>, flight: &Flight, blame: Blame<'_>) {
+    fn conclude(&mut self, members: &mut Vec<Name>, flight: &Flight, blame: Blame<'_>) {
         let words = named_in(blame.message);
-        let blames = members.iter().any(|(name, _)| words.contains(name.as_str()));
+        let blames = members.iter().any(|name| words.contains(name.as_str()));
         let mut held_back = Vec::new();
-        members.retain(|(name, _)| {
+        members.retain(|name| {
             let dispute = self.books.rejections().dispute(name);
             let known = dispute.is_none_or(|dispute| dispute.may_be_listed());
             if !known && blames && !words.contains(name.as_str()) {
