@@ -25,7 +25,7 @@ impl Target {
 }
 
 /// A subscription that begins or ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Want {
     /// The type.
     pub type_url: TypeUrl,
@@ -36,6 +36,18 @@ pub struct Want {
     /// F-07: how the client wrote the name, if not in the canonical way. A name that it writes in several ways is wanted once in
     /// each.
     pub written: Option<Name>,
+}
+
+impl Want {
+    /// Returns the end of it, in whatever way it was written.
+    #[must_use]
+    pub fn over(self) -> Self {
+        Self {
+            wanted: false,
+            written: None,
+            ..self
+        }
+    }
 }
 
 /// The names of one type that a session must look up again. Bounded, whatever happens before it looks.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
 use crate::server::turn::Work;
-use xds::{Answers, Dialect, Name, Target};
+use xds::{Answers, Dialect, Name};
 
 impl Subscription {
     /// Whether a name that the client asks for may be one of a resource with another name (C-20).
@@ -72,7 +72,7 @@ impl Subscription {
                 self.books.doubt_shared(answers.doubted(&base));
             }
         } else {
-            self.want_target(Target::Wildcard, None, true);
+            self.want_target(None, true);
         }
         self.want.set_hello(true);
         self.books.look_at_rows(again);
@@ -170,7 +170,7 @@ impl Subscription {
             .filter(|name| !name.is_new_style());
         self.let_go(all.cloned().collect());
         self.forget_disputes();
-        self.want_target(Target::Wildcard, None, false);
+        self.want_target(None, false);
     }
 
     /// Of what it does not want any more the client rejects nothing.

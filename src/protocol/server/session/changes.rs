@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::Row;
-use xds::{Dirty, Name, Resource, Rights, Target, Viewer};
+use xds::{Dirty, Name, Resource, Rights, Viewer};
 
 impl Subscription {
     /// What is known of these names may have changed.
@@ -105,11 +105,9 @@ impl Subscription {
         let before = self.requests();
         *self.reader.viewer_mut() = Viewer::new(rights);
         let after = self.requests();
-        let ended: BTreeSet<&Target> = before.difference(&after).map(|(target, _)| target).collect();
-        let ended = ended.into_iter().map(|target| self.said(target.clone(), None, false));
-        let begun = after.difference(&before);
-        let begun = begun.map(|(target, text)| self.said(target.clone(), text.clone(), true));
-        let (ended, begun): (Vec<xds::Want>, Vec<xds::Want>) = (ended.collect(), begun.collect());
+        let ended = before.difference(&after).cloned();
+        let ended: BTreeSet<xds::Want> = ended.map(xds::Want::over).collect();
+        let begun: Vec<xds::Want> = after.difference(&before).cloned().collect();
         if !begun.is_empty() {
             self.asked.more(now);
         }

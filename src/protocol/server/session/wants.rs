@@ -14,8 +14,7 @@ impl Subscription {
     pub(super) fn begin_want(&mut self, text: &Name) {
         self.want.spell(text, self.reader.type_url());
         let name = self.want.meaning(text).clone();
-        let written = name.written(text.as_str());
-        self.want_target(Target::Name(name), written, true);
+        self.want_target(Some((&name, text)), true);
     }
 
     /// The same name may be wanted in another spelling.
@@ -23,24 +22,25 @@ impl Subscription {
         let name = self.want.meaning(text).clone();
         let is_asked = |other: &Name| other != text && self.books.ledger().asks(other);
         if !self.want.texts(&name).any(is_asked) {
-            self.want_target(Target::Name(name), None, false);
+            self.want_target(Some((&name, &name)), false);
         }
     }
 
-    pub(super) fn want_target(&mut self, target: Target, written: Option<Name>, wanted: bool) {
-        let denied = matches!(&target, Target::Name(name) if !self.reader.is_served(name));
+    /// The views must be told that a name, or the wildcard, is wanted, or is not any more.
+    pub(super) fn want_target(&mut self, asked: Option<(&Name, &Name)>, wanted: bool) {
+        let denied = asked.is_some_and(|(name, _)| !self.reader.is_served(name));
         if !denied && !self.reader.has_nothing() {
-            let said = self.said(target, written, wanted);
+            let said = self.said(asked, wanted);
             self.add_wants([said]);
         }
     }
 
-    pub(super) fn said(&self, target: Target, written: Option<Name>, wanted: bool) -> xds::Want {
+    fn said(&self, asked: Option<(&Name, &Name)>, wanted: bool) -> xds::Want {
         xds::Want {
             type_url: self.reader.type_url().clone(),
-            target,
+            target: asked.map_or(Target::Wildcard, |(name, _)| Target::Name(name.clone())),
             wanted,
-            written,
+            written: asked.and_then(|(name, text)| name.written(text.as_str())),
         }
     }
 
@@ -64,15 +64,9 @@ impl Subscription {
         all.into_iter().chain(names).filter(move |_| any)
     }
 
-    fn target(asked: Option<(&Name, &Name)>) -> (Target, Option<Name>) {
-        asked.map_or((Target::Wildcard, None), |(name, text)| {
-            (Target::Name(name.clone()), name.written(text.as_str()))
-        })
-    }
-
-    /// Returns all targets that servers are asked for, each as the client wrote it.
-    pub(super) fn requests(&self) -> BTreeSet<(Target, Option<Name>)> {
-        self.served().map(Self::target).collect()
+    /// Returns all that servers are asked for.
+    pub(super) fn requests(&self) -> BTreeSet<xds::Want> {
+        self.served().map(|asked| self.said(asked, true)).collect()
     }
 
     /// Returns everything that is wanted, for whose name (`None`: the wildcard) `counts` is true.
@@ -83,8 +77,7 @@ impl Subscription {
         let counted = self
             .served()
             .filter(move |asked| counts(self.type_url(), asked.map(|(name, _)| name)));
-        let targets = counted.map(Self::target);
-        targets.map(move |(target, written)| self.said(target, written, true))
+        counted.map(move |asked| self.said(asked, true))
     }
 
     /// Returns what is asked of the servers of an owner; `None` inside stands for the wildcard.
