@@ -10,7 +10,7 @@ use super::{Attempt, Sent, Subscription};
 use crate::rejections::Group;
 use crate::server::turn::Survey;
 use crate::server::waits::Wait;
-use xds::{Answers, Dialect, Difference, Room, TypeSight};
+use xds::{Answers, Dialect, Room};
 
 impl Subscription {
     /// Returns the next response, or what must wait.
@@ -31,10 +31,11 @@ impl Subscription {
         {
             return Err(held);
         }
-        let greets = self.greets(attempt.slot);
+        attempt.greets = self.greets(attempt.slot);
+        attempt.difference = self.difference(attempt.slot, attempt.answers);
         let content = match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
-            Some(state) if !self.overtakes(state, attempt) => self.write_shared(state, greets, attempt),
-            Some(_) | None => self.write_own(greets, attempt),
+            Some(state) if !self.overtakes(state, attempt) => self.write_shared(state, attempt),
+            Some(_) | None => self.write_own(attempt),
         }?;
         Ok(self.send(content, attempt))
     }
@@ -44,17 +45,15 @@ impl Subscription {
         self.want.hello() && !self.reader.full_state() || !self.want.long().is_empty()
     }
 
-    /// Writes what is sent next to a client that is not like others; `greets`: an answer is due even if it is empty.
-    fn write_own(&mut self, greets: bool, attempt: &Attempt<'_, impl Answers>) -> Result<Content, Survey> {
+    /// Writes what is sent next to a client that is not like others.
+    fn write_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Result<Content, Survey> {
         let full = self.reader.full_state();
-        let difference = self.difference(attempt.slot, attempt.answers);
-        let difference = difference.as_deref();
         self.books.agenda_mut().forget_rest();
-        if !self.sift(difference, attempt.slot) {
+        if !self.sift(attempt.difference.as_deref(), attempt.slot) {
             return Err(Survey::ADDS);
         }
         if full {
-            if let Some(held) = self.hold_names(difference, attempt) {
+            if let Some(held) = self.hold_names(attempt) {
                 return Err(held);
             }
             self.offer_changed(attempt.slot);
@@ -63,18 +62,18 @@ impl Subscription {
         let tried = self.write_trial(&mut draft, attempt);
         // B-32: a name over the limit counts as one that does not exist.
         self.want.take_long().into_iter().for_each(|name| draft.deny(name));
-        let mut waits = tried.is_none() && self.write_due(&mut draft, difference, attempt);
-        if tried.is_none() && (greets || !draft.is_empty()) && self.release_errors() {
-            waits = self.write_due(&mut draft, difference, attempt);
+        let mut waits = tried.is_none() && self.write_due(&mut draft, attempt);
+        if tried.is_none() && (attempt.greets || !draft.is_empty()) && self.release_errors() {
+            waits = self.write_due(&mut draft, attempt);
         }
-        self.write_removals(&mut draft, difference, attempt);
-        let greets = greets && !self.is_short();
+        self.write_removals(&mut draft, attempt);
+        let greets = attempt.greets && !self.is_short();
         if draft.is_empty() && !greets {
-            return Err(self.rest(waits, difference, attempt.slot));
+            return Err(self.rest(waits, attempt));
         }
         let answers = greets || full || draft.covers();
         if full {
-            self.meet(difference, attempt.slot);
+            self.meet(attempt);
         }
         if full || self.reader.lists_all() {
             self.list_held(&mut draft, tried.is_some(), attempt);
@@ -84,7 +83,8 @@ impl Subscription {
             && let Some(objection) = self.books.rejections().rejected_list(content.batch.sum())
         {
             self.repeat(group, &objection);
-            return self.write_own(greets, attempt);
+            (attempt.greets, attempt.difference) = (false, None);
+            return self.write_own(attempt);
         }
         Ok(Content {
             answers,
@@ -111,12 +111,8 @@ impl Subscription {
     }
 
     /// Writes what is due but removals, as far as there is room. Returns whether anything must wait until a response is answered.
-    fn write_due(
-        &mut self,
-        draft: &mut Draft,
-        difference: Option<&Difference>,
-        attempt: &Attempt<'_, impl Answers>,
-    ) -> bool {
+    fn write_due(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> bool {
+        let difference = attempt.difference.as_deref();
         let ripe = self.removals_are_ripe(attempt) && self.removes(attempt.slot);
         let (mut waits, mut held) = (false, false);
         let mut walk = self.books.agenda().walk();
@@ -141,20 +137,20 @@ impl Subscription {
     }
 
     /// Nothing can be sent now.
-    fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Survey {
+    fn rest(&mut self, waits: bool, attempt: &Attempt<'_, impl Answers>) -> Survey {
         let adds = waits || self.is_short() || self.books.rejections().tries();
-        let removes = !adds && self.removes(slot);
+        let removes = !adds && self.removes(attempt.slot);
         if !adds && !removes {
-            self.meet(difference, slot);
+            self.meet(attempt);
         }
         Survey { adds, removes }
     }
 
     /// At rest, the client shares the state's own map.
-    fn meet(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) {
+    fn meet(&mut self, attempt: &Attempt<'_, impl Answers>) {
         self.books.agenda_mut().set_cursor(None);
-        if let Some(difference) = difference
-            && let Some(state) = slot.wildcard()
+        if let Some(difference) = &attempt.difference
+            && let Some(state) = attempt.slot.wildcard()
         {
             self.books.meet(state, difference);
         }

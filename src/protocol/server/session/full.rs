@@ -10,7 +10,7 @@ use super::lens::{Look, Say};
 use super::{Attempt, Subscription};
 use crate::server::ledger::Row;
 use crate::server::turn::Survey;
-use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
+use xds::{Answers, Known, Name, Resource, State, TypeSight};
 
 impl Subscription {
     /// Returns what must wait while the client's wildcard is not known well enough for a full state.
@@ -29,16 +29,12 @@ impl Subscription {
     }
 
     /// Returns what must wait if something is due that a full state must wait for, or that would tell the client nothing.
-    pub(super) fn hold_names(
-        &mut self,
-        difference: Option<&Difference>,
-        attempt: &Attempt<'_, impl Answers>,
-    ) -> Option<Survey> {
+    pub(super) fn hold_names(&mut self, attempt: &Attempt<'_, impl Answers>) -> Option<Survey> {
         let survey = self.survey_in(attempt.slot, attempt.answers);
         if !survey.is_due() {
             return None;
         }
-        if self.hides_any(difference, attempt.slot) {
+        if self.hides_any(attempt) {
             return Some(survey.without_removals());
         }
         self.lens(attempt.slot).tells_nothing().then(Survey::default)
@@ -52,7 +48,8 @@ impl Subscription {
 
     /// K-16, G-20: whether a name is unknown of which the client may hold anything, and can neither be listed nor left out. A full state
     /// waits for that only for a time.
-    fn hides_any(&self, difference: Option<&Difference>, slot: TypeSight<'_>) -> bool {
+    fn hides_any(&self, attempt: &Attempt<'_, impl Answers>) -> bool {
+        let slot = attempt.slot;
         let lens = self.lens(slot);
         let hides = |name: &Name| {
             let row = self.books.ledger().get(name);
@@ -60,7 +57,7 @@ impl Subscription {
             let known = !row.perhaps() || kept() || self.asked.is_waived() && slot.past(name);
             !known && matches!(lens.look(name, &row), Look::Unknown)
         };
-        let mut differs = difference.into_iter().flat_map(Difference::names);
+        let mut differs = attempt.difference.iter().flat_map(|difference| difference.names());
         self.books.ledger().own().from("").any(|entry| hides(entry.name())) || differs.any(hides)
     }
 

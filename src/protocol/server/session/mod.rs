@@ -40,7 +40,7 @@ use crate::settings::StreamSettings;
 pub use portrait::{HeldResource, Portrait};
 use reader::Reader;
 pub(super) use requests::Entries;
-use xds::{Name, Rights, TypeSight, TypeUrl};
+use xds::{Difference, Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
 ///
@@ -59,7 +59,7 @@ pub(super) struct Subscription {
     wants: Option<Box<VecDeque<xds::Want>>>,
 }
 
-/// What it takes to compose a response, and what that may do.
+/// What it takes to compose a response, and what was decided for that: whoever writes it only obeys.
 #[derive(Debug)]
 pub(super) struct Attempt<'a, A> {
     pub(super) slot: TypeSight<'a>,
@@ -71,6 +71,10 @@ pub(super) struct Attempt<'a, A> {
     /// Until when changes of what the client has wait for other types.
     pub(super) changes: Option<Instant>,
     pub(super) now: Instant,
+    /// Whether an answer is due even if it is empty.
+    pub(super) greets: bool,
+    /// What the wildcard has to send or remove.
+    pub(super) difference: Option<Arc<Difference>>,
 }
 
 /// A response, and the names of the endpoints that new or changed clusters in it wait for (K-13).

@@ -11,12 +11,8 @@ use xds::{Answers, Difference, GONE_MAX, Name, Spots};
 
 impl Subscription {
     /// Writes the removals that go with this response.
-    pub(super) fn write_removals(
-        &mut self,
-        draft: &mut Draft,
-        difference: Option<&Difference>,
-        attempt: &Attempt<'_, impl Answers>,
-    ) {
+    pub(super) fn write_removals(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
+        let difference = attempt.difference.as_deref();
         let (all, full) = (self.removes_all(draft.adds(), attempt), self.reader.full_state());
         let agenda = self.books.agenda();
         let any = agenda.gone().next().is_some() || difference.is_some_and(Difference::removes);

@@ -15,21 +15,20 @@ use crate::server::turn::Survey;
 use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Spots, State, full_state};
 
 impl Subscription {
-    /// Writes what is sent next to all clients at the same point; `greets`: an answer is due even if it is empty.
+    /// Writes what is sent next to all clients at the same point.
     pub(super) fn write_shared(
         &mut self,
         state: &Arc<State>,
-        greets: bool,
         attempt: &Attempt<'_, impl Answers>,
     ) -> Result<Content, Survey> {
         self.books.clear();
-        let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
-            return self.greeting(greets, attempt).ok_or_else(Survey::default);
+        let Some(difference) = &attempt.difference else {
+            return self.greeting(attempt).ok_or_else(Survey::default);
         };
-        let full = self.reader.full_state();
-        let due = self.due_as_others(&difference, state);
+        let (full, greets) = (self.reader.full_state(), attempt.greets);
+        let due = self.due_as_others(difference, state);
         // B-24: what is left of a difference is on its way in no response.
-        if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
+        if self.books.agenda().rest(state).is_none() && self.overlaps(difference) {
             return Err(due);
         }
         let Survey { adds, removes } = due;
@@ -39,7 +38,7 @@ impl Subscription {
             if !difference.removes() || self.reader.forgets() {
                 self.books.arrive(state.clone());
             }
-            return self.greeting(greets, attempt).ok_or(Survey { adds, removes });
+            return self.greeting(attempt).ok_or(Survey { adds, removes });
         }
         let portion = match (full, all) {
             (true, true) => Portion::All,
@@ -48,7 +47,7 @@ impl Subscription {
             (false, false) => Portion::Additions,
         };
         let shared = self.books.ledger().base().cloned();
-        let part = difference.part(portion, || self.compose(&difference, state, portion, attempt));
+        let part = difference.part(portion, || self.compose(difference, state, portion, attempt));
         self.advance(part, state);
         self.note_waiting_removals(removes, adds, attempt);
         let batch = part.batch.clone().unwrap_or_else(|| attempt.answers.full(&part.next));
@@ -135,15 +134,15 @@ impl Subscription {
 
     /// Whether something goes while it is on its way, and nothing else has to wait for its answer: an Envoy answers no clusters while one
     /// of them warms, and that one may be gone.
-    pub(super) fn overtakes(&mut self, state: &State, attempt: &Attempt<'_, impl Answers>) -> bool {
+    pub(super) fn overtakes(&self, state: &State, attempt: &Attempt<'_, impl Answers>) -> bool {
         if self.books.flights().is_empty() || self.books.agenda().rest(state).is_some() {
             return false;
         }
-        let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
+        let Some(difference) = &attempt.difference else {
             return false;
         };
         let mut changed = difference.changed();
-        difference.adds() && self.overlaps(&difference) && !changed.any(|found| self.books.flights().has(found.name()))
+        difference.adds() && self.overlaps(difference) && !changed.any(|found| self.books.flights().has(found.name()))
     }
 
     /// A part of a difference is sent.
@@ -161,13 +160,13 @@ impl Subscription {
     }
 
     /// B-20, C-17: the first answer is sent even if it is empty, once that is certain. B-14: a full state lists all that was sent.
-    fn greeting(&self, greets: bool, attempt: &Attempt<'_, impl Answers>) -> Option<Content> {
+    fn greeting(&self, attempt: &Attempt<'_, impl Answers>) -> Option<Content> {
         let base = self.books.ledger().base().filter(|_| self.reader.full_state());
         let batch = |base| match base {
             Some(base) => attempt.answers.full(base),
             None => Arc::new(Batch::new(Vec::new(), Vec::new())),
         };
-        greets.then(|| Content {
+        attempt.greets.then(|| Content {
             before: Before {
                 shared: base.cloned(),
                 rows: None,

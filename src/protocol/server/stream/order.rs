@@ -183,6 +183,8 @@ impl Server {
                 removals,
                 changes,
                 now: turn.now,
+                greets: false,
+                difference: None,
             })
         })?;
         if !clusters.is_empty() {
