@@ -61,7 +61,7 @@ impl Books {
     /// At rest, the client shares the state's own map.
     pub(in crate::server) fn meet(&mut self, state: &Arc<State>, difference: &Difference) {
         let masked = self.ledger.meet(state, difference);
-        self.marks.note_table_as_rows(masked.len());
+        self.marks.forget_version_table();
         self.agenda.look(masked);
     }
 }

@@ -22,8 +22,6 @@ struct MarkTable {
     omits: bool,
     /// B-34: how many versions are in the table that the ledger is relative to, until the client was sent all that differs.
     table: usize,
-    /// How many are in rows that the client does not ask for; at the most, because rows go one by one.
-    rows: usize,
 }
 
 impl MarkTable {
@@ -33,9 +31,8 @@ impl MarkTable {
             beats,
             omits,
             table,
-            rows,
         } = self;
-        errors.is_empty() && beats.is_empty() && !omits && *table == 0 && *rows == 0
+        errors.is_empty() && beats.is_empty() && !omits && *table == 0
     }
 }
 
@@ -108,36 +105,18 @@ impl Marks {
         self.add().omits = true;
     }
 
-    /// A row is kept for a version.
-    pub(super) fn note_version_row(&mut self) {
-        self.add().rows += 1;
-    }
-
     /// A table of so many versions is kept.
     pub(super) fn note_version_table(&mut self, len: usize) {
         self.add().table = len;
     }
 
-    /// The client was sent all of the state, so it differs from no table.
+    /// The client was sent all of the state, or what it was not is in rows: it differs from no table.
     pub(super) fn forget_version_table(&mut self) {
         self.take(|written| written.table = 0);
-    }
-
-    /// What was relative to the table is in so many rows from now on.
-    pub(super) fn note_table_as_rows(&mut self, rows: usize) {
-        self.take(|written| {
-            let table = std::mem::replace(&mut written.table, 0);
-            written.rows += table.min(rows);
-        });
     }
 
     /// B-34: returns how many versions are kept, those in rows left out.
     pub(in crate::server) fn versions(&self) -> usize {
         self.0.as_ref().map_or(0, |written| written.table)
-    }
-
-    /// Returns in how many rows versions may be kept.
-    pub(in crate::server) fn version_rows(&self) -> usize {
-        self.0.as_ref().map_or(0, |written| written.rows)
     }
 }

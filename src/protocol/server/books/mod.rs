@@ -178,11 +178,8 @@ impl Books {
 
     /// C-12, C-13: the client says that it holds this version of a name; none: any version. `unasked`: it does not ask for the name.
     pub(super) fn bring(&mut self, name: Name, version: Version, unasked: bool) {
-        if unasked {
-            self.marks.note_version_row();
-        }
         let row = match version {
-            Version::EMPTY => Row::Perhaps,
+            Version::EMPTY if !unasked => Row::Perhaps,
             version => Row::Brought(version.into()),
         };
         self.ledger.put(&name, row);

@@ -27,6 +27,8 @@ struct Rest {
     asked_len: u32,
     /// How many rows wait for an answer.
     waiting: u32,
+    /// How many versions the client brought of names that it does not ask for (B-34).
+    brought: u32,
 }
 
 /// A row that is not content under its own name.
@@ -35,6 +37,13 @@ struct Other {
     name: Name,
     row: Row,
     asked: bool,
+}
+
+impl Other {
+    /// B-34: whether the client brought a version of a name that it does not ask for.
+    const fn is_brought(&self) -> bool {
+        !self.asked && matches!(self.row, Row::Brought(_))
+    }
 }
 
 /// One row, where it is stored.
@@ -128,6 +137,11 @@ impl Table {
         self.rest.as_ref().map_or(0, |rest| rest.waiting as usize)
     }
 
+    /// B-34: returns how many versions the client brought of names that it does not ask for.
+    pub(in crate::server) fn brought(&self) -> usize {
+        self.rest.as_ref().map_or(0, |rest| rest.brought as usize)
+    }
+
     pub(in crate::server) fn get(&self, text: &str) -> Option<Entry<'_>> {
         let found = self.asked.get(text).map(Stored::Asked);
         let rest = || {
@@ -158,13 +172,12 @@ impl Table {
             rest.unasked.insert(resource);
             return;
         }
+        let name = name.clone();
+        let other = Other { name, row, asked };
         rest.asked_len += u32::from(asked);
-        rest.waiting += u32::from(row.waits());
-        rest.others.insert(Other {
-            name: name.clone(),
-            row,
-            asked,
-        });
+        rest.waiting += u32::from(other.row.waits());
+        rest.brought += u32::from(other.is_brought());
+        rest.others.insert(other);
     }
 
     pub(super) fn remove(&mut self, name: &Name) {
@@ -180,6 +193,7 @@ impl Table {
         {
             rest.asked_len -= u32::from(other.asked);
             rest.waiting -= u32::from(other.row.waits());
+            rest.brought -= u32::from(other.is_brought());
         }
         self.rest
             .take_if(|rest| rest.unasked.is_empty() && rest.others.is_empty());

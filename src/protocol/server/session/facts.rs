@@ -99,13 +99,7 @@ impl Subscription {
 
     /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
     pub(in crate::server) fn brought(&self) -> usize {
-        let marks = self.books.marks();
-        let unasked = || self.books.ledger().own().len() - self.books.ledger().own().asked_len();
-        let rows = match marks.version_rows() {
-            0 => 0,
-            rows => rows.min(unasked()),
-        };
-        marks.versions() + rows
+        self.books.marks().versions() + self.books.ledger().own().brought()
     }
 
     /// K-21: returns how many entries are kept for the client.
