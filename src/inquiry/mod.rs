@@ -16,7 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use classes::{Node, Pattern};
 use identity::Identity;
-use xds::{Dialect, Expression, Name, Objection, Resource, Standing, Status, TypeUrl, Version};
+pub use xds::{ClientResource, ClientType, Depth};
+use xds::{Dialect, Expression, TypeUrl};
 
 /// A question to all client streams.
 #[derive(Clone, Debug)]
@@ -84,17 +85,6 @@ pub enum Likeness {
     Contains,
 }
 
-/// How much a stream says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// Each type in one line.
-    Types,
-    /// Each resource.
-    Resources,
-    /// This resource of a type.
-    Resource(TypeUrl, Name),
-}
-
 /// The number of a stream: that of its connection among all since the start, and its own on the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamNumber {
@@ -127,54 +117,6 @@ pub struct ClientStream {
     pub request_bytes: u64,
     /// What it has asked for.
     pub types: Vec<ClientType>,
-}
-
-/// One type of a stream.
-#[derive(Clone, Debug)]
-pub struct ClientType {
-    /// The type.
-    pub type_url: TypeUrl,
-    /// How it stands as a whole.
-    pub status: Status,
-    /// Whether the client asks for everything.
-    pub wildcard: bool,
-    /// How many names it asks for.
-    pub names: usize,
-    /// When the last response was sent.
-    pub sent: Option<Instant>,
-    /// When the client last accepted a response.
-    pub accepted: Option<Instant>,
-    /// Since when a response has not been answered.
-    pub unanswered_since: Option<Instant>,
-    /// Since when the client waits for something that nobody has answered.
-    pub waiting_since: Option<Instant>,
-    /// The number of the server that the wildcard and names without an authority are read from.
-    pub server: Option<usize>,
-    /// Why the client rejects what it has rejected and not accepted since.
-    pub objections: Vec<Arc<Objection>>,
-    /// What it rejects of what the server says now: some of that.
-    pub rejected: Vec<ClientResource>,
-    /// The resources that were asked about.
-    pub resources: Vec<ClientResource>,
-    /// Whether the client has accepted everything that it asked for; known if all resources were asked about.
-    pub ready: Option<bool>,
-}
-
-/// One resource at a client.
-#[derive(Clone, Debug)]
-pub struct ClientResource {
-    /// The name by which the client asked for it.
-    pub name: Name,
-    /// Where it stands.
-    pub standing: Standing,
-    /// What the server says now.
-    pub resource: Option<Arc<Resource>>,
-    /// Why the client has rejected it.
-    pub objection: Option<Objection>,
-    /// Since when it rejects that.
-    pub since: Option<Instant>,
-    /// The version of the older content that it was sent in its place.
-    pub older: Option<Version>,
 }
 
 /// A question on its way to some streams. Once each of them has answered, or has let go of it, the answers go to whoever asks.
@@ -226,16 +168,6 @@ impl Drop for Inquiry {
     fn drop(&mut self) {
         let answers = self.take();
         self.back.take().map(|back| back.send(answers));
-    }
-}
-
-impl Depth {
-    /// The only type that is looked at; `None`: all types are.
-    pub const fn type_url(&self) -> Option<&TypeUrl> {
-        match self {
-            Self::Types | Self::Resources => None,
-            Self::Resource(type_url, _) => Some(type_url),
-        }
     }
 }
 

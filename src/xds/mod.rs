@@ -77,7 +77,7 @@ pub use server_words::ServerWords;
 pub use sight::{Sight, TypeSight};
 pub use spelling::meant;
 pub use spot::{Spot, Spots};
-pub use standing::{Standing, Status};
+pub use standing::{ClientResource, ClientType, Depth, Standing, Status};
 pub use state::{Expiry, Known, Permitted, Reason, State};
 pub use twins::Twins;
 pub use type_url::{Kind, NameRule, NoType, Traits, TypeUrl, Types};

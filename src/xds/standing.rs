@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where types and resources stand at a client.
 //!
-//! Owns the words. Does not find out which one is true.
+//! Owns the words, and the form in which a stream tells them. Does not find out what is true.
 
-use crate::worded;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::{Name, Objection, Resource, TypeUrl, Version, worded};
 
 worded! {
 /// Where a type stands at a client, in the words of CSDS.
@@ -58,5 +61,74 @@ impl Standing {
     #[must_use]
     pub const fn is_settled(self) -> bool {
         matches!(self, Self::Accepted | Self::Missing)
+    }
+}
+
+/// How much a stream says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Each type in one line.
+    Types,
+    /// Each resource.
+    Resources,
+    /// This resource of a type.
+    Resource(TypeUrl, Name),
+}
+
+/// One type of a stream.
+#[derive(Clone, Debug)]
+pub struct ClientType {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// How it stands as a whole.
+    pub status: Status,
+    /// Whether the client asks for everything.
+    pub wildcard: bool,
+    /// How many names it asks for.
+    pub names: usize,
+    /// When the last response was sent.
+    pub sent: Option<Instant>,
+    /// When the client last accepted a response.
+    pub accepted: Option<Instant>,
+    /// Since when a response has not been answered.
+    pub unanswered_since: Option<Instant>,
+    /// Since when the client waits for something that nobody has answered.
+    pub waiting_since: Option<Instant>,
+    /// The number of the server that the wildcard and names without an authority are read from.
+    pub server: Option<usize>,
+    /// Why the client rejects what it has rejected and not accepted since.
+    pub objections: Vec<Arc<Objection>>,
+    /// What it rejects of what the server says now: some of that.
+    pub rejected: Vec<ClientResource>,
+    /// The resources that were asked about.
+    pub resources: Vec<ClientResource>,
+    /// Whether the client has accepted everything that it asked for; known if all resources were asked about.
+    pub ready: Option<bool>,
+}
+
+/// One resource at a client.
+#[derive(Clone, Debug)]
+pub struct ClientResource {
+    /// The name by which the client asked for it.
+    pub name: Name,
+    /// Where it stands.
+    pub standing: Standing,
+    /// What the server says now.
+    pub resource: Option<Arc<Resource>>,
+    /// Why the client has rejected it.
+    pub objection: Option<Objection>,
+    /// Since when it rejects that.
+    pub since: Option<Instant>,
+    /// The version of the older content that it was sent in its place.
+    pub older: Option<Version>,
+}
+
+impl Depth {
+    /// The only type that is looked at; `None`: all types are.
+    pub const fn type_url(&self) -> Option<&TypeUrl> {
+        match self {
+            Self::Types | Self::Resources => None,
+            Self::Resource(type_url, _) => Some(type_url),
+        }
     }
 }

@@ -27,6 +27,5 @@ pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use request::ClientRequest;
 pub use response::{Changed, Receipt, ReceiptKind, Rejected, Response, Told};
-pub use session::{HeldResource, Portrait};
 pub use stream::{Opening, Progress, Server};
 pub use turn::SLICE;

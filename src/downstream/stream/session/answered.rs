@@ -7,13 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Session;
-use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
-use crate::protocol::{HeldResource, Portrait};
+use crate::inquiry::{ClientStream, ClientType, Depth, Inquiry};
 use crate::wire::Peer;
 use crate::xds::{Sight, TypeUrl};
-
-/// So many resources are told that the client rejects, where each type is a line.
-const REJECTED_MAX: usize = 64;
 
 impl Session {
     /// Answers a question, if it is asked.
@@ -51,73 +47,30 @@ impl Session {
     }
 
     fn types(&self, sight: &Sight, depth: &Depth) -> Vec<ClientType> {
-        let types = self.server.portraits(sight, depth.type_url()).map(|portrait| {
-            let accepted = self.accounts.accepted(portrait.type_url());
-            let seats = self.seats.as_ref();
-            ClientType {
-                server: seats.and_then(|seats| seats.server_of(portrait.type_url())),
-                ..client_type(portrait, (accepted, self.waits_since(portrait)), depth)
-            }
+        let types = self.server.portraits(sight, depth).map(|one| ClientType {
+            server: self.seats.as_ref().and_then(|seats| seats.server_of(&one.type_url)),
+            accepted: self.accounts.accepted(&one.type_url),
+            waiting_since: one.waiting_since.map(|since| self.waits_since(since)),
+            ..one
         });
         types.collect()
     }
 
-    /// Returns since when the client waits for something of the type: on earlier streams too, until one of them was answered.
-    fn waits_since(&self, portrait: Portrait<'_>) -> Option<Instant> {
+    /// Returns since when the client waits that waits since then on this stream: on earlier streams too, until one of them was answered.
+    fn waits_since(&self, since: Instant) -> Instant {
         let before = self.accounts.waits().filter(|_| !self.answered());
-        portrait
-            .waiting_since()
-            .map(|since| before.map_or(since, |before| before.min(since)))
+        before.map_or(since, |before| before.min(since))
     }
 
     /// The stream ends unanswered: its client still waits.
     pub(super) fn note_unanswered(&self) {
         let Some(node) = self.server.node() else { return };
         let sight = self.sight();
-        let portraits = self.server.portraits(&sight, None);
-        let waits = portraits.filter_map(|portrait| Some((portrait.type_url(), self.waits_since(portrait)?)));
+        let waits = self.server.waiting(&sight);
+        let waits = waits.map(|(type_url, since)| (type_url, self.waits_since(since)));
         if let Some(longest) = waits.min_by_key(|(_, since)| *since) {
             self.accounts
                 .unanswered(&self.shared, (node, &self.method), longest, self.now);
         }
-    }
-}
-
-fn client_type(
-    portrait: Portrait<'_>,
-    (accepted, waiting_since): (Option<Instant>, Option<Instant>),
-    depth: &Depth,
-) -> ClientType {
-    let resources: Vec<ClientResource> = match depth {
-        Depth::Types => Vec::new(),
-        Depth::Resources => portrait.stands().map(resource).collect(),
-        Depth::Resource(_, name) => portrait.stand(name).map(resource).into_iter().collect(),
-    };
-    let settled = resources.iter().all(|resource| resource.standing.is_settled());
-    ClientType {
-        type_url: portrait.type_url().clone(),
-        status: portrait.status(),
-        wildcard: portrait.wildcard(),
-        names: portrait.names(),
-        sent: portrait.sent(),
-        accepted,
-        unanswered_since: portrait.unanswered_since(),
-        waiting_since,
-        server: None,
-        objections: portrait.objections().cloned().collect(),
-        rejected: portrait.rejections().take(REJECTED_MAX).map(resource).collect(),
-        ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),
-        resources,
-    }
-}
-
-fn resource(stand: HeldResource<'_>) -> ClientResource {
-    ClientResource {
-        name: stand.name.clone(),
-        standing: stand.standing,
-        resource: stand.resource.cloned(),
-        objection: stand.objection.cloned(),
-        since: stand.since,
-        older: stand.older,
     }
 }

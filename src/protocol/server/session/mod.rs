@@ -37,7 +37,6 @@ use crate::server::turn::TypeTurn;
 use crate::server::waits::Waits;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
-pub use portrait::{HeldResource, Portrait};
 use reader::Reader;
 pub(super) use requests::Entries;
 use xds::{Difference, Name, Rights, TypeSight, TypeUrl};

@@ -4,147 +4,78 @@
 //! Owns where each resource stands at the client. Changes nothing, and keeps nothing while nobody asks.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use xds::{Known, Name, Objection, Reason, Resource, Standing, Status, TypeSight, TypeUrl, Version};
+use xds::{ClientResource, ClientType, Depth, Known, Name, Reason, Resource, Standing, Status, TypeSight};
 
-/// One type of a stream.
-#[derive(Clone, Copy, Debug)]
-pub struct Portrait<'a> {
-    subscription: &'a Subscription,
-    slot: TypeSight<'a>,
-}
+/// So many resources are told that the client rejects, where each type is a line.
+const REJECTED_MAX: usize = 64;
 
-/// One resource of a type, at the client.
-#[derive(Clone, Debug)]
-pub struct HeldResource<'a> {
-    /// The name by which the client asked for it, or its own if the wildcard covers it.
-    pub name: &'a Name,
-    /// What the server says now, if it has content.
-    pub resource: Option<&'a Arc<Resource>>,
-    /// Where it stands.
-    pub standing: Standing,
-    /// Why the client has rejected it.
-    pub objection: Option<&'a Objection>,
-    /// Since when it rejects what the server says now.
-    pub since: Option<Instant>,
-    /// What it was sent in its place.
-    pub older: Option<Version>,
-}
-
-impl<'a> Portrait<'a> {
-    pub(in crate::server) const fn new(subscription: &'a Subscription, slot: TypeSight<'a>) -> Self {
-        Self { subscription, slot }
-    }
-
-    /// The type.
-    #[must_use]
-    pub const fn type_url(self) -> &'a TypeUrl {
-        self.subscription.type_url()
-    }
-
-    /// The status of the type as a whole.
-    #[must_use]
-    pub fn status(self) -> Status {
-        let status = self.subscription.status();
-        if status == Status::NotSent && self.has_brought_all() {
-            return Status::Synced;
+impl Subscription {
+    /// Returns what is told of the type: all but what only the stream knows.
+    pub(in crate::server) fn portray(&self, slot: TypeSight<'_>, depth: &Depth) -> ClientType {
+        let resources: Vec<ClientResource> = match depth {
+            Depth::Types => Vec::new(),
+            Depth::Resources => self.stands(slot).collect(),
+            Depth::Resource(_, name) => self.stand(name, slot).into_iter().collect(),
+        };
+        let status = self.status();
+        let brought = status == Status::NotSent && self.has_brought_all();
+        let known = !self.want.wildcard() || slot.is_complete();
+        let settled = || resources.iter().all(|resource| resource.standing.is_settled());
+        let held_back = self.books.rejections().held_back();
+        let rejected = held_back.filter_map(|name| self.stand(name, slot));
+        let rejected = rejected.filter(|resource| resource.standing.rejects());
+        ClientType {
+            type_url: self.type_url().clone(),
+            status: if brought { Status::Synced } else { status },
+            wildcard: self.want.wildcard(),
+            names: self.books.ledger().own().asked_len(),
+            sent: self.flights().sent(),
+            accepted: None,
+            unanswered_since: self.flights().iter().map(|flight| flight.sent).min(),
+            waiting_since: self.waits_since(slot),
+            server: None,
+            objections: self.books.rejections().objections().cloned().collect(),
+            rejected: rejected.take(REJECTED_MAX).collect(),
+            ready: (*depth == Depth::Resources).then(|| known && self.flights().is_empty() && settled()),
+            resources,
         }
-        status
     }
 
     /// C-12: whether the client has brought along all that is current, so that there was nothing to send. Costs the same whatever it holds.
-    fn has_brought_all(self) -> bool {
-        let ledger = self.subscription.books.ledger();
-        ledger.own().waiting() == 0 && ledger.held().next().is_some() && self.subscription.is_sated()
-    }
-
-    /// Whether the client asks for everything.
-    #[must_use]
-    pub const fn wildcard(self) -> bool {
-        self.subscription.want.wildcard()
-    }
-
-    /// Returns how many names the client asks for.
-    #[must_use]
-    pub fn names(self) -> usize {
-        self.subscription.books.ledger().own().asked_len()
-    }
-
-    /// Returns when the last response was sent.
-    #[must_use]
-    pub const fn sent(self) -> Option<Instant> {
-        self.subscription.books.flights().sent()
-    }
-
-    /// Returns since when the client owes an answer to a response.
-    #[must_use]
-    pub fn unanswered_since(self) -> Option<Instant> {
-        self.subscription.books.flights().iter().map(|flight| flight.sent).min()
-    }
-
-    /// Returns since when the client may wait for something that it has asked for and nobody has answered.
-    #[must_use]
-    pub fn waiting_since(self) -> Option<Instant> {
-        self.subscription.waits_since(self.slot)
-    }
-
-    /// Returns why the client rejects what it has rejected and not accepted since.
-    pub fn objections(self) -> impl Iterator<Item = &'a Arc<Objection>> {
-        self.subscription.books.rejections().objections()
+    fn has_brought_all(&self) -> bool {
+        let ledger = self.books.ledger();
+        ledger.own().waiting() == 0 && ledger.held().next().is_some() && self.is_sated()
     }
 
     /// Returns each resource that the client asks for, by name and by the wildcard.
-    pub fn stands(self) -> impl Iterator<Item = HeldResource<'a>> {
-        let Self { subscription, slot } = self;
-        let named = subscription
-            .books
-            .ledger()
-            .own()
-            .from("")
-            .filter(|entry| entry.is_asked() || entry.name().is_new_style());
-        let known = move |name: &Name| subscription.lens(slot).known(name);
-        let named = named.map(move |entry: Entry<'a>| self.stand_with(entry.name(), &entry.row(), known(entry.name())));
-        let state = slot.wildcard().filter(|_| subscription.want.wildcard());
+    fn stands(&self, slot: TypeSight<'_>) -> impl Iterator<Item = ClientResource> {
+        let ledger = self.books.ledger();
+        let named = ledger.own().from("");
+        let named = named.filter(|entry| entry.is_asked() || entry.name().is_new_style());
+        let known = move |name: &Name| self.lens(slot).known(name);
+        let named = named.map(move |entry: Entry<'_>| self.stand_with(entry.name(), &entry.row(), known(entry.name())));
+        let state = slot.wildcard().filter(|_| self.want.wildcard());
         let covered = state.into_iter().flat_map(|state| state.resources());
-        let covered = covered.filter(|resource| !subscription.books.ledger().asks(resource.name()));
-        let covered = covered.map(move |resource| {
-            let row = subscription.books.ledger().get(resource.name());
-            self.stand_of(resource.name(), resource, &row)
-        });
+        let covered = covered.filter(move |resource| !ledger.asks(resource.name()));
+        let covered =
+            covered.map(move |resource| self.stand_of(resource.name(), resource, &ledger.get(resource.name())));
         named.chain(covered)
     }
 
     /// Returns the resource of this name, if the client asks for it.
-    #[must_use]
-    pub fn stand(self, name: &'a Name) -> Option<HeldResource<'a>> {
-        let Self { subscription, slot } = self;
-        let row = subscription.books.ledger().get(name);
-        if subscription.books.ledger().asks(name) || name.is_new_style() && row.perhaps() {
-            return Some(self.stand_with(name, &row, subscription.lens(slot).known(name)));
+    fn stand(&self, name: &Name, slot: TypeSight<'_>) -> Option<ClientResource> {
+        let row = self.books.ledger().get(name);
+        if self.books.ledger().asks(name) || name.is_new_style() && row.perhaps() {
+            return Some(self.stand_with(name, &row, self.lens(slot).known(name)));
         }
-        let state = slot.wildcard().filter(|_| subscription.want.wildcard())?;
-        let known = state.known(name);
+        let known = slot.wildcard().filter(|_| self.want.wildcard())?.known(name);
         (known.is_some() || row.perhaps()).then(|| self.stand_with(name, &row, known))
     }
 
-    /// Returns each resource whose current content the client has rejected.
-    pub fn rejections(self) -> impl Iterator<Item = HeldResource<'a>> {
-        let held_back = self.subscription.books.rejections().held_back();
-        let all = held_back.filter_map(move |name| self.stand(name));
-        all.filter(|stand| stand.standing.rejects())
-    }
-
-    /// Whether everything is known that the client asks for by its wildcard, and every response is answered.
-    #[must_use]
-    pub fn is_quiet(self) -> bool {
-        let Self { subscription, slot } = self;
-        (!subscription.want.wildcard() || slot.is_complete()) && subscription.books.flights().is_empty()
-    }
-
-    fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> HeldResource<'a> {
+    fn stand_with(&self, name: &Name, row: &Row, known: Option<&Known>) -> ClientResource {
         let standing = match known {
             Some(Known::Present(resource)) => return self.stand_of(name, resource, row),
             None | Some(Known::Held(_)) => Standing::Unknown,
@@ -152,8 +83,8 @@ impl<'a> Portrait<'a> {
             Some(Known::Absent(_)) if row.perhaps() => Standing::Leaving,
             Some(Known::Absent(_)) => Standing::Missing,
         };
-        HeldResource {
-            name,
+        ClientResource {
+            name: name.clone(),
             resource: None,
             standing,
             objection: None,
@@ -162,17 +93,16 @@ impl<'a> Portrait<'a> {
         }
     }
 
-    fn stand_of(self, name: &'a Name, resource: &'a Arc<Resource>, row: &Row) -> HeldResource<'a> {
-        let subscription = self.subscription;
+    fn stand_of(&self, name: &Name, resource: &Arc<Resource>, row: &Row) -> ClientResource {
         let version = resource.version();
         // C-20: the client asks for it by another name, and holds it by its own.
         let own = if resource.name() == name {
             row.clone()
         } else {
-            subscription.books.ledger().get(resource.name())
+            self.books.ledger().get(resource.name())
         };
         let row = if row.perhaps() { row } else { &own };
-        let rejections = subscription.books.rejections();
+        let rejections = self.books.rejections();
         let dispute = rejections.dispute(name);
         let rejects = dispute.filter(|dispute| dispute.is_open() && dispute.version() == version);
         let older = rejects.and_then(|dispute| Some(dispute.holds()).filter(|holds| holds.is_older())?.content());
@@ -184,16 +114,18 @@ impl<'a> Portrait<'a> {
             Standing::Outdated
         } else if !row.is(version) {
             Standing::NotSent
-        } else if subscription.books.flights().brings_news(resource) {
+        } else if self.flights().brings_news(resource) {
             Standing::Sent
         } else {
             Standing::Accepted
         };
-        HeldResource {
-            name,
-            resource: Some(resource),
+        ClientResource {
+            name: name.clone(),
+            resource: Some(resource.clone()),
             standing,
-            objection: rejects.and_then(|_| rejections.objection(name)).map(|why| &**why),
+            objection: rejects
+                .and_then(|_| rejections.objection(name))
+                .map(|why| (**why).clone()),
             since: rejects.map(|dispute| dispute.since()),
             older: older.map(|older| older.version()),
         }

@@ -20,13 +20,14 @@ use crate::server::gates::OrderGate;
 use crate::server::name_faults::NameFaults;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Receipt, ReceiptKind, Told};
-use crate::server::session::{Portrait, Subscription};
+use crate::server::session::Subscription;
 use crate::settings::StreamSettings;
 use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
 use xds::{
-    Access, Answers, Cut, Dialect, Dirty, Known, Name, Owners, Resource, Sight, Status, TypeSight, TypeUrl, Want,
+    Access, Answers, ClientType, Cut, Depth, Dialect, Dirty, Known, Name, Owners, Resource, Sight, Status, TypeSight,
+    TypeUrl, Want,
 };
 
 /// One client stream.
@@ -145,11 +146,19 @@ impl Server {
         self.nonces.given()
     }
 
-    /// Returns each type as an operator sees it, or only the given one.
-    pub fn portraits<'a>(&'a self, sight: &'a Sight, only: Option<&'a TypeUrl>) -> impl Iterator<Item = Portrait<'a>> {
-        let chosen = move |one: &&Subscription| only.is_none_or(|only| one.type_url() == only);
+    /// Returns each type as an operator sees it, or the one that is asked about: all but what the machine does not know.
+    pub fn portraits(&self, sight: &Sight, depth: &Depth) -> impl Iterator<Item = ClientType> {
+        let chosen = move |one: &&Subscription| depth.type_url().is_none_or(|only| one.type_url() == only);
         let chosen = self.types.iter().filter(chosen);
-        chosen.map(|one| Portrait::new(one, one.type_sight(sight)))
+        chosen.map(move |one| one.portray(one.type_sight(sight), depth))
+    }
+
+    /// Returns each type of which the client may wait for something that nobody has answered, and since when.
+    pub fn waiting(&self, sight: &Sight) -> impl Iterator<Item = (&TypeUrl, Instant)> {
+        let since = move |one: &Subscription| one.waits_since(one.type_sight(sight));
+        self.types
+            .iter()
+            .filter_map(move |one| Some((one.type_url(), since(one)?)))
     }
 
     /// Returns what is known of a type, as the client sees it.
