@@ -56,27 +56,13 @@ impl Large {
     pub(super) fn unread(message: Pieces, scan: Scan, share: &Arc<Share>) -> Result<Self, Status> {
         let mut kept = Keeping::new(share.clone());
         kept.wait(message.remaining())?;
-        let stage = HandledStage::Unread(Unread { message, scan, kept });
-        Ok(Self {
-            turns: StreamTurns::default(),
-            stage,
-        })
+        Ok(Self::at(HandledStage::Unread(Unread { message, scan, kept })))
     }
 
-    /// Keeps what is left to decode of a request.
-    pub(super) fn reading(reading: PartialRequest) -> Self {
-        Self {
-            turns: StreamTurns::default(),
-            stage: HandledStage::Reading(reading),
-        }
-    }
-
-    /// Keeps what is left to handle of a request.
-    pub(super) fn begun(sliced: Sliced) -> Self {
-        Self {
-            turns: StreamTurns::default(),
-            stage: HandledStage::Begun(sliced),
-        }
+    /// Keeps what is left of a request.
+    pub(super) fn at(stage: HandledStage) -> Self {
+        let turns = StreamTurns::default();
+        Self { turns, stage }
     }
 
     /// Returns when it must look for room again, if it waits for that.

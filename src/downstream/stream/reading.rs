@@ -12,6 +12,7 @@ use super::decoding::Decoding;
 use super::keeping::Keeping;
 use crate::cache::Room;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use crate::protocol::ClientRequest;
 use crate::wire::{Pieces, Scan};
 use crate::xds::Dialect;
 
@@ -33,13 +34,10 @@ pub(super) struct RequestMemory {
 }
 
 /// One of both dialects.
-pub(super) enum Either<S, D> {
+enum Either<S, D> {
     Sotw(S),
     Delta(D),
 }
-
-/// A decoded request.
-pub(super) type ReadRequest = Either<DiscoveryRequest, DeltaDiscoveryRequest>;
 
 impl PartialRequest {
     /// Begins to decode a request that counts so much. There must be `room` for its versions.
@@ -71,10 +69,10 @@ impl PartialRequest {
     }
 
     /// Returns the request, of which nothing is left to decode, and what is kept for it.
-    pub(super) fn finish(self) -> (ReadRequest, RequestMemory) {
+    pub(super) fn finish(self) -> (ClientRequest, RequestMemory) {
         let request = match self.decoding {
-            Either::Sotw(decoding) => Either::Sotw(decoding.finish()),
-            Either::Delta(decoding) => Either::Delta(decoding.finish()),
+            Either::Sotw(decoding) => decoding.finish().into(),
+            Either::Delta(decoding) => decoding.finish().into(),
         };
         (request, self.kept)
     }

@@ -12,7 +12,7 @@ use tonic::Status;
 
 use super::accounts::Accounts;
 use super::keeping::Keeping;
-use super::reading::{Either, ReadRequest, RequestMemory};
+use super::reading::RequestMemory;
 use crate::cache::{Library, Room};
 use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
 
@@ -45,16 +45,12 @@ const LOOK: Duration = Duration::from_millis(500);
 impl Sliced {
     /// Begins to handle a request.
     pub(super) fn begin(
-        request: ReadRequest,
+        request: ClientRequest,
         kept: RequestMemory,
         server: &mut Server,
         library: &Library,
         now: Instant,
     ) -> Result<Self, End> {
-        let request = match request {
-            Either::Sotw(request) => ClientRequest::from(request),
-            Either::Delta(request) => request.into(),
-        };
         Ok(Self {
             nonce: request.nonce().to_owned(),
             progress: server.begin(request, library, now)?,

@@ -73,6 +73,11 @@ fn names(mut names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<String> 
 }
 
 impl ClientRequest {
+    /// Returns the URL of its type, as the client wrote it.
+    pub fn type_url(&self) -> &str {
+        &self.type_url
+    }
+
     /// Returns the nonce of the response that it answers.
     pub fn nonce(&self) -> &str {
         &self.nonce

@@ -17,10 +17,11 @@ use crate::downstream::stream::decode::bounded;
 use crate::downstream::stream::ends::status;
 use crate::downstream::stream::keeping::Keeping;
 use crate::downstream::stream::large::{HandledStage, Large};
-use crate::downstream::stream::reading::{Either, PartialRequest};
+use crate::downstream::stream::reading::PartialRequest;
 use crate::downstream::stream::sliced::Sliced;
 use crate::protocol::SLICE;
 use crate::wire::{Pieces, Scan, Share};
+use crate::xds::Dialect;
 
 impl Session {
     /// Handles the next slice of a request, if one is unfinished. Pending while that waits. Returns how many names that counts for.
@@ -37,10 +38,8 @@ impl Session {
             (Ok(_), Some(HandledStage::Begun(sliced))) => self.take_slice(sliced),
             (Ok(_), Some(HandledStage::Unread(unread))) => {
                 let taken = unread.take();
-                taken.and_then(|(message, scan, kept)| {
-                    self.read(message, scan, kept)
-                        .map(|reading| self.rest = Some(Box::new(Large::reading(reading))))
-                })
+                let read = taken.and_then(|(message, scan, kept)| self.read(message, scan, kept));
+                read.map(|reading| self.wait(HandledStage::Reading(reading)))
             }
             (Ok(_), Some(HandledStage::Reading(reading))) => self.take_part(reading),
             (Ok(_), None) => Ok(()),
@@ -49,6 +48,11 @@ impl Session {
             self.end = Some(end);
         }
         Poll::Ready(Some(SLICE))
+    }
+
+    /// Lets the rest of a request wait for its turn.
+    fn wait(&mut self, stage: HandledStage) {
+        self.rest = Some(Box::new(Large::at(stage)));
     }
 
     /// Whether a request waits.
@@ -92,7 +96,7 @@ impl Session {
     /// Decodes the next part of a request.
     fn take_part(&mut self, mut reading: PartialRequest) -> Result<(), Status> {
         if reading.go_on()? {
-            self.rest = Some(Box::new(Large::reading(reading)));
+            self.wait(HandledStage::Reading(reading));
             return Ok(());
         }
         self.begin_slices(reading)
@@ -101,11 +105,9 @@ impl Session {
     /// Handles the first slice of a request that is decoded.
     fn begin_slices(&mut self, reading: PartialRequest) -> Result<(), Status> {
         let (request, kept) = reading.finish();
-        if let Either::Sotw(asked) = &request
-            && self.method.service.is_none()
-            && asked.type_url == SYNCZ
-        {
-            return self.ask_syncz(asked);
+        let is_aggregated = self.method.dialect == Dialect::Sotw && self.method.service.is_none();
+        if is_aggregated && request.type_url() == SYNCZ {
+            return self.ask_syncz(request.nonce());
         }
         let library = &*self.shared.library;
         let begun = Sliced::begin(request, kept, &mut self.server, library, self.now);
@@ -136,7 +138,7 @@ impl Session {
         let shared = self.shared.clone();
         let over = |end| status(&shared, end);
         if request.resumes().is_some() && !self.has_room(&mut request)? {
-            self.rest = Some(Box::new(Large::begun(request)));
+            self.wait(HandledStage::Begun(request));
             return Ok(());
         }
         // What a collection has brought meanwhile is no growth by this request.
@@ -158,7 +160,7 @@ impl Session {
             self.say_wants()?;
             request.keep()?;
         }
-        self.rest = Some(Box::new(Large::begun(request)));
+        self.wait(HandledStage::Begun(request));
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use tonic::Status;
 use super::Session;
 use crate::downstream::questions::allowed;
 use crate::proto::envoy::config::core::v3::ControlPlane;
-use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::proto::envoy::service::status::v3::ClientConfig;
 use crate::proto::google::protobuf::Any;
 use crate::wire::{Rope, message_of};
@@ -37,12 +37,12 @@ pub(super) struct Syncz {
 }
 
 impl Session {
-    /// Takes a request for the type. What acknowledges or rejects the last answer is no question; any other nonce is one, because
+    /// Takes a request for the type with this nonce. What acknowledges or rejects the last answer is no question; any other nonce is one, because
     /// `istioctl` sends the time as the nonce of its first request.
-    pub(super) fn ask_syncz(&mut self, request: &DiscoveryRequest) -> Result<(), Status> {
+    pub(super) fn ask_syncz(&mut self, nonce: &str) -> Result<(), Status> {
         allowed(&self.shared, self.accounts.identity())()?;
         let syncz = self.syncz.get_or_insert_default();
-        if syncz.answered == 0 || request.response_nonce != syncz.answered.to_string() {
+        if syncz.answered == 0 || nonce != syncz.answered.to_string() {
             // An earlier question that is not answered yet is not asked any more.
             syncz.asking = None;
             let shared = self.shared.clone();
