@@ -21,7 +21,7 @@ use crate::identity::{Identity, SvidFault};
 use crate::protocol::{self, NameFault};
 use crate::telemetry::LinePaces;
 use crate::wire::Peer;
-use crate::xds::TypeUrl;
+use crate::xds::{Objection, TypeUrl};
 
 /// The lines of one listener's clients.
 #[derive(Debug, Default)]
@@ -67,25 +67,23 @@ struct Once(Mutex<BTreeSet<u64>>);
 
 /// How many lines of one kind are remembered as written; after that, none is written.
 const ONCE_MAX: usize = 16_384;
-/// A response that a client rejected.
-pub(super) struct LoggedRejection<'a> {
-    pub(super) type_url: &'a TypeUrl,
-    pub(super) nonce: &'a str,
-    pub(super) response: &'a protocol::Rejected,
-    /// The client's words.
-    pub(super) reason: &'a str,
-}
 
 impl ClientLog {
-    /// Logs that a client has rejected a response.
-    pub(super) fn nack(&self, node: &Node, peer: &Peer, rejected: &LoggedRejection<'_>, now: Instant) {
+    /// Logs that a client has rejected a response of a type, and why, in its words.
+    pub(super) fn nack(
+        &self,
+        (node, peer): (&Node, &Peer),
+        (type_url, nonce): (&TypeUrl, &[u8]),
+        (response, objection): (&protocol::Rejected, &Objection),
+        now: Instant,
+    ) {
         let Some(suppressed) = self.nacks.admit(now) else {
             return;
         };
-        let nonce: String = rejected.nonce.chars().take(40).collect();
-        let (response, reason) = (rejected.response.to_string(), rejected.reason);
+        let nonce: String = String::from_utf8_lossy(nonce).chars().take(40).collect();
+        let (response, reason) = (response.to_string(), objection.in_full().into_owned());
         tracing::warn!(
-            node = %node.id, %peer, r#type = %rejected.type_url, nonce, response, reason, suppressed,
+            node = %node.id, %peer, r#type = %type_url, nonce, response, reason, suppressed,
             "a client rejected a response"
         );
     }

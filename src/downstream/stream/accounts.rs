@@ -17,7 +17,7 @@ use crate::classes::Node;
 use crate::clock;
 use crate::downstream::admission::Stay;
 use crate::downstream::full::LimitReached;
-use crate::downstream::log::{ClientLog, LoggedRejection};
+use crate::downstream::log::ClientLog;
 use crate::downstream::returns::ClientVisit;
 use crate::downstream::services::{ApiVersion, Method};
 use crate::downstream::settings::ConnectionSettings;
@@ -283,13 +283,9 @@ impl Accounts {
                 counters.nacks.inc();
                 counters.given_up.inc_by(u64::try_from(*given_up).unwrap_or(u64::MAX));
                 if let Some(node) = node {
-                    let rejected = LoggedRejection {
-                        type_url: &receipt.type_url,
-                        nonce: &String::from_utf8_lossy(nonce),
-                        response,
-                        reason: &objection.in_full(),
-                    };
-                    self.log.nack(node, self.presence.stay.peer(), &rejected, now);
+                    let who = (&**node, self.presence.stay.peer());
+                    self.log
+                        .nack(who, (&receipt.type_url, nonce), (response, &**objection), now);
                     if *given_up > 0 {
                         self.log.given_up(node, &receipt.type_url, *given_up, now);
                     }
