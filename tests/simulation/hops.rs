@@ -351,14 +351,8 @@ impl Zone {
 }
 
 fn feed(client: &mut Client, bytes: Bytes, now: std::time::Instant) -> Vec<Changes> {
-    match client.dialect() {
-        Dialect::Sotw => cut(bytes)
-            .finish::<DiscoveryResponse>()
-            .map(|response| client.handle_sotw(response, now))
-            .unwrap_or_default(),
-        Dialect::Delta => cut(bytes)
-            .finish()
-            .map(|response| client.handle_delta(response, now))
-            .unwrap_or_default(),
-    }
+    let arrival = cut(bytes).finish(client.dialect());
+    arrival
+        .map(|arrival| client.handle_response(arrival, now))
+        .unwrap_or_default()
 }

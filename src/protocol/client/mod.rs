@@ -50,8 +50,7 @@ pub use stated::stated;
 use stream::Stream;
 pub use told::{Received, Reported};
 use unserved::Unserved;
-use ways::Spellings;
-pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable};
+pub use wire::{Arrival, Cutter, FIELD_BYTES_MIN, Unreadable};
 use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
@@ -244,23 +243,6 @@ impl Client {
             .map_or(0, |feed| feed.count())
     }
 
-    /// Takes a SotW response whose last byte was read at `received`.
-    pub fn handle_sotw(&mut self, response: impl Into<SotwResponse>, received: Instant) -> Vec<Changes> {
-        let response = response.into();
-        let type_url = self.settings.types.resolve(&response.head.type_url);
-        self.receive(&type_url, received, |type_url, ways| {
-            Message::sotw(response, type_url, ways)
-        })
-    }
-
-    /// Takes a delta response whose last byte was read at `received`.
-    pub fn handle_delta(&mut self, response: DeltaResponse, received: Instant) -> Vec<Changes> {
-        let type_url = self.settings.types.resolve(&response.head.type_url);
-        self.receive(&type_url, received, |type_url, ways| {
-            Message::delta(response, type_url, ways)
-        })
-    }
-
     /// A part of an incomplete message was read at `at`.
     pub fn handle_bytes(&mut self, at: Instant) {
         self.feeds.values_mut().for_each(|feed| feed.bytes(at));
@@ -351,12 +333,10 @@ impl Client {
         self.agenda.deadline()
     }
 
-    fn receive(
-        &mut self,
-        type_url: &TypeUrl,
-        now: Instant,
-        read: impl FnOnce(&TypeUrl, &Spellings) -> Message,
-    ) -> Vec<Changes> {
+    /// Takes a response in the present dialect whose last byte was read at `now`.
+    pub fn handle_response(&mut self, arrival: impl Into<Arrival>, now: Instant) -> Vec<Changes> {
+        let arrival = arrival.into();
+        let type_url = &self.settings.types.resolve(&arrival.type_url);
         // E-05: a response for a type that was never requested on this stream gets no answer.
         if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound().is_opened()) {
             return Vec::new();
@@ -371,7 +351,7 @@ impl Client {
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
-        let mut message = read(type_url, feed.outbound().ways());
+        let mut message = Message::read(arrival, self.dialect, type_url, feed.outbound().ways());
         find_twins(&mut message.entries, type_url, &self.twins);
         let valid = message.entries.len();
         let outbound = feed.outbound();

@@ -254,7 +254,7 @@ impl Poller {
                 nonce: self.nonce.to_string(),
                 ..response
             };
-            changes.extend(self.client.handle_sotw(response, came));
+            changes.extend(self.client.handle_response(response, came));
             self.received.extend(self.client.take_received());
         }
         changes

@@ -52,35 +52,38 @@ impl Feed {
         updates: &mut Vec<Update>,
     ) -> bool {
         let mut news = false;
-        for name in std::mem::take(&mut message.removed) {
+        for (name, texts) in std::mem::take(&mut message.removed) {
             // F-07: if the name was requested in several spellings, another one may still exist.
-            if !self.outbound.ways().is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
+            if !self.outbound.ways().is_empty() && !self.all_absent(&name, texts) {
                 continue;
             }
-            match self.coverage.collection(&name).cloned() {
-                Some(_) if self.outbound.is_leaving(&name) => {}
+            match self.coverage.collection(name.as_str()).cloned() {
+                Some(_) if self.outbound.is_leaving(name.as_str()) => {}
                 Some(collection) => self.empty(&collection, updates),
                 // The name was that of a removed resource, and is now the alias of another one (C-20).
-                None if aliases.contains(name.as_str()) && self.kept.held(&name).is_none() => {}
-                None => news |= self.absent(&name, Reason::Said, updates),
+                None if aliases.contains(&name) && self.kept.key(name.as_str()).is_none() => {}
+                None => news |= self.absent(name.as_str(), Reason::Said, updates),
             }
         }
         news
     }
 
     /// F-07: whether a removal in these spellings removes the whole name. It does not if other spellings may still exist.
-    fn all_absent(&mut self, name: &str, texts: Option<&BTreeSet<String>>) -> bool {
-        let Some(asked) = self.names.get(name).cloned() else {
+    fn all_absent(&mut self, name: &Name, texts: BTreeSet<Name>) -> bool {
+        let Some(asked) = self.names.get(name.as_str()).cloned() else {
             return true;
         };
-        let own = BTreeSet::from([name.to_owned()]);
-        let texts = texts.unwrap_or(&own);
-        if let Some(held) = self.kept.key(name).map(|name| self.kept.text(name)) {
-            return texts.contains(held.as_str());
+        // A name that is not new-style has no other spelling.
+        let texts = if texts.is_empty() {
+            BTreeSet::from([name.clone()])
+        } else {
+            texts
+        };
+        if let Some(held) = self.kept.key(name.as_str()).map(|name| self.kept.text(name)) {
+            return texts.contains(held);
         }
-        texts
-            .iter()
-            .fold(false, |all, text| self.outbound.absent(&asked, text) | all)
+        let absent = texts.iter().map(|text| self.outbound.absent(&asked, text.as_str()));
+        absent.fold(false, |all, one| all | one)
     }
 
     /// C-21, E-10: an entry for a resource that does not exist stands for all names in it.
@@ -155,28 +158,29 @@ impl Feed {
         self.errors.absolve(Name::WILDCARD, updates);
         // G-13: without this feature, errors take nothing from any client.
         if self.errors.features().fail_on_data_errors {
-            for text in &message.spoiled {
-                if let Some(canonical) = self.kept.canonical(text).cloned() {
+            for name in &message.spoiled {
+                if let Some(canonical) = self.kept.canonical(name.as_str()).cloned() {
                     self.gone(&canonical, Reason::Said, updates);
                 }
             }
         }
-        for text in &message.spoiled {
-            self.reject(text, updates);
+        for name in &message.spoiled {
+            self.reject(name, updates);
         }
-        for (text, error) in std::mem::take(&mut message.errors) {
-            self.complain_of(&text, error, updates);
+        for (name, error) in std::mem::take(&mut message.errors) {
+            self.complain_of(name.as_str(), error, updates);
         }
     }
 
     /// G-15: an entry of this name is faulty; its held content stays.
-    fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
+    fn reject(&mut self, name: &Name, updates: &mut Vec<Update>) {
+        let text = name.as_str();
         if self.outbound.is_leaving(text) {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
         let covered = || (self.asks_wildcard() || self.covering(text).is_some()) && self.errors.have_room();
-        if let Some(name) = known.or_else(|| covered().then(|| Name::from(text))) {
+        if let Some(name) = known.or_else(|| covered().then(|| name.clone())) {
             self.errors.note(name, Arc::new(ResourceError::rejected()), updates);
         }
     }

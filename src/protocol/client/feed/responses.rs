@@ -94,8 +94,7 @@ impl Feed {
 
     /// A full state mentions only these names, and some with faults; `asked`: it is the first one on the stream, and answers for these.
     fn leave_out(&mut self, mentioned: Vec<Name>, asked: &[Name], message: &Message, updates: &mut Vec<Update>) {
-        let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
-        let mentioned: BTreeSet<Name> = mentioned.into_iter().chain(spoiled).collect();
+        let mentioned: BTreeSet<Name> = mentioned.into_iter().chain(message.spoiled.clone()).collect();
         self.delete_others(&mentioned, updates);
         // K-16: another relay leaves out what it does not know.
         if !message.is_relayed() {
@@ -138,7 +137,7 @@ impl Feed {
             };
             if !confirms {
                 message.faults.add(
-                    &called(entry.name.as_str()),
+                    called(entry.name.as_str()),
                     "has no body and another version than what the relay holds",
                 );
                 return false;
@@ -189,7 +188,7 @@ impl Feed {
         // A server may use its own spelling, whatever it was asked for.
         let held = self.kept.key(entry.name.as_str()).map(|name| self.kept.text(name));
         let left_out = entry.version.is_none() && self.type_url.traits().full_state;
-        let stays = |text: &Name| !left_out && !message.removes(entry.name.as_str(), text);
+        let stays = |text: &Name| !left_out && !message.removes(&entry.name, text);
         let other = held.is_some_and(|text| text != entry.text() && stays(text));
         let ways = self.outbound.ways_mut();
         ways.heard(&entry.name, entry.written.as_ref(), other)
