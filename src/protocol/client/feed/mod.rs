@@ -147,9 +147,7 @@ impl Feed {
     /// All of this is held, as if an answer had just ended.
     pub(super) fn bring_all(&mut self, brought: &[Brought]) {
         self.coverage.all_mut().finish();
-        for (resource, version) in brought {
-            self.kept.hold(resource, version.clone());
-        }
+        brought.iter().cloned().for_each(|one| self.kept.hold(one));
     }
 
     /// It is known now whether the server ignores the versions that it is sent.
