@@ -95,8 +95,7 @@ impl Feed {
 
     /// Returns whether nothing is known yet of something that is wanted.
     pub(super) fn lacks(&self) -> bool {
-        let wildcard = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
-        wildcard && self.kept.is_empty() || self.names.lacks()
+        self.coverage.lacks_all() && self.kept.is_empty() || self.names.lacks()
     }
 
     /// Returns what is held.
@@ -130,7 +129,7 @@ impl Feed {
 
     /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
     pub(super) fn is_unsure(&self) -> bool {
-        self.coverage.all().is_unsure()
+        self.coverage.is_unsure()
     }
 
     /// While it is not known what an answer that left names out means, returns a resource that it had, what is asked for to find that out,
@@ -146,13 +145,13 @@ impl Feed {
 
     /// All of this is held, as if an answer had just ended.
     pub(super) fn bring_all(&mut self, brought: &[Brought]) {
-        self.coverage.all_mut().finish();
+        self.coverage.finish(&Name::from(Name::WILDCARD));
         brought.iter().cloned().for_each(|one| self.kept.hold(one));
     }
 
     /// It is known now whether the server ignores the versions that it is sent.
     pub(super) fn tried(&mut self, ignores: bool) -> Option<Changes> {
-        let gone = self.coverage.all_mut().tried(ignores);
+        let gone = self.coverage.change(Name::WILDCARD, |all| all.tried(ignores));
         let mut updates = Vec::new();
         gone.iter().for_each(|name| self.gone(name, Reason::Said, &mut updates));
         self.changes(updates, None, None)
@@ -183,7 +182,7 @@ impl Feed {
                 None
             }
             Wildcard::Hidden => {
-                let complete = self.coverage.all().complete().then_some(true);
+                let complete = self.coverage.whole(Name::WILDCARD).then_some(true);
                 let answered = self.outbound.is_answered().then_some(true);
                 let updates = self.kept.puts().chain(self.errors.updates()).collect();
                 self.changes(updates, complete, answered)
@@ -244,7 +243,7 @@ impl Feed {
             if self.coverage.undeclared(&collection, &held) {
                 return;
             }
-            self.coverage.asked(&collection, &held);
+            self.coverage.change(collection.as_str(), |of| of.asked(&held));
         }
         self.names.rest(name.as_str());
     }

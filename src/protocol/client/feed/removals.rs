@@ -208,7 +208,7 @@ impl Feed {
     /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error, and so does the wildcard
     /// until it is answered.
     pub(in crate::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let all = self.asks_wildcard() && !self.coverage.all().complete();
+        let all = self.asks_wildcard() && !self.coverage.whole(Name::WILDCARD);
         let all = all.then(|| Name::from(Name::WILDCARD));
         let open = all.iter().chain(self.names.open());
         let open = open.filter(|name| self.errors.get(name) != Some(error));
@@ -243,7 +243,8 @@ impl Feed {
             let versionless = |member: &Name| self.kept.declared(member.as_str()).is_none();
             let undeclared = |member: &&Name| versionless(member) || self.coverage.undeclared(&name, member);
             alone.extend(self.members_alone(&name).filter(undeclared).cloned());
-            let spoken = self.coverage.whole(&name) || !self.kept.within(&name).all(|member| undeclared(&member));
+            let spoken =
+                self.coverage.whole(name.as_str()) || !self.kept.within(&name).all(|member| undeclared(&member));
             if spoken && alone.is_empty() {
                 return;
             }

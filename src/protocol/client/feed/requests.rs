@@ -9,7 +9,6 @@ use std::time::Instant;
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::coverage::Wildcard;
 use crate::client::doubt::TOLD_MAX;
 use crate::client::outbound::Opening;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -36,7 +35,7 @@ impl Feed {
         // count.
         let held = |names: &BTreeSet<Name>| {
             let single = names.iter().filter(|name| name.as_str() != Name::WILDCARD);
-            let whole = names.iter().filter(|name| self.coverage.whole(name));
+            let whole = names.iter().filter(|name| self.coverage.whole(name.as_str()));
             let members = whole.flat_map(|whole| self.kept.within(whole));
             single.chain(members).filter_map(declare).collect()
         };
@@ -83,8 +82,8 @@ impl Feed {
         let Some(smallest) = smallest.cloned() else { return };
         if !self.asks_wildcard() {
             let named = self.kept.names().filter(|name| self.names.contains(name.as_str()));
-            let named: BTreeSet<Name> = named.filter(brought).cloned().collect();
-            self.coverage.named(named);
+            let named = named.filter(brought).map(|name| (name.clone(), true));
+            self.coverage.named(named.collect());
         }
         versions.insert(self.kept.text(&smallest).to_string(), UNKNOWN.to_string());
         self.coverage.undeclare(&smallest);
@@ -129,7 +128,7 @@ impl Feed {
             written,
         };
         if self.asks_wildcard() {
-            let open = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
+            let open = self.coverage.lacks_all();
             return open.then(|| want(Target::Wildcard, None)).into_iter().collect();
         }
         let open = self.names.open().filter(|name| self.outbound.has_told(name.as_str()));

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::completeness::{Heard, SettledTypes};
-use crate::client::coverage::Mention;
+use crate::client::completeness::Heard;
+use crate::client::coverage::{Mention, SettledTypes};
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
 use crate::client::kept::Receipt;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::Feed;
 use super::exchange::Silence;
 use crate::client::acks::Ack;
-use crate::client::completeness::SettledTypes;
-use crate::client::coverage::Wildcard;
+use crate::client::completeness::Completeness;
+use crate::client::coverage::{SettledTypes, Wildcard};
 use crate::client::rhythm::Patience;
 use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
 
@@ -72,7 +72,7 @@ impl Feed {
                 let state = slot.wildcard.as_ref().filter(|_| self.asks_wildcard())?;
                 updates.extend(state.resources().map(|resource| self.kept.restore(resource)));
                 let names = state.resources().map(|resource| resource.name().clone());
-                self.coverage.restored(None, names);
+                self.coverage.change(Name::WILDCARD, |all| all.restored(names));
                 // The view may serve it as complete; the server has yet to confirm that it still is.
                 complete = state.complete().then_some(true);
             }
@@ -81,8 +81,8 @@ impl Feed {
                 let members = || slot.named.members(name);
                 // Members that were also requested by name wait on their own.
                 let alone = members().filter(|member| !self.names.contains(member.name().as_str()));
-                self.coverage
-                    .restored(Some(name), alone.map(|member| member.name().clone()));
+                let alone = alone.map(|member| member.name().clone());
+                self.coverage.change(name.as_str(), |of| of.restored(alone));
                 updates.extend(members().map(|member| self.kept.restore(member)));
             }
             Target::Name(name) => updates.extend(match slot.known(name) {
@@ -116,8 +116,8 @@ impl Feed {
 
     /// The type in this place answers. Returns whether that changes when the wildcard is complete: it does if the server was asked for it
     /// later, and has begun to answer here.
-    pub(in crate::client) const fn overtaken(&mut self, by: u32) -> bool {
-        self.outbound.place() < by && self.coverage.all_mut().overtaken()
+    pub(in crate::client) fn overtaken(&mut self, by: u32) -> bool {
+        self.outbound.place() < by && self.coverage.change(Name::WILDCARD, Completeness::overtaken)
     }
 
     pub(in crate::client) fn bytes(&mut self, at: Instant) {
@@ -162,8 +162,12 @@ impl Feed {
         for name in settled.gone {
             self.gone(&name, Reason::Said, updates);
         }
-        updates.extend(settled.whole.into_iter().map(Update::Whole));
-        settled.complete.then_some(true)
+        let (all, whole): (Vec<_>, Vec<_>) = settled
+            .whole
+            .into_iter()
+            .partition(|name| name.as_str() == Name::WILDCARD);
+        updates.extend(whole.into_iter().map(Update::Whole));
+        (!all.is_empty()).then_some(true)
     }
 
     /// E-25, E-27: the time of a pressing question may have come. Returns the names that silence the server, if it has stayed silent.
