@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::doubt::Doubt;
+use super::outbound::delta_request;
 use super::{Client, Request};
-use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use xds::{Changes, Dialect, TypeUrl};
 
 /// State that belongs to the present stream alone.
@@ -161,10 +161,7 @@ impl Client {
                 let (type_url, feed) = quiet.max_by_key(|(_, feed)| feed.outbound().is_answered())?;
                 Some(Request::Sotw(feed.outbound().sotw_request(type_url, None)))
             }
-            Dialect::Delta => Some(Request::Delta(DeltaDiscoveryRequest {
-                type_url: opened.next()?.0.url().to_owned(),
-                ..DeltaDiscoveryRequest::default()
-            })),
+            Dialect::Delta => Some(Request::Delta(delta_request(opened.next()?.0, "", None))),
         }
     }
 

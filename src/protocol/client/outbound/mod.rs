@@ -5,7 +5,7 @@
 
 mod requests;
 
-pub(super) use requests::Opening;
+pub(super) use requests::{Opening, delta_request};
 
 use std::collections::BTreeSet;
 
