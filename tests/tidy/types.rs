@@ -31,8 +31,7 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("src/downstream/stream/seats/bindings.rs", "Bindings", 1),
     ("src/get/printed.rs", "Printed", 2),
     ("src/json/read/mod.rs", "Reader", 1),
-    ("src/protocol/client/ingest.rs", "Message", 12),
-    ("src/protocol/client/wire.rs", "Undecoded", 3),
+    ("src/protocol/client/ingest.rs", "Message", 11),
     ("src/telemetry/traces/change.rs", "TracedNews", 3),
     ("src/wire/sealed/batch.rs", "Batch", 1),
 ];

@@ -171,6 +171,12 @@ impl Client {
         self.wanted_in(self.dialect)
     }
 
+    /// Returns whether anything of this type is wanted.
+    #[must_use]
+    pub fn wants(&self, type_url: &TypeUrl) -> bool {
+        self.feeds.get(type_url).is_some_and(|feed| feed.wanted())
+    }
+
     /// Returns whether anything is wanted that can be requested in this dialect.
     #[must_use]
     pub fn wanted_in(&self, dialect: Dialect) -> bool {

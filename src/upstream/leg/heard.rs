@@ -32,7 +32,7 @@ impl Leg {
         }) = self.client.take_received()
         {
             target.metrics.resources(&type_url, valid, invalid, ignored);
-            self.blame.heard(&type_url);
+            self.blame.suspects_mut().handle_answer(&type_url);
             if target.metrics.traces.is_on() {
                 self.arrivals.push(TracedArrival {
                     server: Arc::from(target.uri()),
