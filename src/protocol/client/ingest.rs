@@ -121,11 +121,10 @@ impl Message {
             return;
         }
         let mut all: BTreeMap<&Name, BTreeSet<&Name>> = BTreeMap::new();
-        for entry in &self.entries {
+        for entry in self.entries.iter().filter(|entry| ways.contains(entry.name.as_str())) {
             all.entry(&entry.name).or_default().insert(entry.text());
         }
-        let several = all.into_iter().filter(|(_, texts)| texts.len() > 1);
-        let chosen = several.filter_map(|(name, texts)| {
+        let chosen = all.into_iter().filter_map(|(name, texts)| {
             let text = ways.choose(name.as_str(), &texts)?;
             Some((name.clone(), text.clone()))
         });
@@ -136,17 +135,11 @@ impl Message {
 
     /// F-16: of several entries of a name of which some are for some clients only, the one for all counts, else the first.
     fn drop_variants(&mut self) {
-        let constrained = self.entries.iter().filter(|entry| entry.constrained);
-        let names: BTreeSet<Name> = constrained.map(|entry| entry.name.clone()).collect();
-        if names.is_empty() {
+        if !self.entries.iter().any(|entry| entry.constrained) {
             return;
         }
-        let for_all = self
-            .entries
-            .iter()
-            .filter(|entry| !entry.constrained)
-            .map(|entry| &entry.name);
-        let mut found: BTreeSet<Name> = for_all.filter(|name| names.contains(*name)).cloned().collect();
+        let for_all = self.entries.iter().filter(|entry| !entry.constrained);
+        let mut found: BTreeSet<Name> = for_all.map(|entry| entry.name.clone()).collect();
         let before = self.entries.len();
         self.entries
             .retain(|entry| !entry.constrained || found.insert(entry.name.clone()));

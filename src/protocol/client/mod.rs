@@ -90,7 +90,7 @@ pub struct Client {
     reported: Option<Reported>,
     unserved: Unserved,
     /// What is to be known of names that may silence the server, until somebody takes it.
-    renamed: Vec<Renamed>,
+    renamed: Renamed,
     silencers: Vec<(TypeUrl, Vec<Name>)>,
     /// The server's rhythm as other streams saw it; `seen` is what this stream saw and nobody took yet.
     rhythm: Arc<Rhythm>,
@@ -151,7 +151,7 @@ impl Client {
             questions: BTreeSet::new(),
             reported: None,
             unserved: Unserved::default(),
-            renamed: Vec::new(),
+            renamed: Renamed::new(),
             silencers: Vec::new(),
             rhythm: Arc::default(),
             seen: Rhythm::default(),

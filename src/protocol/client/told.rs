@@ -124,7 +124,8 @@ impl Client {
     /// Takes the wanted types that the server cannot be asked for, each with the reason; `None` if they have not changed since
     /// the last time.
     pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
-        self.unserved.take()
+        let wanted = self.feeds.iter().filter(|(_, feed)| feed.wanted());
+        self.unserved.take(wanted.map(|(type_url, _)| type_url))
     }
 
     /// E-24: a client has rejected something of this type.
