@@ -324,10 +324,7 @@ impl Client {
         let legacy = type_url.traits().wildcard && !forgetful;
         let opening = Opening { legacy, place, urges };
         let first = !feed.outbound().is_opened();
-        let request = match self.dialect {
-            Dialect::Sotw => Request::Sotw(feed.sotw_request(opening, now)?),
-            Dialect::Delta => Request::Delta(feed.delta_request(opening, now)?),
-        };
+        let request = feed.request(self.dialect, opening, now)?;
         self.note(&type_url);
         self.note_asked(first.then_some(type_url));
         Some(request)

@@ -39,8 +39,9 @@ pub(crate) struct Feed {
     coverage: Coverage,
     names: Awaited,
     kept: Kept,
-    /// The errors of wanted names.
+    /// The errors of wanted names, and the features of the server that say what its errors mean (G-13, G-14).
     errors: NameErrors,
+    features: ServerFeatures,
     /// E-24: what clients reject, if any has rejected anything.
     late: Option<Box<RejectionReport>>,
 }
@@ -54,7 +55,8 @@ impl Feed {
             coverage: Coverage::default(),
             names: Awaited::default(),
             kept: Kept::default(),
-            errors: NameErrors::new(features),
+            errors: NameErrors::default(),
+            features,
             late: None,
         }
     }

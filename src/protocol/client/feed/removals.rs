@@ -95,7 +95,7 @@ impl Feed {
 
     /// The resource with this canonical name is gone. G-13: if the server has deleted it, the relay may keep it anyway.
     pub(super) fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
-        if reason == Reason::Said && self.errors.features().ignore_resource_deletion {
+        if reason == Reason::Said && self.features.ignore_resource_deletion {
             if self.kept.key(canonical.as_str()).is_some() {
                 let error = Arc::new(ResourceError::deleted());
                 self.errors.note(canonical.clone(), error, updates);
@@ -157,7 +157,7 @@ impl Feed {
         // The server does not refuse the type any more.
         self.errors.absolve(Name::WILDCARD, updates);
         // G-13: without this feature, errors take nothing from any client.
-        if self.errors.features().fail_on_data_errors {
+        if self.features.fail_on_data_errors {
             for name in &message.spoiled {
                 if let Some(canonical) = self.kept.canonical(name.as_str()).cloned() {
                     self.gone(&canonical, Reason::Said, updates);
@@ -191,7 +191,7 @@ impl Feed {
         let (asked, kept) = (asked.cloned(), self.kept.canonical(text).cloned());
         self.names.known(text);
         match (kept, &asked) {
-            (Some(kept), _) if error.is_final() && self.errors.features().fail_on_data_errors => {
+            (Some(kept), _) if error.is_final() && self.features.fail_on_data_errors => {
                 self.gone(&kept, Reason::Said, updates);
             }
             (None, Some(collection)) if error.is_final() && collection.is_collection() => {
@@ -250,7 +250,7 @@ impl Feed {
             }
         }
         // G-14: if the server reports errors itself, its silence says nothing about the resource.
-        if self.errors.features().resource_timer_is_transient_error {
+        if self.features.resource_timer_is_transient_error {
             return self.errors.note(name, Arc::new(ResourceError::silence()), updates);
         }
         // K-16: clients that hold a member keep it, because the relay does not know the whole collection any more.

@@ -9,21 +9,31 @@ use std::time::Instant;
 use arcstr::ArcStr;
 
 use super::Feed;
+use crate::client::Request;
 use crate::client::doubt::TOLD_MAX;
 use crate::client::outbound::Opening;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use xds::{Name, Target, Want};
+use xds::{Dialect, Name, Target, Want};
 
 /// What stands for a version in the first request where an answer is needed.
 const UNKNOWN: ArcStr = arcstr::literal!("unknown");
 
 impl Feed {
-    /// Returns the next request in delta: answers first, then changes of the subscription.
-    pub(in crate::client) fn delta_request(&mut self, opening: Opening, now: Instant) -> Option<DeltaDiscoveryRequest> {
+    /// Returns the next request.
+    pub(in crate::client) fn request(&mut self, dialect: Dialect, opening: Opening, now: Instant) -> Option<Request> {
+        let request = match dialect {
+            Dialect::Sotw => Request::Sotw(self.sotw_request(opening, now)?),
+            Dialect::Delta => Request::Delta(self.delta_request(opening, now)?),
+        };
+        if self.outbound.acks().is_empty() {
+            self.coverage.answered(now);
+        }
+        Some(request)
+    }
+
+    /// Answers come first, then changes of the subscription.
+    fn delta_request(&mut self, opening: Opening, now: Instant) -> Option<DeltaDiscoveryRequest> {
         if let Some(request) = self.outbound.delta_answer(&self.type_url, now) {
-            if self.outbound.acks().is_empty() {
-                self.coverage.answered(now);
-            }
             return Some(request);
         }
         // F-07: in the server's spelling.
@@ -51,18 +61,15 @@ impl Feed {
         Some(request)
     }
 
-    /// Returns the next request in SotW. E-25: while something is held and no response was accepted on this stream, it has a version that
+    /// E-25: while something is held and no response was accepted on this stream, it has a version that
     /// no server gave, so that the server has something to say.
-    pub(in crate::client) fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
+    fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
         let held = !self.kept.is_empty();
         if !self.outbound.is_opened() && held && opening.urges {
             self.outbound.acks_mut().accept(UNKNOWN);
         }
         let first = !self.outbound.is_opened();
         let (request, joined) = self.outbound.sotw(&self.type_url, opening, now)?;
-        if self.outbound.acks().is_empty() {
-            self.coverage.answered(now);
-        }
         let grown = !joined.is_empty() && !self.asks_wildcard();
         if opening.urges && (grown || first && held) {
             let known = held || self.outbound.is_answered();
