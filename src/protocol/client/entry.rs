@@ -3,6 +3,7 @@
 //!
 //! Owns the names and the faults of a single entry, and the resource that it makes. Knows nothing of the other entries of the response.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -118,14 +119,8 @@ impl Entry {
                 what: format!("has more than {ALIASES_MAX} aliases"),
             });
         }
-        let mut aliases: Vec<Name> = wrapper
-            .aliases
-            .into_iter()
-            .map(|alias| canonical(alias, type_url))
-            .filter(|alias| *alias != bare.name)
-            .collect();
-        aliases.sort_unstable();
-        aliases.dedup();
+        let aliases = wrapper.aliases.into_iter().map(|alias| canonical(alias, type_url));
+        let aliases: BTreeSet<Name> = aliases.filter(|alias| *alias != bare.name).collect();
         let passed_on = discovery::Resource {
             cache_control: wrapper.rest.cache_control,
             metadata: wrapper.rest.metadata,
@@ -133,7 +128,7 @@ impl Entry {
         };
         Ok(Self {
             constrained: !full.dynamic_parameter_constraints.is_empty(),
-            aliases,
+            aliases: aliases.into_iter().collect(),
             version: own_version.then(|| ArcStr::from(wrapper.version)),
             ttl: wrapper.rest.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
             passed_on: passed_on.encode_to_vec(),
@@ -273,17 +268,14 @@ fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
     if cluster.r#type() != DiscoveryType::Eds {
         return None;
     }
-    let service = cluster
-        .eds_cluster_config
-        .map(|config| config.service_name)
-        .filter(|name| !name.is_empty());
+    let service = cluster.eds_cluster_config.map(|config| config.service_name);
+    let service = service.filter(|name| !name.is_empty());
+    if service.is_none() && !name.is_new_style() && !name.is_empty() {
+        return Some(name.clone());
+    }
     // F-04: the client that requests the endpoints may spell the name in another way.
-    let read = |service: &str| Name::read(service, &TypeUrl::new(ENDPOINTS));
-    let own = || Some(name.clone()).filter(|name| !name.is_new_style() && !name.is_empty());
-    Some(match service {
-        Some(service) => read(&service),
-        None => own().unwrap_or_else(|| read(name.as_str())),
-    })
+    let text = service.as_deref().unwrap_or(name.as_str());
+    Some(Name::read(text, &TypeUrl::new(ENDPOINTS)))
 }
 
 /// Finds what other views have under the names of the entries. Decides nothing by that: content is compared as ever.

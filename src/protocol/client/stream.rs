@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::doubt::Doubt;
 use super::outbound::delta_request;
+use super::rhythm::Patience;
 use super::{Client, Request};
 use xds::{Changes, Dialect, TypeUrl};
 
@@ -114,12 +115,9 @@ impl Client {
             ..Stream::default()
         });
         let told = self.versions_of == self.dialect;
-        let all: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
-        for type_url in all {
-            let patience = self.patience(&type_url);
-            if let Some(feed) = self.feeds.get_mut(&type_url) {
-                feed.connected(self.dialect, told, patience);
-            }
+        for (type_url, feed) in &mut self.feeds {
+            let quiet = self.rhythm.quiet(type_url, round_trip);
+            feed.connected(self.dialect, told, Patience::new(&self.settings, quiet, round_trip));
         }
         self.note_all();
     }

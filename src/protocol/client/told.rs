@@ -151,23 +151,22 @@ impl Client {
 
     /// Returns the next request that tells the server what clients reject.
     pub(super) fn report(&mut self, now: Instant) -> Option<Request> {
-        let unsaid = self.feeds.iter().filter(|(_, feed)| feed.has_unsaid());
-        let unsaid: Vec<TypeUrl> = unsaid.map(|(type_url, _)| type_url.clone()).collect();
-        unsaid.into_iter().find_map(|type_url| {
-            let asks = self.asks(&type_url);
-            let feed = self.feeds.get_mut(&type_url).filter(|_| asks)?;
-            let rejections = feed.late(true).map(|(late, kept)| late.take(now, kept));
-            let rejections = rejections.filter(|rejections| !rejections.is_empty())?;
-            let words = complaint(&type_url, &rejections);
-            let request = feed.outbound().report(&type_url, self.dialect, words);
-            self.note(&type_url);
-            self.reported = Some(Reported {
-                type_url,
-                contents: rejections.into_iter().filter_map(|one| one.content).collect(),
-                at: now,
-            });
-            Some(request)
-        })
+        let (unserved, dialect) = (&self.unserved, self.dialect);
+        let mut feeds = self.feeds.iter_mut().filter(|(_, feed)| feed.has_unsaid());
+        let (type_url, rejections, request) = feeds.find_map(|(type_url, feed)| {
+            let (late, kept) = feed.late(true).filter(|_| unserved.asks(dialect, type_url))?;
+            let rejections = Some(late.take(now, kept)).filter(|all| !all.is_empty())?;
+            let words = complaint(type_url, &rejections);
+            let request = feed.outbound().report(type_url, dialect, words);
+            Some((type_url.clone(), rejections, request))
+        })?;
+        self.note(&type_url);
+        self.reported = Some(Reported {
+            type_url,
+            contents: rejections.into_iter().filter_map(|one| one.content).collect(),
+            at: now,
+        });
+        Some(request)
     }
 
     /// Returns what the last request told the server, once.

@@ -65,34 +65,29 @@ impl Feed {
         if self.outbound.is_answered() || self.coverage.wildcard() == Wildcard::Hidden {
             return None;
         }
-        let mut complete = None;
-        let mut updates = Vec::new();
-        match target {
-            Target::Wildcard => {
-                let state = slot.wildcard.as_ref().filter(|_| self.asks_wildcard())?;
-                updates.extend(state.resources().map(|resource| self.kept.restore(resource)));
-                let names = state.resources().map(|resource| resource.name().clone());
-                self.coverage.change(Name::WILDCARD, |all| all.restored(names));
-                // The view may serve it as complete; the server has yet to confirm that it still is.
-                complete = state.complete().then_some(true);
-            }
+        let state = slot.wildcard.as_ref().filter(|_| self.asks_wildcard());
+        let (whole, members): (_, Vec<_>) = match target {
+            Target::Wildcard => (Name::WILDCARD, state?.resources().collect()),
             Target::Name(name) if !self.wants_name(name) => return None,
-            Target::Name(name) if name.is_collection() => {
-                let members = || slot.named.members(name);
-                // Members that were also requested by name wait on their own.
-                let alone = members().filter(|member| !self.names.contains(member.name().as_str()));
-                let alone = alone.map(|member| member.name().clone());
-                self.coverage.change(name.as_str(), |of| of.restored(alone));
-                updates.extend(members().map(|member| self.kept.restore(member)));
+            Target::Name(name) if name.is_collection() => (name.as_str(), slot.named.members(name).collect()),
+            Target::Name(name) => {
+                let update = match slot.known(name)? {
+                    Known::Present(resource) => self.kept.restore(resource),
+                    // K-16: the server's word to an earlier run is no reason to take anything from a client.
+                    Known::Absent(_) => Update::Absent(name.clone(), Reason::TimedOut),
+                    Known::Held(_) => return None,
+                };
+                return self.changes(vec![update], None, None);
             }
-            Target::Name(name) => updates.extend(match slot.known(name) {
-                Some(Known::Present(resource)) => Some(self.kept.restore(resource)),
-                // K-16: the server's word to an earlier run is no reason to take anything from a client.
-                Some(Known::Absent(_)) => Some(Update::Absent(name.clone(), Reason::TimedOut)),
-                None | Some(Known::Held(_)) => None,
-            }),
-        }
-        self.changes(updates, complete, None)
+        };
+        let names = members.iter().map(|member| member.name());
+        // Members that were also requested by name wait on their own.
+        let alone = names.filter(|name| !self.names.contains(name.as_str())).cloned();
+        self.coverage.change(whole, |of| of.restored(alone));
+        let updates = members.into_iter().map(|member| self.kept.restore(member)).collect();
+        // The view may serve it as complete; the server has yet to confirm that it still is.
+        let complete = state.is_some_and(|state| state.complete());
+        self.changes(updates, complete.then_some(true), None)
     }
 
     /// D-10: the first whole state is over when the server has answered on this stream for all that it was asked for on it. In SotW, one
