@@ -269,7 +269,7 @@ impl Client {
                 if feed.late(true).is_some_and(|(late, _)| late.asks(now)) {
                     self.questions.insert(type_url.clone());
                 }
-                self.note_pause(&type_url, pause);
+                pause.into_iter().for_each(|pause| self.seen.note(&type_url, pause));
             }
             self.note(&type_url);
             self.agenda.rest(&type_url, now);
@@ -366,7 +366,7 @@ impl Client {
         }
         feed.acknowledge(message.answer(), self.dialect, now);
         place.into_iter().for_each(|place| self.overtake(place));
-        self.note_pause(type_url, pause);
+        pause.into_iter().for_each(|pause| self.seen.note(type_url, pause));
         if let Some((of, before)) = naming {
             self.note_renamed(type_url, of, &before);
         }

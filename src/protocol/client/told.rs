@@ -94,13 +94,6 @@ impl Client {
         (!self.seen.is_empty()).then(|| std::mem::take(&mut self.seen))
     }
 
-    /// The server has shown this pause, if any, in an answer.
-    pub(super) fn note_pause(&mut self, type_url: &TypeUrl, pause: Option<Duration>) {
-        if let Some(pause) = pause {
-            self.seen.note(type_url, pause);
-        }
-    }
-
     /// Returns how long the relay waits for this server's answers for a type.
     pub(super) fn patience(&self, type_url: &TypeUrl) -> Patience {
         let round_trip = self.stream.as_ref().map_or(Duration::ZERO, Stream::round_trip);
@@ -152,7 +145,7 @@ impl Client {
     /// Returns the next request that tells the server what clients reject.
     pub(super) fn report(&mut self, now: Instant) -> Option<Request> {
         let (unserved, dialect) = (&self.unserved, self.dialect);
-        let mut feeds = self.feeds.iter_mut().filter(|(_, feed)| feed.has_unsaid());
+        let mut feeds = self.feeds.iter_mut().filter(|(_, feed)| feed.wanted());
         let (type_url, rejections, request) = feeds.find_map(|(type_url, feed)| {
             let (late, kept) = feed.late(true).filter(|_| unserved.asks(dialect, type_url))?;
             let rejections = Some(late.take(now, kept)).filter(|all| !all.is_empty())?;

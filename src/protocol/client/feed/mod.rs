@@ -170,11 +170,6 @@ impl Feed {
         self.late.as_deref_mut().filter(|_| may).map(|late| (late, &self.kept))
     }
 
-    /// Whether the server is to be told of any rejection, now or later.
-    pub(super) fn has_unsaid(&self) -> bool {
-        self.wanted() && self.late.as_ref().is_some_and(|late| late.is_ready())
-    }
-
     /// The wildcard is wanted from now on. If the server was still sending it, returns the content at once.
     pub(super) fn want_wildcard(&mut self) -> Option<Changes> {
         match self.coverage.want_all() {
