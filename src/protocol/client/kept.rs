@@ -49,17 +49,6 @@ struct Odd {
     written: Option<Name>,
 }
 
-/// The effect of an entry.
-pub(super) enum Receipt {
-    /// The same content with the same time to live, and no news on this stream.
-    Same,
-    /// New content, or a confirmation that must be published: the view may have dropped what was not said yet on this stream; with the
-    /// aliases that the resource has lost.
-    Put(Arc<Resource>, Option<Expiry>, Vec<Name>),
-    /// The time to live is zero: the resource ends at once.
-    Dead,
-}
-
 impl Kept {
     pub(super) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values().map(|one| &one.resource)
@@ -183,12 +172,15 @@ impl Kept {
         }
     }
 
-    /// Takes the content of an entry; without a body, its confirmation of what is held.
-    pub(super) fn receive(&mut self, type_url: &TypeUrl, entry: &Entry, version: ArcStr, now: Instant) -> Receipt {
-        // E-11: a ttl of zero means that the resource is gone at once.
-        if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
-            return Receipt::Dead;
-        }
+    /// Takes the content of an entry; without a body, its confirmation of what is held. If that is news, returns it with the aliases that the
+    /// resource has lost. The view may have dropped what was not said yet on this stream, so the first confirmation is news.
+    pub(super) fn receive(
+        &mut self,
+        type_url: &TypeUrl,
+        entry: &Entry,
+        version: ArcStr,
+        now: Instant,
+    ) -> Option<(Update, Vec<Name>)> {
         let name = &entry.name;
         let renewed = match (self.resources.get(name), &entry.body) {
             (Some(one), Some(body)) => one.renewed(type_url, entry, body, now),
@@ -200,16 +192,14 @@ impl Kept {
         match self.resources.get_mut(name).filter(|one| one.odd.is_none()) {
             Some(one) if plain => {
                 one.version = version;
-                return Receipt::Same;
+                return None;
             }
             Some(_) | None => {}
         }
         let held = self.take(name);
         let before = held.as_ref().map(|one| (one.resource.clone(), one.expiry()));
         let new = || renewed.as_ref().map(|(resource, _)| One::new(resource.clone()));
-        let Some(mut one) = held.or_else(new) else {
-            return Receipt::Same;
-        };
+        let mut one = held.or_else(new)?;
         if let Some((resource, seed)) = renewed {
             one.resource = resource;
             one.set_seed(seed);
@@ -220,14 +210,13 @@ impl Kept {
         one.write(entry.written.as_ref());
         let (resource, expiry) = (one.resource.clone(), one.expiry());
         self.insert(one);
+        let put = Update::Put(resource, expiry);
         let Some((old, ended)) = before else {
-            return Receipt::Put(resource, expiry, Vec::new());
+            return Some((put, Vec::new()));
         };
-        if same && said && ended == expiry {
-            return Receipt::Same;
-        }
         let lost = old.aliases().iter().filter(|alias| !self.aliases.contains_key(*alias));
-        Receipt::Put(resource, expiry, lost.cloned().collect())
+        let lost = lost.cloned().collect();
+        (!same || !said || ended != expiry).then_some((put, lost))
     }
 
     /// Adds a resource that the server has not sent on this stream.

@@ -157,14 +157,11 @@ impl Feed {
         // The server does not refuse the type any more.
         self.errors.absolve(Name::WILDCARD, updates);
         // G-13: without this feature, errors take nothing from any client.
-        if self.features.fail_on_data_errors {
-            for name in &message.spoiled {
-                if let Some(canonical) = self.kept.canonical(name.as_str()).cloned() {
-                    self.gone(&canonical, Reason::Said, updates);
-                }
-            }
-        }
+        let fails = self.features.fail_on_data_errors;
         for name in &message.spoiled {
+            if let Some(canonical) = self.kept.canonical(name.as_str()).filter(|_| fails).cloned() {
+                self.gone(&canonical, Reason::Said, updates);
+            }
             self.reject(name, updates);
         }
         for (name, error) in std::mem::take(&mut message.errors) {

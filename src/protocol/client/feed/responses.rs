@@ -13,7 +13,6 @@ use crate::client::completeness::Heard;
 use crate::client::coverage::{Mention, SettledTypes};
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
-use crate::client::kept::Receipt;
 use xds::{Changes, Dialect, Name, Reason, Update};
 
 impl Feed {
@@ -29,8 +28,7 @@ impl Feed {
         if !self.wanted() && !self.asks_wildcard() {
             return (None, None);
         }
-        let first = self.outbound.hear();
-        let asked = self.outbound.take_first();
+        let (first, asked) = self.outbound.hear();
         self.exchange.pass(now);
         let mut updates = Vec::new();
         let mut heard = Heard {
@@ -122,13 +120,9 @@ impl Feed {
         let name = &entry.name;
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
         if entry.body.is_none() {
-            // C-21: a virtual host without a body does not exist; it is never a heartbeat.
-            if self.type_url.kind().is_void_without_body() {
-                return self.missing(entry, updates);
-            }
-            // E-10: without a body, the entry says that what is not held does not exist. It confirms content that is held if the version
-            // is the same; in SotW, the response's version counts.
-            if held.is_none() {
+            // E-10: without a body, the entry says that what is not held does not exist. C-21: a virtual host without a body never exists. Else
+            // it confirms what is held if the version is the same; in SotW, the response's version counts.
+            if held.is_none() || self.type_url.kind().is_void_without_body() {
                 return self.missing(entry, updates);
             }
             let confirms = match &entry.version {
@@ -164,17 +158,13 @@ impl Feed {
             self.names.known(name.as_str());
             self.errors.absolve(name.as_str(), updates);
         }
-        match self.kept.receive(&self.type_url, entry, version, now) {
-            Receipt::Same => {}
-            Receipt::Put(resource, expiry, lost) => {
-                updates.push(Update::Put(resource, expiry));
-                for alias in lost {
-                    self.names.doubt(&alias, self.exchange.time_to_answer(now));
-                }
-            }
-            // E-11: the time to live is zero.
-            Receipt::Dead => {
-                self.absent(entry.name.as_str(), Reason::Expired, updates);
+        if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
+            // E-11: the resource is gone at once.
+            self.absent(entry.name.as_str(), Reason::Expired, updates);
+        } else if let Some((put, lost)) = self.kept.receive(&self.type_url, entry, version, now) {
+            updates.push(put);
+            for alias in lost {
+                self.names.doubt(&alias, self.exchange.time_to_answer(now));
             }
         }
         news
