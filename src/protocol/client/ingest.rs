@@ -169,9 +169,8 @@ impl Message {
         // E-12: a name that is there twice makes the relay reject the response, and neither copy counts.
         let again = names.windows(2).filter(|pair| pair.first() == pair.last());
         let twice: BTreeSet<Name> = again.filter_map(|pair| pair.first().copied().cloned()).collect();
-        self.spoil(twice, "is in the response more than once");
         self.spoiled.extend(faulty);
-        self.drop_spoiled();
+        self.spoil(twice, "is in the response more than once");
     }
 
     /// The response contradicts itself about these names: a name that it does not mention may be meant.
@@ -181,9 +180,6 @@ impl Message {
             self.faults.add(called(name.as_str()), fault);
         }
         self.spoiled.extend(names);
-    }
-
-    fn drop_spoiled(&mut self) {
         let spoiled = &self.spoiled;
         if !spoiled.is_empty() {
             self.entries.retain(|entry| !spoiled.contains(&entry.name));
@@ -261,7 +257,6 @@ impl Message {
         });
         let both = both.map(|entry| entry.name.clone()).collect();
         self.spoil(both, "is both in resources and in removed_resources");
-        self.drop_spoiled();
         let spoiled = &self.spoiled;
         self.removed.retain(|name, _| !spoiled.contains(name));
     }

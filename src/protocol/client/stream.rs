@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::doubt::Doubt;
-use super::outbound::delta_request;
 use super::rhythm::Patience;
 use super::{Client, Request};
 use xds::{Changes, Dialect, TypeUrl};
@@ -152,15 +151,14 @@ impl Client {
             return None;
         }
         let mut opened = self.feeds.iter().filter(|(_, feed)| feed.outbound().is_opened());
-        match self.dialect {
-            Dialect::Sotw => {
-                let quiet = opened.filter(|(_, feed)| feed.outbound().may_repeat());
-                // A server might answer a question once more.
-                let (type_url, feed) = quiet.max_by_key(|(_, feed)| feed.outbound().is_answered())?;
-                Some(Request::Sotw(feed.outbound().sotw_request(type_url, None)))
-            }
-            Dialect::Delta => Some(Request::Delta(delta_request(opened.next()?.0, "", None))),
-        }
+        let (type_url, feed) = match self.dialect {
+            // A server might answer a question once more.
+            Dialect::Sotw => opened
+                .filter(|(_, feed)| feed.outbound().may_repeat())
+                .max_by_key(|(_, feed)| feed.outbound().is_answered())?,
+            Dialect::Delta => opened.next()?,
+        };
+        Some(feed.outbound().again(type_url, self.dialect, None))
     }
 
     /// A request was sent; `first`: its type, if that was the first request of the type on the stream.

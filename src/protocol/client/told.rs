@@ -150,7 +150,7 @@ impl Client {
             let (late, kept) = feed.late(true).filter(|_| unserved.asks(dialect, type_url))?;
             let rejections = Some(late.take(now, kept)).filter(|all| !all.is_empty())?;
             let words = complaint(type_url, &rejections);
-            let request = feed.outbound().report(type_url, dialect, words);
+            let request = feed.outbound().again(type_url, dialect, Some(words));
             Some((type_url.clone(), rejections, request))
         })?;
         self.note(&type_url);

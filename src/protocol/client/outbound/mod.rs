@@ -5,7 +5,7 @@
 
 mod requests;
 
-pub(super) use requests::{Opening, delta_request};
+pub(super) use requests::Opening;
 
 use std::collections::BTreeSet;
 

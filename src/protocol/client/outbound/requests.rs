@@ -30,12 +30,13 @@ pub(in crate::client) struct Opening {
 }
 
 impl Outbound {
-    /// E-24: returns the request that tells the server what clients reject. In SotW it has the names of the last request: a server takes
-    /// missing ones for given up.
-    pub(in crate::client) fn report(&self, type_url: &TypeUrl, dialect: Dialect, rejected: Status) -> Request {
+    /// Returns a request that changes nothing (C-04). E-24: it may tell the server what clients reject. In SotW it is the last one of the type
+    /// once more: a server takes missing names for given up.
+    pub(in crate::client) fn again(&self, type_url: &TypeUrl, dialect: Dialect, rejected: Option<Status>) -> Request {
+        let nonce = rejected.as_ref().map_or("", |_| self.acks.nonce());
         match dialect {
-            Dialect::Sotw => Request::Sotw(self.sotw_request(type_url, Some(rejected))),
-            Dialect::Delta => Request::Delta(delta_request(type_url, self.acks.nonce(), Some(rejected))),
+            Dialect::Sotw => Request::Sotw(self.sotw_request(type_url, rejected)),
+            Dialect::Delta => Request::Delta(delta_request(type_url, nonce, rejected)),
         }
     }
 
@@ -120,7 +121,7 @@ impl Outbound {
     }
 
     /// Returns the last SotW request once more.
-    pub(in crate::client) fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
+    fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
         let names = if self.legacy {
             Vec::new()
         } else {
@@ -205,12 +206,7 @@ fn portion(names: &mut BTreeSet<Name>) -> BTreeSet<Name> {
     }
 }
 
-/// Returns a delta request that changes no subscription (C-04).
-pub(in crate::client) fn delta_request(
-    type_url: &TypeUrl,
-    nonce: &str,
-    error_detail: Option<Status>,
-) -> DeltaDiscoveryRequest {
+fn delta_request(type_url: &TypeUrl, nonce: &str, error_detail: Option<Status>) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         type_url: type_url.url().to_owned(),
         response_nonce: nonce.to_owned(),
