@@ -95,7 +95,10 @@ impl ServerRecord {
         let mut said = self.left_out.lock();
         for (type_url, reason) in &unserved {
             if said.len() < TYPES_MAX && said.insert(type_url.clone()) {
-                tracing::warn!(server = self.uri, r#type = %type_url, %reason, "the server is not asked for this type; clients are told so");
+                tracing::warn!(
+                    server = self.uri, r#type = %type_url, %reason,
+                    "the server is not asked for this type; clients are told so"
+                );
             }
         }
         let types = unserved.keys().cloned().collect();

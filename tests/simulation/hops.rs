@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::envoy::service::discovery::v3::DiscoveryResponse;
 use protocol::{Client, Ending, Pause, Request};
 use xds::{Changes, Dialect};
 

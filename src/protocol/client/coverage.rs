@@ -24,7 +24,7 @@ pub(super) struct Coverage {
 }
 
 /// The result of a response or of the passing of time.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SettledTypes {
     /// What is newly complete.
     pub(super) whole: Vec<Name>,
