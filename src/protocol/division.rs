@@ -95,7 +95,7 @@ impl Division {
         let mut renamed = Vec::new();
         let mut silencers = Vec::new();
         for (which, client) in streams.iter_mut() {
-            renamed.append(&mut client.take_renamed());
+            renamed.extend(client.take_renamed());
             silencers.extend(client.take_silencers().into_iter().map(|found| (*which, found)));
         }
         let mut moved = !renamed.is_empty() || !silencers.is_empty();
@@ -135,19 +135,13 @@ impl Division {
             }
         }
         for name in all.intersection(&names).filter(|name| !before.contains(*name)) {
-            let with = streams
-                .iter()
-                .map(|(which, client)| (*which, client.types_with(kind, name)));
-            let with: Vec<(Leg, Vec<TypeUrl>)> = with.collect();
-            for (which, type_url) in with
-                .into_iter()
-                .flat_map(|(which, types)| types.into_iter().map(move |of| (which, of)))
-            {
+            let with = streams.iter().flat_map(|(which, client)| {
+                let types = client.types_with(kind, name).into_iter();
+                types.map(move |type_url| (*which, type_url))
+            });
+            for (which, type_url) in with.collect::<Vec<_>>() {
                 let mixed = is_mixed(streams, &type_url);
-                let beside = self
-                    .types
-                    .entry(type_url.clone())
-                    .or_insert_with(|| Beside::new(which, now));
+                let beside = self.beside(&type_url, which, now);
                 if which == beside.home && !beside.is_away(name) && !mixed {
                     find(streams, which, &type_url).list(&type_url, [name], false);
                     beside.unnamed.insert(name.clone(), which);
@@ -157,13 +151,16 @@ impl Division {
         }
     }
 
+    /// Returns what has left the list of this type; if that is nothing yet, from this stream.
+    fn beside(&mut self, type_url: &TypeUrl, home: Leg, now: Instant) -> &mut Beside {
+        let beside = self.types.entry(type_url.clone());
+        beside.or_insert_with(|| Beside::new(home, now))
+    }
+
     /// E-27: the server says nothing of the type any more since it was asked for these names.
     fn silence(&mut self, which: Leg, type_url: TypeUrl, names: &[Name], streams: &mut Streams<'_>, now: Instant) {
         let mixed = is_mixed(streams, &type_url);
-        let beside = self
-            .types
-            .entry(type_url.clone())
-            .or_insert_with(|| Beside::new(which, now));
+        let beside = self.beside(&type_url, which, now);
         // What silences the other stream is found out by turns.
         if mixed || which != beside.home {
             return;

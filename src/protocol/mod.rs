@@ -25,8 +25,8 @@ mod user_agent;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
-    Client, ClientSettings, Cutter, Decided, DeltaResponse, Doubt, FIELD_BYTES_MIN, Parted, Received, Reported,
-    Request, Rhythm, SotwResponse, Unreadable, come_through, stated,
+    Arrival, Client, ClientSettings, Cutter, Decided, Doubt, FIELD_BYTES_MIN, Parted, Received, Reported, Request,
+    Rhythm, Unreadable, come_through, stated,
 };
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};

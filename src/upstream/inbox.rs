@@ -307,12 +307,10 @@ mod tests {
         let whole: Bytes = framed.collect();
         for cut in (1..=64).chain([whole.len()]) {
             let heard = read(&whole, cut, usize::MAX).unwrap();
-            let heard: Vec<DiscoveryResponse> = heard
-                .into_iter()
-                .map(|message| message.finish::<DiscoveryResponse>().unwrap().head().clone())
-                .collect();
-            let twice: Vec<&DiscoveryResponse> = said.iter().flat_map(|said| [said, said]).collect();
-            assert_eq!(heard.iter().collect::<Vec<_>>(), twice, "cut at {cut}");
+            let heard = heard.into_iter().map(|message| message.finish(Dialect::Sotw).unwrap());
+            let twice = said.iter().flat_map(|said| [said.clone(), said.clone()]);
+            let twice: Vec<Arrival> = twice.map(Arrival::from).collect();
+            assert_eq!(heard.collect::<Vec<_>>(), twice, "cut at {cut}");
         }
     }
 

@@ -1,52 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One control plane, as all views see it.
+//! One control plane that is streamed from, as all views see it.
 //!
-//! Owns what the relay has learned about it while it runs. Holds no connections.
+//! Owns what the relay has learned about its streams while it runs. Holds no connections.
 
-use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
 use http::HeaderMap;
 use http::uri::Authority;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::access::ServerAccess;
-use super::away::Away;
 use super::channel::Vigil;
 use super::clock::now;
 use super::connect;
-use super::contact::Contact;
 use super::doors::Doors;
 use super::failure::{Failure, Unheeded};
-use super::left_out::LeftOut;
-use super::refused::Refused;
-use super::status::StreamStatus;
+use super::record::ServerRecord;
 use crate::config::{Grpc, Rejections, Transport};
-use crate::protocol::{ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
+use crate::protocol::{ClientSettings, Dialects, Rhythm, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
-use crate::xds::{Dialect, TypeUrl};
+use crate::xds::Dialect;
 
 /// A control plane.
 #[derive(Debug)]
 pub struct ServerTarget {
-    uri: String,
+    record: ServerRecord,
     pub(super) grpc: Grpc,
     pub(super) call: CallHead,
-    /// The credentials for classes of clients that have none of their own.
-    pub(super) access: Arc<ServerAccess>,
-    pub(super) metrics: Arc<UpstreamMetrics>,
-    refused: Refused,
-    away: Away,
-    contact: Contact,
     /// What is known about the dialects that it supports.
     dialects: Mutex<Dialects>,
-    left_out: LeftOut,
-    /// Settings that are newer than those with which its writers were created.
-    newer: ArcSwapOption<UpstreamSettings>,
     /// Admits the streams that are being opened.
     pub(super) doors: Arc<Doors>,
     /// How many streams it has answered; streams that wait to retry are woken by this.
@@ -93,6 +79,14 @@ pub struct UpstreamSettings {
     pub order_gate: Duration,
 }
 
+impl Deref for ServerTarget {
+    type Target = ServerRecord;
+
+    fn deref(&self) -> &ServerRecord {
+        &self.record
+    }
+}
+
 impl ServerTarget {
     /// Creates a control plane about which nothing is known yet.
     #[must_use]
@@ -109,18 +103,12 @@ impl ServerTarget {
     }
 
     fn of(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>, dialects: Dialects) -> Arc<Self> {
+        let access = ServerAccess::of_server(&grpc.credentials, grpc.token.as_ref());
         Arc::new(Self {
-            uri: uri.to_owned(),
-            access: ServerAccess::of_server(&grpc.credentials, grpc.token.as_ref()),
+            record: ServerRecord::new(uri, access, metrics),
             dialects: Mutex::new(dialects),
-            left_out: LeftOut::default(),
-            newer: ArcSwapOption::empty(),
             grpc,
             call,
-            metrics,
-            refused: Refused::default(),
-            away: Away::default(),
-            contact: Contact::new(),
             doors: Arc::default(),
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
@@ -128,22 +116,6 @@ impl ServerTarget {
             heard: Arc::default(),
             offended: AtomicBool::new(false),
         })
-    }
-
-    /// Replaces the settings of all streams that begin from now on.
-    pub fn set(&self, settings: UpstreamSettings) {
-        self.newer.store(Some(Arc::new(settings)));
-    }
-
-    /// Returns the settings for a new stream of a writer that was created with these.
-    pub(super) fn settings(&self, earlier: &Arc<UpstreamSettings>) -> Arc<UpstreamSettings> {
-        self.newer.load_full().unwrap_or_else(|| earlier.clone())
-    }
-
-    /// Returns its URI as configured.
-    #[must_use]
-    pub fn uri(&self) -> &str {
-        &self.uri
     }
 
     /// Returns its name for TLS.
@@ -170,35 +142,24 @@ impl ServerTarget {
         self.dialects.lock().first()
     }
 
-    /// Returns the dialect of a stream's next attempt, and why.
-    pub(super) fn next_dialect(&self, trial: &Trial) -> (Dialect, Why) {
-        trial.next(&self.dialects.lock())
+    /// Returns what is known about the dialects that it supports.
+    pub(super) fn dialects(&self) -> MutexGuard<'_, Dialects> {
+        self.dialects.lock()
     }
 
     /// It answered a stream in this dialect.
-    pub(super) fn answered(&self, trial: &mut Trial, dialect: Dialect) {
+    pub(super) fn answered_in(&self, dialect: Dialect, trial: &mut Trial) {
         if dialect == Dialect::Delta {
-            self.left_out.clear();
+            self.leave_out_nothing();
         }
         let decided = trial.handle_answer(dialect, &mut self.dialects.lock());
         if decided {
             let (dialect, why) = self.dialect();
             tracing::warn!(
-                server = self.uri, dialect = dialect.word(), reason = %why,
+                server = self.uri(), dialect = dialect.word(), reason = %why,
                 "all streams to this server use this dialect from now on; set `transport: sotw` in its entry to begin with it"
             );
         }
-    }
-
-    /// A response of this type was rejected, for this reason.
-    pub(super) fn refuse(&self, type_url: &str, fault: &str) {
-        self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
-    }
-
-    /// Returns why its last rejected response of each type was rejected.
-    #[must_use]
-    pub fn last_refused(&self) -> BTreeMap<String, String> {
-        self.refused.last()
     }
 
     /// E-24: whether it is told what clients reject.
@@ -211,53 +172,16 @@ impl ServerTarget {
         !self.offended.swap(true, Ordering::Relaxed)
     }
 
-    /// Returns how many failures were not logged, if this one is to be logged: one in a minute. A refusal of one stream says nothing
-    /// about the others.
-    pub(super) fn failed(&self, refusal: bool) -> Option<u64> {
-        self.away.failed(refusal, now())
-    }
-
-    /// The same for a stream that is answered.
-    pub(super) fn greeted(&self) -> Option<u64> {
-        self.away.answered(now())
-    }
-
-    /// The same for a stream that is tried in the other dialect.
-    pub(super) fn tries_other(&self) -> Option<u64> {
-        self.away.declined(now())
-    }
-
-    /// The same for a stream that ended after an answer, which is no failure.
-    pub(super) fn ended(&self) -> Option<u64> {
-        self.away.ended(now())
-    }
-
     /// Connects again and again until one connection succeeds (G-01). With `by_class`, certificates belong to classes of clients: a
     /// server without a certificate for the others counts as reached when it accepts a connection, because no class's certificate
     /// is available yet.
     pub async fn reached(&self, settings: &UpstreamSettings, by_class: bool) {
-        let meet = || self.access.meet(self, settings, by_class);
-        let told = (&self.away, &*self.metrics);
-        self.contact.make(&self.uri, told, settings.reconnect_max, meet).await;
-    }
-
-    /// Waits until an attempt to reach it has failed; for ever if one succeeds before.
-    pub async fn not_reached(&self) {
-        self.contact.failed().await;
-    }
-
-    /// Returns the state of the attempts to reach it, until one succeeds.
-    #[must_use]
-    pub fn contact(&self) -> Option<StreamStatus> {
-        self.contact.status()
+        self.meet(settings, || self.access.meet(self, settings, by_class)).await;
     }
 
     /// It answered a stream, so streams that wait to retry may do so at once, and it has room for more.
     pub(super) fn returned(&self) {
-        if let Some(away) = self.away.over(now()) {
-            tracing::info!(server = self.uri, ?away, "control plane is back");
-        }
-        self.contact.reached();
+        self.answered();
         self.returns.send_modify(|answers| *answers += 1);
         self.doors.answered();
     }
@@ -271,22 +195,11 @@ impl ServerTarget {
         }
     }
 
-    /// It ended a stream before it answered. With `other`, the wanted resources can be asked for in the other dialect, too.
-    /// Returns what follows.
-    pub(super) fn declined(&self, trial: &mut Trial, declined: Declined, other: bool) -> Next {
-        trial.handle_end(declined, other, &self.dialects.lock())
-    }
-
-    /// Logs that it is not asked for this type, for this reason.
-    pub(super) fn leave_out(&self, type_url: &TypeUrl, why: &str) {
-        self.left_out.note(&self.uri, type_url, why);
-    }
-
     /// It closed a connection because of too many pings: from now on it is asked in another way whether it is there.
     pub(super) fn forbid_pings(&self, after: Duration) {
         if !self.forbids_pings.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                server = self.uri,
+                server = self.uri(),
                 ?after,
                 "the server forbids HTTP/2 pings; when it is silent it gets a call of grpc.health.v1.Health/Check instead, which it need not know"
             );

@@ -102,8 +102,8 @@ impl Source {
         let mut cutter = Cutter::new(bytes.len(), usize::MAX);
         cutter.push(&bytes);
         let changes = cutter
-            .finish()
-            .map(|response| self.client.handle_delta(response, self.now));
+            .finish(Dialect::Delta)
+            .map(|response| self.client.handle_response(response, self.now));
         let changes = changes.unwrap_or_default();
         drop(self.view.publish(&changes));
         self.turn();

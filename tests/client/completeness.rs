@@ -255,7 +255,9 @@ fn a_server_that_says_nothing_of_the_map() {
         assert_eq!(beside.sent(), ["cds a@1 gone@1"]);
         for (said, shows) in [("a=2", false), ("a=1", true)] {
             let response = cut(delta(CDS, said, &[said], &[]).encode_to_vec());
-            let heard = beside.client.handle_delta(response.finish().unwrap(), beside.now);
+            let heard = beside
+                .client
+                .handle_response(response.finish(Dialect::Delta).unwrap(), beside.now);
             let mut updates = heard.iter().flat_map(|changes| &changes.updates);
             assert_eq!(updates.any(|update| doubt.is_shown_by(update)), shows, "{said}");
         }

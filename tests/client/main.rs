@@ -34,7 +34,7 @@ use prost::Message;
 use proto::envoy::config::core::v3::{ControlPlane, Node};
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource};
 use proto::google::protobuf::{Any, Duration as Seconds};
-use protocol::{Client, ClientSettings, Cutter, Request, SotwResponse};
+use protocol::{Arrival, Client, ClientSettings, Cutter, Request};
 use xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
 
 pub(crate) const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
@@ -127,12 +127,14 @@ impl Upstream {
     }
 
     pub(crate) fn hears_bytes(&mut self, response: Bytes) {
-        let changes = self.client.handle_delta(cut(response).finish().unwrap(), self.now);
+        let changes = self
+            .client
+            .handle_response(cut(response).finish(Dialect::Delta).unwrap(), self.now);
         self.publish(changes);
     }
 
-    pub(crate) fn hears_sotw(&mut self, response: impl Into<SotwResponse>) {
-        let changes = self.client.handle_sotw(response, self.now);
+    pub(crate) fn hears_sotw(&mut self, response: impl Into<Arrival>) {
+        let changes = self.client.handle_response(response, self.now);
         self.publish(changes);
     }
 

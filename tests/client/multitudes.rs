@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use proto::envoy::service::discovery::v3::DiscoveryResponse;
 use proto::google::protobuf::Any;
 use protocol::{Cutter, FIELD_BYTES_MIN};
 use xds::Dialect;
@@ -33,12 +32,8 @@ impl Upstream {
     fn hears_within_limit(&mut self, message: &[u8]) {
         let mut cutter = Cutter::new(message.len(), FIELDS * FIELD_BYTES_MIN);
         message.chunks(7).for_each(|part| cutter.push(part));
-        let changes = match self.client.dialect() {
-            Dialect::Sotw => self
-                .client
-                .handle_sotw(cutter.finish::<DiscoveryResponse>().unwrap(), self.now),
-            Dialect::Delta => self.client.handle_delta(cutter.finish().unwrap(), self.now),
-        };
+        let arrival = cutter.finish(self.client.dialect()).unwrap();
+        let changes = self.client.handle_response(arrival, self.now);
         for change in &changes {
             self.cut = self.cut.with(change).0;
         }

@@ -55,9 +55,9 @@ impl View {
         let changes = match client.dialect() {
             Dialect::Delta => {
                 let response = cut(delta(kind, "n", &puts, &gone).encode_to_vec());
-                client.handle_delta(response.finish().unwrap(), now)
+                client.handle_response(response.finish(Dialect::Delta).unwrap(), now)
             }
-            Dialect::Sotw => client.handle_sotw(sotw(kind, "v", "n", &puts), now),
+            Dialect::Sotw => client.handle_response(sotw(kind, "v", "n", &puts), now),
         };
         self.publish(changes);
         drop(self.upstream.sent());
@@ -294,10 +294,10 @@ fn a_short_life_does_not_wait() {
     let mut view = View::settled(Dialect::Delta);
     let mut response = delta(EDS, "n", &["a=2"], &[]);
     response.resources[0].ttl = Some(proto::google::protobuf::Duration { seconds: 1, nanos: 0 });
-    let changes = view
-        .upstream
-        .client
-        .handle_delta(cut(response.encode_to_vec()).finish().unwrap(), view.upstream.now);
+    let changes = view.upstream.client.handle_response(
+        cut(response.encode_to_vec()).finish(Dialect::Delta).unwrap(),
+        view.upstream.now,
+    );
     view.publish(changes);
     view.hears(EDS, "", "a");
     assert_eq!(view.upstream.named(EDS), "a:Said");

@@ -446,17 +446,8 @@ impl World {
         }
         for _ in 0..most {
             if let Some(bytes) = self.origin.down.pop_front() {
-                let changes = match self.origin.dialect {
-                    Dialect::Sotw => writer.client.handle_sotw(
-                        cut(bytes)
-                            .finish::<discovery::DiscoveryResponse>()
-                            .expect("it is a response"),
-                        self.now,
-                    ),
-                    Dialect::Delta => writer
-                        .client
-                        .handle_delta(cut(bytes).finish().expect("it is a response"), self.now),
-                };
+                let arrival = cut(bytes).finish(self.origin.dialect).expect("it is a response");
+                let changes = writer.client.handle_response(arrival, self.now);
                 drop(writer.view.publish(&changes));
             }
         }

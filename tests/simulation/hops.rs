@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::envoy::service::discovery::v3::DiscoveryResponse;
 use protocol::{Client, Ending, Pause, Request};
 use xds::{Changes, Dialect};
 
@@ -351,14 +350,8 @@ impl Zone {
 }
 
 fn feed(client: &mut Client, bytes: Bytes, now: std::time::Instant) -> Vec<Changes> {
-    match client.dialect() {
-        Dialect::Sotw => cut(bytes)
-            .finish::<DiscoveryResponse>()
-            .map(|response| client.handle_sotw(response, now))
-            .unwrap_or_default(),
-        Dialect::Delta => cut(bytes)
-            .finish()
-            .map(|response| client.handle_delta(response, now))
-            .unwrap_or_default(),
-    }
+    let arrival = cut(bytes).finish(client.dialect());
+    arrival
+        .map(|arrival| client.handle_response(arrival, now))
+        .unwrap_or_default()
 }

@@ -413,8 +413,10 @@ impl World {
                 removed_resources: before.iter().map(Tenant::resource).collect(),
                 ..Default::default()
             };
-            let response = cut(response.encode_to_vec()).finish().expect("it is a response");
-            let changes = writer.client.handle_delta(response, self.now);
+            let response = cut(response.encode_to_vec())
+                .finish(Dialect::Delta)
+                .expect("it is a response");
+            let changes = writer.client.handle_response(response, self.now);
             drop(writer.view.publish(&changes));
         }
         let changes = writer.client.handle_timeout(self.now);

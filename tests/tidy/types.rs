@@ -11,7 +11,7 @@ use crate::ceilings;
 use crate::tree::{self, File};
 
 /// How many names of types stand in two rooms of `src` or more. It may only shrink.
-const NAMES_IN_TWO_ROOMS: usize = 95;
+const NAMES_IN_TWO_ROOMS: usize = 93;
 
 /// Fields that others reach into, of types with methods that take `&mut self`: file, type, how many.
 const OPEN: &[(&str, &str, usize)] = &[
@@ -31,8 +31,7 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("src/downstream/stream/seats/bindings.rs", "Bindings", 1),
     ("src/get/printed.rs", "Printed", 2),
     ("src/json/read/mod.rs", "Reader", 1),
-    ("src/protocol/client/ingest.rs", "Message", 12),
-    ("src/protocol/client/wire.rs", "Undecoded", 3),
+    ("src/protocol/client/ingest.rs", "Message", 11),
     ("src/telemetry/traces/change.rs", "TracedNews", 3),
     ("src/wire/sealed/batch.rs", "Batch", 1),
 ];

@@ -68,19 +68,12 @@ impl Acks {
         self.nonce.clone_from(&ack.nonce);
         match dialect {
             // In SotW it replaces earlier ones. E-21: the latest wins.
-            Dialect::Sotw => {
-                self.pending.clear();
-                self.push(ack, now);
-            }
+            Dialect::Sotw => self.pending.clear(),
             // C-02: without a nonce, the response cannot be acknowledged.
-            Dialect::Delta if ack.nonce.is_empty() => {}
-            Dialect::Delta => self.push(ack, now),
+            Dialect::Delta if ack.nonce.is_empty() => return,
+            Dialect::Delta => {}
         }
-    }
-
-    /// Adds the answer to a delta response: every response gets its own answer, within the bound.
-    fn push(&mut self, ack: Ack, now: Instant) {
-        // E-22: of answers with the same content, only the newest is kept.
+        // Every delta response gets its own answer, within the bound. E-22: of answers with the same content, only the newest is kept.
         self.pending.retain(|other| !ack.repeats(&other.ack));
         if self.pending.len() == PENDING {
             self.pending.pop_front();
@@ -109,23 +102,13 @@ impl Acks {
         self.pending.iter().filter_map(|pending| pending.at).min()
     }
 
-    /// Takes the next answer that may be sent now; it counts as sent.
-    pub(super) fn take(&mut self, now: Instant) -> Option<Ack> {
-        let due = self.pending.iter().position(|pending| pending.due(now))?;
-        let pending = self.pending.remove(due)?;
-        Some(self.sent(pending.ack, now))
-    }
-
-    /// Takes the newest answer, even if it should still wait; it counts as sent.
-    pub(super) fn take_any(&mut self, now: Instant) -> Option<Ack> {
-        let pending = self.pending.pop_back()?;
-        Some(self.sent(pending.ack, now))
-    }
-
-    fn sent(&mut self, ack: Ack, now: Instant) -> Ack {
+    /// Takes the next answer that may be sent now, or with `any` should still wait; it counts as sent.
+    pub(super) fn take(&mut self, any: bool, now: Instant) -> Option<Ack> {
+        let due = self.pending.iter().position(|pending| any || pending.due(now))?;
+        let Pending { ack, .. } = self.pending.remove(due)?;
         let Some(refusal) = &ack.refusal else {
             self.accepted = Some((ack.nonce.clone(), now));
-            return ack;
+            return Some(ack);
         };
         // An answer that may be sent now stays so, whatever is sent before it.
         for pending in self.pending.iter_mut().filter(|pending| pending.due(now)) {
@@ -138,7 +121,7 @@ impl Acks {
                 *at = refusals.at(refusal, now);
             }
         }
-        ack
+        Some(ack)
     }
 
     fn at(&self, ack: &Ack, now: Instant) -> Option<Instant> {

@@ -12,14 +12,13 @@ use xds::Name;
 /// The wanted names.
 ///
 /// Invariant: `open` counts the names that are `Unasked` or `Asked`, `silent` those that are not `Known`; a name that is `Asked` is in
-/// its batch; `ends` has each batch.
+/// its batch; a later batch ends later.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     names: Sorted<WantedNames>,
     open: usize,
     silent: usize,
     batches: BTreeMap<u32, Batch>,
-    ends: BTreeSet<(Instant, u32)>,
     /// SotW: those that the server is not asked for, because it may be silent while they are in the list.
     unlisted: BTreeSet<Name>,
 }
@@ -164,7 +163,7 @@ impl Awaited {
     /// content is held does not wait.
     pub(super) fn asked(&mut self, names: Vec<Name>, until: Instant) {
         let last = self.batches.last_key_value();
-        let number = last.map_or(0, |(last, batch)| last.wrapping_add(u32::from(batch.until != until)));
+        let number = last.map_or(0, |(last, batch)| last.wrapping_add(u32::from(batch.until < until)));
         let mut open = 0;
         for name in &names {
             if let Some(wanted) = self.names.get_mut(name.as_str())
@@ -175,7 +174,6 @@ impl Awaited {
             }
         }
         if open > 0 {
-            self.ends.insert((until, number));
             let batch = self.batches.entry(number).or_insert(Batch {
                 until,
                 names: VecDeque::new(),
@@ -207,7 +205,6 @@ impl Awaited {
 
     /// E-08: the time to answer stops with the stream, and begins again on the next one.
     pub(super) fn disconnected(&mut self) {
-        self.ends.clear();
         self.batches.clear();
         self.names.each_mut(|wanted| {
             wanted.state = match wanted.state {
@@ -219,14 +216,14 @@ impl Awaited {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.ends.first().map(|(until, _)| *until)
+        self.batches.values().next().map(|batch| batch.until)
     }
 
     /// Takes a name whose time to answer is over.
     pub(super) fn overdue(&mut self, now: Instant) -> Option<Name> {
-        let (_, number) = *self.ends.first().filter(|(until, _)| *until <= now)?;
-        let names = &mut self.batches.get_mut(&number)?.names;
-        while let Some(name) = names.pop_front() {
+        let mut first = self.batches.first_entry().filter(|batch| batch.get().until <= now)?;
+        let number = *first.key();
+        while let Some(name) = first.get_mut().names.pop_front() {
             let wanted = self.names.get_mut(name.as_str());
             if let Some(wanted) = wanted.filter(|wanted| wanted.state == NameState::Asked(number)) {
                 wanted.state = NameState::Silent;
@@ -255,7 +252,6 @@ impl Awaited {
         if let Some(batch) = self.batches.get_mut(&number) {
             batch.open -= 1;
             if batch.open == 0 {
-                self.ends.remove(&(batch.until, number));
                 self.batches.remove(&number);
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! Owns that what is held moves along. Does not decide which stream a type or a name belongs to: [`Division`](crate::Division) does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,8 +18,8 @@ pub struct Parted {
     versions_of: Dialect,
 }
 
-/// The names of one kind that content named and perhaps names no longer.
-pub(crate) type Renamed = (Kind, BTreeSet<Name>);
+/// The names of each kind that content named and perhaps names no longer.
+pub(crate) type Renamed = BTreeMap<Kind, BTreeSet<Name>>;
 
 impl Client {
     /// Returns the client's half of another stream to the same server, which sees the same node.
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// Returns the names that content of this stream named and now names differently, or no longer.
-    pub(crate) fn take_renamed(&mut self) -> Vec<Renamed> {
+    pub(crate) fn take_renamed(&mut self) -> Renamed {
         std::mem::take(&mut self.renamed)
     }
 
@@ -136,11 +136,8 @@ impl Client {
     pub(super) fn note_renamed(&mut self, type_url: &TypeUrl, of: Kind, before: &[Arc<Resource>]) {
         let Some(feed) = self.feeds.get(type_url) else { return };
         let replaced = before.iter().filter(|one| !feed.holds(one));
-        let names = replaced.flat_map(|one| named(type_url.kind(), one)).cloned().collect();
-        match self.renamed.iter_mut().find(|(kind, _)| *kind == of) {
-            Some((_, earlier)) => earlier.extend::<BTreeSet<Name>>(names),
-            None => self.renamed.push((of, names)),
-        }
+        let names = replaced.flat_map(|one| named(type_url.kind(), one)).cloned();
+        self.renamed.entry(of).or_default().extend(names);
     }
 
     /// Whether the server has said anything about another type since then, on this stream.

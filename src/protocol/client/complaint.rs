@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use proto::google::rpc::Status;
-use xds::{Name, Objection, Rejection, TypeUrl, printable};
+use xds::{Objection, Rejection, TypeUrl, printable};
 
 /// gRPC's INTERNAL, with which Envoys reject. Servers do not count a rejection whose code is 0.
 const INTERNAL: i32 = 13;
@@ -24,12 +24,8 @@ pub(super) fn complaint(type_url: &TypeUrl, rejections: &[Rejection]) -> Status 
         let separator = if message.is_empty() { "" } else { "; " };
         let nouns = type_url.kind().nouns();
         let (one, several) = nouns.unwrap_or((type_url.full_name(), type_url.full_name()));
-        let names: Vec<&Name> = group
-            .iter()
-            .filter_map(|one| one.content.as_ref())
-            .map(|(name, _)| name)
-            .collect();
-        let names: Vec<_> = names.iter().map(|name| cut(name.as_str(), NAME_BYTES_MAX)).collect();
+        let contents = group.iter().filter_map(|one| one.content.as_ref());
+        let names: Vec<_> = contents.map(|(name, _)| cut(name.as_str(), NAME_BYTES_MAX)).collect();
         let what = match names.as_slice() {
             [] => several.to_owned(),
             [name] => format!("{one} {name}"),
@@ -71,12 +67,9 @@ fn alike(one: &Rejection, other: &Rejection) -> bool {
 /// Returns the beginning of a text, without control characters.
 fn cut(text: &str, bytes: usize) -> String {
     let text = printable(text);
-    let mut ends = text
-        .char_indices()
-        .map(|(at, character)| (at, at + character.len_utf8()));
-    let end = ends.find(|(_, end)| *end > bytes).map(|(at, _)| at);
-    match end.and_then(|end| text.get(..end)) {
-        Some(start) => format!("{start}..."),
-        None => text.into_owned(),
+    if text.len() <= bytes {
+        return text.into_owned();
     }
+    let end = (0..=bytes).rev().find(|at| text.is_char_boundary(*at));
+    format!("{}...", end.and_then(|end| text.get(..end)).unwrap_or_default())
 }

@@ -4,7 +4,7 @@
 //! Owns how long the server must be quiet before that, and which names were not confirmed since a reconnect. Knows nothing of
 //! content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use xds::Name;
@@ -16,11 +16,8 @@ use xds::Name;
 pub(super) struct Completeness {
     complete: bool,
     open: Option<Open>,
-    /// Names held since before this stream that the server has not mentioned on it, and whether the server was sent their
-    /// versions.
-    unconfirmed: BTreeMap<Name, bool>,
-    /// Those of them that were requested by name since: the server sends them even if it was sent their versions.
-    asked: BTreeSet<Name>,
+    /// Names held since before this stream that the server has not mentioned on it.
+    unconfirmed: BTreeMap<Name, Declared>,
     /// The server resent content although it was sent the same version.
     ignored: bool,
     /// The server's first answer on this stream is over. What is unconfirmed after that has not changed, or is gone and the server does not
@@ -32,6 +29,15 @@ pub(super) struct Completeness {
     calm_since: Option<Instant>,
     /// When the server last spoke, if the wildcard counts as complete after a shorter quiet than an unknown server needs.
     guessed: Option<Instant>,
+}
+
+/// Whether the server was sent the version of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Declared {
+    No,
+    Yes,
+    /// The name was requested by itself since: the server sends it even so.
+    Asked,
 }
 
 #[derive(Debug)]
@@ -56,11 +62,9 @@ struct Open {
 
 /// The result of a response or of the passing of time.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct SettledTypes {
-    /// Whether the wildcard is newly complete.
+pub(super) struct Settled {
+    /// Whether it is newly complete.
     pub(super) complete: bool,
-    /// The collections that are.
-    pub(super) whole: Vec<Name>,
     pub(super) gone: Vec<Name>,
     /// The longest quiet time within the server's answer, if the end of that answer was seen.
     pub(super) pause: Option<Duration>,
@@ -103,32 +107,23 @@ impl Completeness {
 
     /// A stream begins. `held`: the held names, and for each whether the server is sent its version.
     pub(super) fn connected(&mut self, held: BTreeMap<Name, bool>) {
-        self.unconfirmed = held;
-        self.asked.clear();
+        let declared = |sent| if sent { Declared::Yes } else { Declared::No };
+        self.unconfirmed = held.into_iter().map(|(name, sent)| (name, declared(sent))).collect();
         self.ignored = false;
         self.over = false;
         self.refused = false;
     }
 
-    /// A stream begins on which these names are requested by themselves; the server is sent their versions.
-    pub(super) fn named(held: BTreeSet<Name>) -> Self {
-        Self {
-            complete: true,
-            unconfirmed: held.into_iter().map(|name| (name, true)).collect(),
-            ..Self::default()
-        }
-    }
-
     /// E-04: the server is sent another version of the name than its own, so it will mention the name.
     pub(super) fn undeclare(&mut self, name: &Name) {
         if let Some(declared) = self.unconfirmed.get_mut(name) {
-            *declared = false;
+            *declared = Declared::No;
         }
     }
 
     /// Returns whether the name is held since before this stream, the server was not sent its version, and has not mentioned it.
     pub(super) fn undeclared(&self, name: &Name) -> bool {
-        self.unconfirmed.get(name) == Some(&false)
+        self.unconfirmed.get(name) == Some(&Declared::No)
     }
 
     /// These names were restored from an earlier run of the relay; the server is not sent their versions.
@@ -136,22 +131,25 @@ impl Completeness {
         if std::mem::take(&mut self.over) {
             self.unconfirmed.clear();
         }
-        self.unconfirmed.extend(names.map(|name| (name, false)));
+        self.unconfirmed.extend(names.map(|name| (name, Declared::No)));
     }
 
     /// The stream ended; what is complete stays so (G-19).
     pub(super) fn disconnected(&mut self) {
         self.open = None;
         self.unconfirmed.clear();
-        self.asked.clear();
         self.calm_since = None;
         self.guessed = None;
     }
 
     /// This name is requested by itself: if the server resends it, that means nothing.
     pub(super) fn asked(&mut self, name: &Name) {
-        if self.unconfirmed.contains_key(name) {
-            self.asked.insert(name.clone());
+        if let Some(declared) = self
+            .unconfirmed
+            .get_mut(name)
+            .filter(|declared| **declared == Declared::Yes)
+        {
+            *declared = Declared::Asked;
         }
     }
 
@@ -162,8 +160,7 @@ impl Completeness {
         };
         // The server resends content although it was sent the same version: it ignores `initial_resource_versions`, and will not
         // report removals.
-        let asked = self.asked.remove(name);
-        self.ignored |= declared && same_version && !asked && !self.refused && !self.over;
+        self.ignored |= declared == Declared::Yes && same_version && !self.refused && !self.over;
         true
     }
 
@@ -176,13 +173,12 @@ impl Completeness {
     pub(super) fn finish(&mut self) -> bool {
         self.open = None;
         self.unconfirmed.clear();
-        self.asked.clear();
         self.calm_since = None;
         !std::mem::replace(&mut self.complete, true)
     }
 
     /// A delta response came. Returns what follows.
-    pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> SettledTypes {
+    pub(super) fn heard(&mut self, heard: Heard, quiet: Quiet, now: Instant) -> Settled {
         if heard.news || self.calm_since.is_none() {
             self.calm_since = Some(now);
         }
@@ -200,15 +196,15 @@ impl Completeness {
             }
         }
         if heard.more == Some(false) && !heard.uncertain {
-            return SettledTypes {
+            return Settled {
                 gone: self.purge(),
                 complete: self.finish(),
-                ..SettledTypes::default()
+                ..Settled::default()
             };
         }
-        SettledTypes {
+        Settled {
             pause: self.pause_after_all(heard.news, quiet, now),
-            ..SettledTypes::default()
+            ..Settled::default()
         }
     }
 
@@ -272,9 +268,9 @@ impl Completeness {
         }
     }
 
-    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> SettledTypes {
+    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> Settled {
         if self.deadline(quiet).is_none_or(|at| at > now) {
-            return SettledTypes::default();
+            return Settled::default();
         }
         if let Some(open) = self.open.take() {
             self.complete = true;
@@ -282,24 +278,24 @@ impl Completeness {
             let needed = open.needed(quiet);
             let silent = !open.unanswered && open.quiet_since + needed <= now;
             self.guessed = (silent && needed < quiet.unknown).then_some(open.spoke);
-            return SettledTypes {
+            return Settled {
                 complete: true,
                 pause: silent.then_some(open.pause),
-                ..SettledTypes::default()
+                ..Settled::default()
             };
         }
-        SettledTypes {
+        Settled {
             gone: self.purge(),
-            ..SettledTypes::default()
+            ..Settled::default()
         }
     }
 
     /// The first answer is over. Returns the unconfirmed names that the server would have mentioned if they existed.
     fn purge(&mut self) -> Vec<Name> {
-        self.asked.clear();
         self.over = true;
         let (ignored, all) = (self.ignored, std::mem::take(&mut self.unconfirmed));
-        let (silent, gone) = all.into_iter().partition(|(_, declared)| *declared && !ignored);
+        let silent = |declared: &Declared| *declared != Declared::No && !ignored;
+        let (silent, gone) = all.into_iter().partition(|(_, declared)| silent(declared));
         self.unconfirmed = silent;
         gone.into_keys().collect()
     }

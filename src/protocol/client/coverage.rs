@@ -4,9 +4,9 @@
 //! Owns who wants the wildcard, and what each still waits for. Knows nothing of the content of members.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::completeness::{Completeness, Heard, SettledTypes};
+use super::completeness::{Completeness, Heard, Settled};
 use super::rhythm::Patience;
 use xds::{Dialect, Name};
 
@@ -14,13 +14,23 @@ use xds::{Dialect, Name};
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     wildcard: Wildcard,
-    /// The wildcard; without it, the names that are requested by themselves and of which the server was sent the versions.
-    all: Completeness,
-    collections: BTreeMap<Name, Completeness>,
-    /// The collections that still wait for something.
+    /// By names. Without the wildcard, what has its name are the names that are requested by themselves and of which the server was sent the
+    /// versions.
+    all: BTreeMap<Name, Box<Completeness>>,
+    /// Those that still wait for something.
     busy: BTreeSet<Name>,
-    /// The collections that the present response mentions, and whether it has news of them.
+    /// Those that the present response mentions, and whether it has news of them.
     mentioned: BTreeMap<Name, bool>,
+}
+
+/// The result of a response or of the passing of time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SettledTypes {
+    /// What is newly complete.
+    pub(super) whole: Vec<Name>,
+    pub(super) gone: Vec<Name>,
+    /// The longest quiet time within the server's answer for the wildcard, if the end of that answer was seen.
+    pub(super) pause: Option<Duration>,
 }
 
 /// Who wants the wildcard.
@@ -63,7 +73,7 @@ impl Coverage {
     pub(super) fn want_all(&mut self) -> Wildcard {
         let before = std::mem::replace(&mut self.wildcard, Wildcard::Wanted);
         if before == Wildcard::Unwanted {
-            self.all = Completeness::default();
+            self.all.insert(Name::from(Name::WILDCARD), Box::default());
         }
         before
     }
@@ -76,117 +86,101 @@ impl Coverage {
     /// The wildcard is not asked for any more.
     pub(super) fn drop_all(&mut self) {
         self.wildcard = Wildcard::Unwanted;
-        self.all = Completeness::default();
-    }
-
-    /// Returns what the wildcard waits for.
-    pub(super) const fn all(&self) -> &Completeness {
-        &self.all
-    }
-
-    /// Returns the same, to say what became of it.
-    pub(super) const fn all_mut(&mut self) -> &mut Completeness {
-        &mut self.all
+        self.remove(&Name::from(Name::WILDCARD));
     }
 
     pub(super) fn insert(&mut self, collection: &Name) {
-        self.collections.entry(collection.clone()).or_default();
+        self.all.entry(collection.clone()).or_default();
     }
 
     pub(super) fn remove(&mut self, collection: &Name) {
-        self.collections.remove(collection);
+        self.all.remove(collection);
         self.busy.remove(collection);
     }
 
     pub(super) fn collection(&self, text: &str) -> Option<&Name> {
-        self.collections.get_key_value(text).map(|(name, _)| name)
+        let known = self.all.get_key_value(text).map(|(name, _)| name);
+        known.filter(|name| name.is_collection())
     }
 
     /// Returns the wanted collection that a name belongs to (F-10).
     pub(super) fn covering(&self, name: &str) -> Option<&Name> {
-        if self.collections.is_empty() {
-            return None;
-        }
-        self.collection(Name::from(name).collection()?.as_str())
+        let last = self.all.last_key_value().filter(|(last, _)| last.is_collection());
+        last.and_then(|_| self.collection(Name::from(name).collection()?.as_str()))
     }
 
     /// Returns whether every member of the collection, or all that the wildcard covers, is known.
-    pub(super) fn whole(&self, name: &Name) -> bool {
-        match self.collections.get(name) {
-            Some(collection) => collection.complete(),
-            None => name.as_str() == Name::WILDCARD && self.all.complete(),
-        }
+    pub(super) fn whole(&self, name: &str) -> bool {
+        self.all.get(name).is_some_and(|of| of.complete())
+    }
+
+    /// Whether nothing is known yet of what somebody wants.
+    pub(super) fn lacks_all(&self) -> bool {
+        self.wildcard == Wildcard::Wanted && !self.whole(Name::WILDCARD)
     }
 
     /// A delta stream begins. `held` returns what is held of a collection or of the wildcard, and for each name whether the server is told
     /// of its version. What is incomplete is requested without versions: then the server sends everything, and the end of its answer can
     /// be seen.
     pub(super) fn connected(&mut self, held: impl Fn(&Name) -> BTreeMap<Name, bool>) {
-        let begin = |name: &Name, of: &mut Completeness| {
+        if !self.wildcard.is_asked() {
+            self.all.remove(Name::WILDCARD);
+        }
+        for (name, of) in &mut self.all {
             let mut held = held(name);
             held.values_mut().for_each(|declared| *declared &= of.complete());
             of.connected(held);
-        };
-        if self.wildcard.is_asked() {
-            begin(&Name::from(Name::WILDCARD), &mut self.all);
         }
-        self.collections.iter_mut().for_each(|(name, of)| begin(name, of));
     }
 
     /// These names are requested by themselves; the server is sent their versions.
-    pub(super) fn named(&mut self, held: BTreeSet<Name>) {
-        self.all = Completeness::named(held);
+    pub(super) fn named(&mut self, held: BTreeMap<Name, bool>) {
+        let of = self.all.entry(Name::from(Name::WILDCARD)).or_default();
+        of.finish();
+        of.connected(held);
     }
 
     /// Returns whether this member is from before the stream, the server was not sent its version, and has not mentioned it.
     pub(super) fn undeclared(&self, collection: &Name, member: &Name) -> bool {
-        let collection = self.collections.get(collection);
-        collection.is_some_and(|collection| collection.undeclared(member))
+        self.all.get(collection).is_some_and(|of| of.undeclared(member))
     }
 
     /// E-04: the server is sent another version of the name than its own.
     pub(super) fn undeclare(&mut self, name: &Name) {
-        self.all.undeclare(name);
-        let collection = name.collection();
-        if let Some(collection) = collection.and_then(|collection| self.collections.get_mut(&collection)) {
-            collection.undeclare(name);
+        for of in [Some(Name::from(Name::WILDCARD)), name.collection()]
+            .into_iter()
+            .flatten()
+        {
+            self.change(of.as_str(), |of| of.undeclare(name));
         }
     }
 
-    /// This was restored from an earlier run of the relay, for the collection or the wildcard.
-    pub(super) fn restored(&mut self, collection: Option<&Name>, names: impl Iterator<Item = Name>) {
-        let of = match collection {
-            None => Some(&mut self.all),
-            Some(collection) => self.collections.get_mut(collection),
-        };
-        if let Some(of) = of {
-            of.restored(names);
-        }
+    /// Whether the first answer has left names out, and it is not known what that means.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.all.get(Name::WILDCARD).is_some_and(|all| all.is_unsure())
+    }
+
+    /// What has this name is changed, if it is there.
+    pub(super) fn change<R: Default>(&mut self, name: &str, act: impl FnOnce(&mut Completeness) -> R) -> R {
+        self.all.get_mut(name).map_or_else(R::default, |of| act(of))
     }
 
     /// The stream ended.
     pub(super) fn disconnected(&mut self) {
-        self.all.disconnected();
-        self.collections.values_mut().for_each(Completeness::disconnected);
+        self.all.values_mut().for_each(|of| of.disconnected());
         self.busy.clear();
     }
 
     /// The present response has an entry or a removal for a name, which may be in this collection. Returns whether it is news: the name was
     /// new, or unconfirmed.
     pub(super) fn mention(&mut self, collection: Option<&Name>, name: &Name, how: Mention) -> bool {
-        let news = how.new | self.all.confirm(name, how.resent);
-        if let Some((key, of)) = collection.and_then(|name| Some((name, self.collections.get_mut(name)?))) {
+        let all = self.all.get_mut(Name::WILDCARD);
+        let news = how.new | all.is_some_and(|all| all.confirm(name, how.resent));
+        if let Some((key, of)) = collection.and_then(|name| Some((name, self.all.get_mut(name)?))) {
             let news = of.confirm(name, how.resent && !how.asked) | (news && !how.gone);
             *self.mentioned.entry(key.clone()).or_default() |= news;
         }
         news
-    }
-
-    /// A held name in this collection is now requested by itself as well.
-    pub(super) fn asked(&mut self, collection: &Name, name: &Name) {
-        if let Some(collection) = self.collections.get_mut(collection) {
-            collection.asked(name);
-        }
     }
 
     /// The relay rejects a response (E-22).
@@ -205,40 +199,34 @@ impl Coverage {
     ) -> SettledTypes {
         let mut settled = SettledTypes::default();
         if heard.more == Some(false) {
-            self.each_busy(|collection| collection.ended(now));
+            self.each(|of| of.ended(now));
         }
-        for (name, news) in std::mem::take(&mut self.mentioned) {
-            if full {
+        let mut mentioned = std::mem::take(&mut self.mentioned);
+        if let Some((all, _)) = self.all.get_key_value(Name::WILDCARD) {
+            mentioned.insert(all.clone(), heard.news);
+        }
+        for (name, news) in mentioned {
+            let all = is_all(&name);
+            // One SotW response has all that the wildcard covers.
+            if full || all && dialect == Dialect::Sotw {
                 settled.whole.extend(self.finish(&name).then_some(name));
-            } else if let Some(collection) = self.collections.get_mut(&name) {
-                // Another relay may say that this answer is finished, but that does not mean that it knows the whole collection.
-                let more = heard.more.filter(|more| *more);
+            } else {
+                // Another relay may say that this answer is finished, but that does not mean that it knows a whole collection.
+                let more = heard.more.filter(|more| *more || all && self.wildcard.is_asked());
                 let heard = Heard { news, more, ..heard };
-                add(&mut settled, &name, collection.heard(heard, patience.unlearned(), now));
+                let of = self.change(name.as_str(), |of| of.heard(heard, patience.quiet(all), now));
+                settled.add(&name, of);
                 self.busy.insert(name);
             }
         }
         self.rest();
-        let asked = self.wildcard.is_asked();
-        match dialect {
-            // One response has all that the wildcard covers.
-            Dialect::Sotw => settled.complete = asked && self.all.finish(),
-            Dialect::Delta if asked || self.all.complete() => {
-                // The end of another relay's answer says nothing of single names.
-                let more = heard.more.filter(|_| asked);
-                let all = self.all.heard(Heard { more, ..heard }, patience.wildcard(), now);
-                (settled.complete, settled.pause) = (all.complete, all.pause);
-                settled.gone.extend(all.gone);
-            }
-            Dialect::Delta => {}
-        }
         settled
     }
 
     /// The server has sent the whole collection. Returns whether it is newly complete.
     pub(super) fn finish(&mut self, collection: &Name) -> bool {
         self.busy.remove(collection);
-        self.collections.get_mut(collection).is_some_and(Completeness::finish)
+        self.change(collection.as_str(), Completeness::finish)
     }
 
     /// What the present response mentions says nothing about the rest.
@@ -248,30 +236,29 @@ impl Coverage {
 
     /// The relay's ACKs for all responses so far are sent.
     pub(super) fn answered(&mut self, now: Instant) {
-        self.each(|one| one.answered(now));
+        self.each(|of| of.answered(now));
     }
 
     /// A part of a message came.
     pub(super) fn bytes(&mut self, at: Instant) {
-        self.each(|one| one.bytes(at));
+        self.each(|of| of.bytes(at));
     }
 
     /// Whether nothing is waited for.
     pub(super) fn rests(&self) -> bool {
-        self.all.rests() && self.busy.is_empty()
+        self.busy.is_empty()
     }
 
     pub(super) fn deadline(&self, patience: Patience) -> Option<Instant> {
-        let busy = self.busy.iter().filter_map(|name| self.collections.get(name));
-        let busy = busy.filter_map(|collection| collection.deadline(patience.unlearned()));
-        busy.chain(self.all.deadline(patience.wildcard())).min()
+        let due = |name| self.all.get(name)?.deadline(patience.quiet(is_all(name)));
+        self.busy.iter().filter_map(due).min()
     }
 
     pub(super) fn timeout(&mut self, patience: Patience, now: Instant) -> SettledTypes {
-        let mut settled = self.all.timeout(patience.wildcard(), now);
+        let mut settled = SettledTypes::default();
         for name in &self.busy {
-            if let Some(collection) = self.collections.get_mut(name) {
-                add(&mut settled, name, collection.timeout(patience.unlearned(), now));
+            if let Some(of) = self.all.get_mut(name) {
+                settled.add(name, of.timeout(patience.quiet(is_all(name)), now));
             }
         }
         self.rest();
@@ -279,27 +266,26 @@ impl Coverage {
     }
 
     fn each(&mut self, mut act: impl FnMut(&mut Completeness)) {
-        act(&mut self.all);
-        self.each_busy(act);
-    }
-
-    fn each_busy(&mut self, mut act: impl FnMut(&mut Completeness)) {
         for name in &self.busy {
-            if let Some(collection) = self.collections.get_mut(name) {
-                act(collection);
-            }
+            self.all.get_mut(name).into_iter().for_each(|of| act(of));
         }
     }
 
     fn rest(&mut self) {
-        let all = &self.collections;
-        self.busy
-            .retain(|name| all.get(name).is_some_and(|collection| !collection.rests()));
+        let all = &self.all;
+        self.busy.retain(|name| all.get(name).is_some_and(|of| !of.rests()));
     }
 }
 
-/// Adds what follows for a collection.
-fn add(all: &mut SettledTypes, collection: &Name, of: SettledTypes) {
-    all.gone.extend(of.gone);
-    all.whole.extend(of.complete.then(|| collection.clone()));
+impl SettledTypes {
+    /// Adds what follows for one.
+    fn add(&mut self, name: &Name, of: Settled) {
+        self.gone.extend(of.gone);
+        self.whole.extend(of.complete.then(|| name.clone()));
+        self.pause = self.pause.or(of.pause.filter(|_| is_all(name)));
+    }
+}
+
+fn is_all(name: &Name) -> bool {
+    name.as_str() == Name::WILDCARD
 }

@@ -3,6 +3,7 @@
 //!
 //! Owns the names and the faults of a single entry, and the resource that it makes. Knows nothing of the other entries of the response.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ pub(super) struct Entry {
 
 /// A faulty entry, with its name if that is certain.
 pub(super) struct Fault {
-    pub(super) name: Option<String>,
+    pub(super) name: Option<Name>,
     pub(super) what: String,
 }
 
@@ -70,10 +71,14 @@ impl Entry {
             return Self::of_wrapper(&any.value, type_url, false);
         }
         check_type(&any.type_url, type_url).map_err(Fault::nameless)?;
-        let name = name_in(&any.value, type_url).or_else(|| without_name(&any.value, type_url));
-        let text = name.ok_or_else(|| Fault::nameless(no_name(type_url)))?;
+        let text = name_in(&any.value, type_url).ok_or_else(|| Fault::nameless(no_name(type_url)))?;
+        Ok(Self::new(text, Some(any.value.clone()), type_url))
+    }
+
+    /// Creates an entry with nothing around its body.
+    fn new(text: &str, body: Option<Bytes>, type_url: &TypeUrl) -> Self {
         let name = canonical(text, type_url);
-        Ok(Self {
+        Self {
             written: name.written(text),
             name,
             constrained: false,
@@ -81,9 +86,9 @@ impl Entry {
             version: None,
             ttl: None,
             passed_on: Vec::new(),
-            body: Some(any.value),
+            body,
             twin: None,
-        })
+        }
     }
 
     /// Reads an entry of a delta response, or the wrapper in an entry of a SotW one.
@@ -94,39 +99,28 @@ impl Entry {
         // the wrapper's name comes first, then the name by the type's rule.
         let around = [wrapper.name, &full.name];
         let name = around.into_iter().find(|name| !name.is_empty());
-        let inside = || {
-            let (_, body) = wrapper.body?;
-            name_in(body, type_url).or_else(|| without_name(body, type_url))
-        };
-        let name = name.or_else(inside);
+        let name = name.or_else(|| name_in(wrapper.body?.1, type_url));
         if let Some((url, _)) = wrapper.body {
             check_type(url, type_url).map_err(|what| Fault {
                 // F-04: the canonical name, however the server spells it.
-                name: name.map(|name| canonical(name, type_url).to_string()),
+                name: name.map(|name| canonical(name, type_url)),
                 what,
             })?;
         }
-        let Some(name) = name else {
-            return Err(match wrapper.body {
-                Some(_) => Fault::nameless(no_name(type_url)),
-                None => unreadable(),
-            });
+        let lacking = || match wrapper.body {
+            Some(_) => Fault::nameless(no_name(type_url)),
+            None => unreadable(),
         };
-        let (text, name) = (name, canonical(name, type_url));
+        let body = wrapper.body.map(|(_, body)| bytes.slice_ref(body));
+        let bare = Self::new(name.ok_or_else(lacking)?, body, type_url);
         if wrapper.aliases.len() > ALIASES_MAX {
             return Err(Fault {
-                name: Some(name.to_string()),
+                name: Some(bare.name),
                 what: format!("has more than {ALIASES_MAX} aliases"),
             });
         }
-        let mut aliases: Vec<Name> = wrapper
-            .aliases
-            .into_iter()
-            .map(|alias| canonical(alias, type_url))
-            .filter(|alias| *alias != name)
-            .collect();
-        aliases.sort_unstable();
-        aliases.dedup();
+        let aliases = wrapper.aliases.into_iter().map(|alias| canonical(alias, type_url));
+        let aliases: BTreeSet<Name> = aliases.filter(|alias| *alias != bare.name).collect();
         let passed_on = discovery::Resource {
             cache_control: wrapper.rest.cache_control,
             metadata: wrapper.rest.metadata,
@@ -134,14 +128,11 @@ impl Entry {
         };
         Ok(Self {
             constrained: !full.dynamic_parameter_constraints.is_empty(),
-            written: name.written(text),
-            name,
-            aliases,
+            aliases: aliases.into_iter().collect(),
             version: own_version.then(|| ArcStr::from(wrapper.version)),
             ttl: wrapper.rest.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
             passed_on: passed_on.encode_to_vec(),
-            body: wrapper.body.map(|(_, body)| bytes.slice_ref(body)),
-            twin: None,
+            ..bare
         })
     }
 }
@@ -218,22 +209,17 @@ fn check_type(url: &str, type_url: &TypeUrl) -> Result<(), String> {
     Err(format!("has the type {shown:?}, not {:?}", type_url.full_name()))
 }
 
+/// Returns the name that a body has. A-09: that of a resource without a name is empty, if its type has only one resource. A body that is no
+/// message is no resource.
 fn name_in<'a>(body: &'a [u8], type_url: &TypeUrl) -> Option<&'a str> {
     let traits = type_url.traits();
-    match traits.name {
-        // Of a type without a name rule, this field may be a message: read as text, that has control characters.
-        NameRule::Field(number) if traits.nameless => {
-            string_field(body, number).filter(|name| !name.contains(char::is_control))
-        }
+    let name = match traits.name {
         NameRule::Field(number) => string_field(body, number),
         NameRule::Wrapper => None,
-    }
-}
-
-/// returns the empty name for a resource without a name, if its type has only one resource. A body that is no message is no
-/// resource.
-fn without_name(body: &[u8], type_url: &TypeUrl) -> Option<&'static str> {
-    (type_url.traits().nameless && is_message(body)).then_some("")
+    };
+    // Of a type without a name rule, this field may be a message: read as text, that has control characters.
+    let name = name.filter(|name| !traits.nameless || !name.contains(char::is_control));
+    name.or_else(|| (traits.nameless && is_message(body)).then_some(""))
 }
 
 fn no_name(type_url: &TypeUrl) -> String {
@@ -282,17 +268,14 @@ fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
     if cluster.r#type() != DiscoveryType::Eds {
         return None;
     }
-    let service = cluster
-        .eds_cluster_config
-        .map(|config| config.service_name)
-        .filter(|name| !name.is_empty());
+    let service = cluster.eds_cluster_config.map(|config| config.service_name);
+    let service = service.filter(|name| !name.is_empty());
+    if service.is_none() && !name.is_new_style() && !name.is_empty() {
+        return Some(name.clone());
+    }
     // F-04: the client that requests the endpoints may spell the name in another way.
-    let read = |service: &str| Name::read(service, &TypeUrl::new(ENDPOINTS));
-    let own = || Some(name.clone()).filter(|name| !name.is_new_style() && !name.is_empty());
-    Some(match service {
-        Some(service) => read(&service),
-        None => own().unwrap_or_else(|| read(name.as_str())),
-    })
+    let text = service.as_deref().unwrap_or(name.as_str());
+    Some(Name::read(text, &TypeUrl::new(ENDPOINTS)))
 }
 
 /// Finds what other views have under the names of the entries. Decides nothing by that: content is compared as ever.

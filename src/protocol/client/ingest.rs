@@ -4,7 +4,7 @@
 //! Owns the faults. Knows nothing of the content that is held and wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write};
+use std::fmt::{self, Write as _};
 
 use arcstr::ArcStr;
 use bytes::Bytes;
@@ -15,10 +15,10 @@ use super::entry::{Entry, Fault, called, canonical, share_versions};
 use super::refusals::Refusal;
 use super::told::Received;
 use super::ways::Spellings;
-use super::wire::{DeltaResponse, FIELD_BYTES_MIN, OTHER_BYTES_MAX, SotwResponse};
+use super::wire::{Arrival, FIELD_BYTES_MIN, OTHER_BYTES_MAX};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
-use xds::{Name, ResourceError, TypeUrl};
+use xds::{Dialect, Name, ResourceError, TypeUrl};
 
 /// A response in the form that both dialects share.
 #[derive(Default)]
@@ -30,14 +30,12 @@ pub(super) struct Message {
     pub(super) version: ArcStr,
     /// The sound entries; no name is there twice.
     pub(super) entries: Vec<Entry>,
-    /// Names that the server says are gone.
-    pub(super) removed: Vec<String>,
-    /// The server's spellings of removed new-style names.
-    pub(super) removed_as: BTreeMap<String, BTreeSet<String>>,
+    /// F-04: the canonical names that the server says are gone, and its spellings of those that are new-style.
+    pub(super) removed: BTreeMap<Name, BTreeSet<Name>>,
     /// Names of faulty entries: nothing changes for them.
-    pub(super) spoiled: BTreeSet<String>,
+    pub(super) spoiled: BTreeSet<Name>,
     /// The server's errors for names that are not among the entries (E-09).
-    pub(super) errors: BTreeMap<String, ResourceError>,
+    pub(super) errors: BTreeMap<Name, ResourceError>,
     pub(super) faults: Faults,
     /// An entry has no name, or a name that another entry has too. So a name that is not mentioned may be meant by it.
     pub(super) uncertain: bool,
@@ -57,12 +55,8 @@ pub(super) struct Faults {
 const FAULTS_NAMED: usize = 8;
 
 impl Faults {
-    pub(super) fn add(&mut self, entry: &str, fault: &str) {
-        self.add_at(format_args!("{entry}"), fault);
-    }
-
     /// There may be very many faults, of which few are named.
-    fn add_at(&mut self, entry: fmt::Arguments<'_>, fault: &str) {
+    pub(super) fn add(&mut self, entry: impl fmt::Display, fault: &str) {
         if self.words.len() < FAULTS_NAMED {
             self.words.push(format!("{entry} {fault}"));
         } else {
@@ -92,79 +86,33 @@ impl Faults {
 }
 
 impl Message {
-    /// Reads a SotW response.
-    pub(super) fn sotw(response: SotwResponse, type_url: &TypeUrl, ways: &Spellings) -> Self {
-        let SotwResponse { head, entries, full } = response;
-        let identifier = head.control_plane.map(|plane| plane.identifier);
-        let mut message = Self::new(head.nonce, identifier, head.version_info, full);
-        let read = |any: Any| Entry::of_any(any, type_url);
-        if entries.is_empty() {
-            message.take(head.resources.into_iter().map(read), ways);
-        } else {
-            // E-13: an entry that is not readable is read as an empty one, so that only this entry is rejected.
-            let decoded = entries.into_iter().map(|entry| Any::decode(entry).unwrap_or_default());
-            message.take(decoded.map(read), ways);
-        }
-        message.complain(head.resource_errors, type_url);
-        message
-    }
-
-    /// Reads a delta response.
-    pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl, ways: &Spellings) -> Self {
-        let DeltaResponse { head, entries, full } = response;
-        let identifier = head.control_plane.map(|plane| plane.identifier);
-        let mut message = Self::new(head.nonce, identifier, head.system_version_info, full);
-        // The mark of another relay counts only if the control plane's identifier is that of a relay.
-        message.more = message.is_relayed().then(|| message.nonce.ends_with(MORE));
-        let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
-        message.take(entries.into_iter().map(read), ways);
-        share_versions(&mut message.entries);
-        // F-04: canonical names, however the server spells them. A name with a fault removes nothing.
-        let (plain, constrained): (Vec<_>, Vec<_>) = head
-            .removed_resource_names
-            .into_iter()
-            .partition(|full| full.dynamic_parameter_constraints.is_empty());
-        message.ignored += constrained.len();
-        let mut texts = head.removed_resources;
-        texts.extend(plain.into_iter().map(|full| full.name));
-        let removed = message.removed_names(&texts, type_url);
-        message.remove(removed, ways);
-        message.complain(head.resource_errors, type_url);
-        message
-    }
-
-    /// Creates a message without entries. If its end was left out because it is too large, that may be meant for any name.
-    fn new(nonce: String, identifier: Option<String>, version: String, full: bool) -> Self {
-        let mut faults = Faults::default();
-        if full {
-            faults.add("the response", &too_large());
-        }
-        Self {
-            nonce,
-            identifier: identifier.unwrap_or_default(),
-            version: ArcStr::from(version),
-            faults,
-            uncertain: full,
+    /// Reads a response.
+    pub(super) fn read(arrival: Arrival, dialect: Dialect, type_url: &TypeUrl, ways: &Spellings) -> Self {
+        let mut message = Self {
+            identifier: arrival.identifier,
+            nonce: arrival.nonce,
+            version: ArcStr::from(arrival.version),
+            ignored: arrival.ignored,
+            // What was left out may be meant for any name.
+            uncertain: arrival.full,
             ..Self::default()
+        };
+        if arrival.full {
+            message.faults.add("the response", &too_large());
         }
-    }
-
-    /// F-04: returns the canonical names that the server says are removed, however it spells them.
-    fn removed_names(&mut self, texts: &[String], type_url: &TypeUrl) -> Vec<String> {
-        let mut names = Vec::with_capacity(texts.len());
-        let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for text in texts {
-            let name = canonical(text, type_url);
-            if !name.is_new_style() {
-                names.push(name.to_string());
-                continue;
-            }
-            let text = name.written(text).unwrap_or_else(|| name.clone());
-            said.entry(name.to_string()).or_default().insert(text.to_string());
-        }
-        names.extend(said.keys().cloned());
-        self.removed_as = said;
-        names
+        // The mark of another relay counts only if the control plane's identifier is that of a relay.
+        let marked = dialect == Dialect::Delta && message.is_relayed();
+        message.more = marked.then(|| message.nonce.ends_with(MORE));
+        let read = |entry: Bytes| match dialect {
+            // E-13: an entry that is not readable is read as an empty one, so that only this entry is rejected.
+            Dialect::Sotw => Entry::of_any(Any::decode(entry).unwrap_or_default(), type_url),
+            Dialect::Delta => Entry::of_wrapper(&entry, type_url, true),
+        };
+        message.take(arrival.entries.into_iter().map(read), ways);
+        share_versions(&mut message.entries);
+        message.remove(&arrival.removed, type_url, ways);
+        message.complain(arrival.errors, type_url);
+        message
     }
 
     /// F-07: for a name that was requested in several spellings and answered in several, only one answer counts.
@@ -173,11 +121,10 @@ impl Message {
             return;
         }
         let mut all: BTreeMap<&Name, BTreeSet<&Name>> = BTreeMap::new();
-        for entry in &self.entries {
+        for entry in self.entries.iter().filter(|entry| ways.contains(entry.name.as_str())) {
             all.entry(&entry.name).or_default().insert(entry.text());
         }
-        let several = all.into_iter().filter(|(_, texts)| texts.len() > 1);
-        let chosen = several.filter_map(|(name, texts)| {
+        let chosen = all.into_iter().filter_map(|(name, texts)| {
             let text = ways.choose(name.as_str(), &texts)?;
             Some((name.clone(), text.clone()))
         });
@@ -188,17 +135,11 @@ impl Message {
 
     /// F-16: of several entries of a name of which some are for some clients only, the one for all counts, else the first.
     fn drop_variants(&mut self) {
-        let constrained = self.entries.iter().filter(|entry| entry.constrained);
-        let names: BTreeSet<Name> = constrained.map(|entry| entry.name.clone()).collect();
-        if names.is_empty() {
+        if !self.entries.iter().any(|entry| entry.constrained) {
             return;
         }
-        let for_all = self
-            .entries
-            .iter()
-            .filter(|entry| !entry.constrained)
-            .map(|entry| &entry.name);
-        let mut found: BTreeSet<Name> = for_all.filter(|name| names.contains(*name)).cloned().collect();
+        let for_all = self.entries.iter().filter(|entry| !entry.constrained);
+        let mut found: BTreeSet<Name> = for_all.map(|entry| entry.name.clone()).collect();
         let before = self.entries.len();
         self.entries
             .retain(|entry| !entry.constrained || found.insert(entry.name.clone()));
@@ -212,41 +153,36 @@ impl Message {
             match read {
                 Ok(entry) => self.entries.push(entry),
                 Err(Fault { name: Some(name), what }) => {
-                    self.faults.add(&called(&name), &what);
+                    self.faults.add(called(name.as_str()), &what);
                     faulty.push(name);
                 }
                 Err(Fault { name: None, what }) => {
                     self.uncertain = true;
-                    self.faults.add_at(format_args!("entry {at} of resources"), &what);
+                    self.faults.add(format_args!("entry {at} of resources"), &what);
                 }
             }
         }
         self.drop_variants();
         self.choose(ways);
-        let faulty_names = faulty.iter().map(String::as_str);
-        let mut names: Vec<&str> = self
-            .entries
-            .iter()
-            .map(|entry| entry.name.as_str())
-            .chain(faulty_names)
-            .collect();
+        let mut names: Vec<&Name> = self.entries.iter().map(|entry| &entry.name).chain(&faulty).collect();
         names.sort_unstable();
         // E-12: a name that is there twice makes the relay reject the response, and neither copy counts.
         let again = names.windows(2).filter(|pair| pair.first() == pair.last());
-        let twice: BTreeSet<String> = again.filter_map(|pair| Some((*pair.first()?).to_owned())).collect();
-        for name in &twice {
-            self.uncertain = true;
-            self.faults.add(&called(name), "is in the response more than once");
-        }
+        let twice: BTreeSet<Name> = again.filter_map(|pair| pair.first().copied().cloned()).collect();
         self.spoiled.extend(faulty);
-        self.spoiled.extend(twice);
-        self.drop_spoiled();
+        self.spoil(twice, "is in the response more than once");
     }
 
-    fn drop_spoiled(&mut self) {
+    /// The response contradicts itself about these names: a name that it does not mention may be meant.
+    fn spoil(&mut self, names: BTreeSet<Name>, fault: &str) {
+        for name in &names {
+            self.uncertain = true;
+            self.faults.add(called(name.as_str()), fault);
+        }
+        self.spoiled.extend(names);
         let spoiled = &self.spoiled;
         if !spoiled.is_empty() {
-            self.entries.retain(|entry| !spoiled.contains(entry.name.as_str()));
+            self.entries.retain(|entry| !spoiled.contains(&entry.name));
         }
     }
 
@@ -259,16 +195,15 @@ impl Message {
             let nameless = name.is_empty() && !type_url.traits().nameless;
             if nameless || status.code == 0 {
                 let fault = "has no name, or no error code";
-                self.faults.add_at(format_args!("entry {at} of resource_errors"), fault);
+                self.faults.add(format_args!("entry {at} of resource_errors"), fault);
             } else {
-                let name = canonical(&name, type_url);
-                self.errors
-                    .insert(name.to_string(), ResourceError::new(status.code, &status.message));
+                let error = ResourceError::new(status.code, &status.message);
+                self.errors.insert(canonical(&name, type_url), error);
             }
         }
         let entries = if self.errors.is_empty() { &[] } else { &*self.entries };
         for entry in entries {
-            self.errors.remove(entry.name.as_str());
+            self.errors.remove(&entry.name);
         }
     }
 
@@ -297,35 +232,33 @@ impl Message {
     }
 
     /// F-07: whether the server says that nothing exists under this spelling of a new-style name.
-    pub(super) fn removes(&self, name: &str, text: &Name) -> bool {
-        let texts = self.removed_as.get(name);
-        texts.is_some_and(|texts| texts.contains(text.as_str()))
+    pub(super) fn removes(&self, name: &Name, text: &Name) -> bool {
+        self.removed.get(name).is_some_and(|texts| texts.contains(text))
     }
 
-    fn remove(&mut self, removed: Vec<String>, ways: &Spellings) {
-        if removed.is_empty() {
+    /// Takes the removed names, however the server spells them. A name with a fault removes nothing.
+    fn remove(&mut self, texts: &[String], type_url: &TypeUrl, ways: &Spellings) {
+        for text in texts {
+            let name = canonical(text, type_url);
+            let own = name
+                .is_new_style()
+                .then(|| name.written(text).unwrap_or_else(|| name.clone()));
+            self.removed.entry(name).or_default().extend(own);
+        }
+        if self.removed.is_empty() {
             return;
         }
-        let present: BTreeMap<&str, &Name> = self
-            .entries
-            .iter()
-            .map(|entry| (entry.name.as_str(), entry.text()))
-            .collect();
         // F-07: a name may be removed in one spelling and present in another.
-        let same = |name: &&String| {
-            let text = present.get(name.as_str());
-            text.is_some_and(|text| !ways.contains(name) || self.removes(name, text))
-        };
-        let both: BTreeSet<String> = removed.iter().filter(same).cloned().collect();
-        for name in &both {
-            self.uncertain = true;
-            self.faults
-                .add(&called(name), "is both in resources and in removed_resources");
-        }
-        self.spoiled.extend(both);
-        self.drop_spoiled();
+        let both = self.entries.iter().filter(|entry| {
+            let Some(texts) = self.removed.get(&entry.name) else {
+                return false;
+            };
+            !ways.contains(entry.name.as_str()) || texts.contains(entry.text())
+        });
+        let both = both.map(|entry| entry.name.clone()).collect();
+        self.spoil(both, "is both in resources and in removed_resources");
         let spoiled = &self.spoiled;
-        self.removed = removed.into_iter().filter(|name| !spoiled.contains(name)).collect();
+        self.removed.retain(|name, _| !spoiled.contains(name));
     }
 }
 

@@ -3,7 +3,6 @@
 //!
 //! Owns the content, its aliases and its time to live. Does not know who wants it.
 
-use std::collections::btree_map::Entry as Held;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,8 +22,6 @@ pub(super) struct Kept {
     /// The new-style names by their collections (F-10). Very many collections can be in one directory, with other parameters each.
     members: BTreeMap<Name, BTreeSet<Name>>,
     expiries: BTreeSet<(Instant, Name)>,
-    /// The server's spellings of the names that it does not spell in the canonical way.
-    written: BTreeMap<Name, Name>,
     /// Those that the server has not sent on this stream.
     unsaid: BTreeSet<Name>,
     /// The server is not sent the versions, because they are of the other dialect.
@@ -48,17 +45,8 @@ struct Odd {
     seed: u64,
     expiry: Option<Expiry>,
     beats: u32,
-}
-
-/// The effect of an entry.
-pub(super) enum Receipt {
-    /// The same content with the same time to live, and no news on this stream.
-    Same,
-    /// New content, or a confirmation that must be published: the view may have dropped what was not said yet on this stream; with the
-    /// aliases that the resource has lost.
-    Put(Arc<Resource>, Option<Expiry>, Vec<Name>),
-    /// The time to live is zero: the resource ends at once.
-    Dead,
+    /// The server's spelling of the name, if that is not the canonical one.
+    written: Option<Name>,
 }
 
 impl Kept {
@@ -126,7 +114,8 @@ impl Kept {
 
     /// Returns the server's spelling of a name.
     pub(super) fn text<'a>(&'a self, name: &'a Name) -> &'a Name {
-        self.written.get(name).unwrap_or(name)
+        let odd = self.resources.get(name).and_then(|one| one.odd.as_ref());
+        odd.and_then(|odd| odd.written.as_ref()).unwrap_or(name)
     }
 
     /// Returns the version that the server is sent for this name, if it has given one. A resource without a name cannot be declared.
@@ -139,11 +128,7 @@ impl Kept {
     pub(super) fn restore(&mut self, resource: &Arc<Resource>) -> Update {
         let name = resource.name();
         if !self.resources.contains_key(name) {
-            self.resources.insert(name.clone(), One::new(resource.clone()));
-            self.unsaid.insert(name.clone());
-            join(&mut self.members, name);
-            let aliases = resource.aliases().iter().cloned();
-            self.aliases.extend(aliases.map(|alias| (alias, name.clone())));
+            self.put(One::new(resource.clone()));
         }
         let one = self.resources.get(name);
         Update::Put(
@@ -153,11 +138,9 @@ impl Kept {
     }
 
     /// Holds a resource with the server's version of it.
-    pub(super) fn hold(&mut self, resource: &Arc<Resource>, version: ArcStr) {
-        self.restore(resource);
-        if let Some(one) = self.resources.get_mut(resource.name()) {
-            one.version = version;
-        }
+    pub(super) fn hold(&mut self, (resource, version): Brought) {
+        let one = One::new(resource);
+        self.put(One { version, ..one });
     }
 
     /// Returns a resource that the server has sent on this stream under its only name, with the server's version of it.
@@ -189,65 +172,71 @@ impl Kept {
         }
     }
 
-    /// Takes the content of an entry; without a body, its confirmation of what is held.
-    pub(super) fn receive(&mut self, type_url: &TypeUrl, entry: &Entry, version: ArcStr, now: Instant) -> Receipt {
-        // E-11: a ttl of zero means that the resource is gone at once.
-        if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
-            return Receipt::Dead;
-        }
+    /// Takes the content of an entry; without a body, its confirmation of what is held. If that is news, returns it with the aliases that the
+    /// resource has lost. The view may have dropped what was not said yet on this stream, so the first confirmation is news.
+    pub(super) fn receive(
+        &mut self,
+        type_url: &TypeUrl,
+        entry: &Entry,
+        version: ArcStr,
+        now: Instant,
+    ) -> Option<(Update, Vec<Name>)> {
         let name = &entry.name;
-        let mut had = Vec::new();
-        let (same, one) = match (self.resources.entry(name.clone()), &entry.body) {
-            (Held::Vacant(_), None) => return Receipt::Same,
-            (Held::Vacant(place), Some(body)) => {
-                let new = One::new(build(type_url, entry, body, 0, now));
-                join(&mut self.members, name);
-                (false, place.insert(new))
-            }
-            (Held::Occupied(one), None) => (true, one.into_mut()),
-            (Held::Occupied(one), Some(body)) => {
-                let one = one.into_mut();
-                let new = one.renewed(type_url, entry, body, now);
-                let same = new.is_none();
-                if let Some((resource, seed)) = new {
-                    had = one.resource.aliases().to_vec();
-                    one.resource = resource;
-                    one.set_seed(seed);
-                }
-                (same, one)
-            }
+        let renewed = match (self.resources.get(name), &entry.body) {
+            (Some(one), Some(body)) => one.renewed(type_url, entry, body, now),
+            (None, Some(body)) => Some((build(type_url, entry, body, 0, now), 0)),
+            (_, None) => None,
         };
+        let (same, said) = (renewed.is_none(), !self.unsaid.contains(name));
+        let plain = same && said && entry.ttl.is_none() && entry.written.is_none();
+        match self.resources.get_mut(name).filter(|one| one.odd.is_none()) {
+            Some(one) if plain => {
+                one.version = version;
+                return None;
+            }
+            Some(_) | None => {}
+        }
+        let held = self.take(name);
+        let before = held.as_ref().map(|one| (one.resource.clone(), one.expiry()));
+        let new = || renewed.as_ref().map(|(resource, _)| One::new(resource.clone()));
+        let mut one = held.or_else(new)?;
+        if let Some((resource, seed)) = renewed {
+            one.resource = resource;
+            one.set_seed(seed);
+        }
         one.version = version;
-        let said = self.unsaid.is_empty() || !self.unsaid.remove(name);
         // E-11: every entry sets the time to live anew, or ends it. K-17: stored is the end, not the duration.
-        let before = one.expiry();
         one.expire(entry.ttl.and_then(|ttl| now.checked_add(ttl)));
+        one.write(entry.written.as_ref());
         let (resource, expiry) = (one.resource.clone(), one.expiry());
-        match &entry.written {
-            Some(text) => drop(self.written.insert(name.clone(), text.clone())),
-            None if self.written.is_empty() => {}
-            None => drop(self.written.remove(name)),
-        }
-        if let Some(Expiry { at, .. }) = before {
-            self.expiries.remove(&(at, name.clone()));
-        }
-        if let Some(Expiry { at, .. }) = expiry {
-            self.expiries.insert((at, name.clone()));
-        }
-        if same && said && before == expiry {
-            return Receipt::Same;
-        }
-        let lost = if same { Vec::new() } else { self.rename(had, &resource) };
-        Receipt::Put(resource, expiry, lost)
+        self.insert(one);
+        let put = Update::Put(resource, expiry);
+        let Some((old, ended)) = before else {
+            return Some((put, Vec::new()));
+        };
+        let lost = old.aliases().iter().filter(|alias| !self.aliases.contains_key(*alias));
+        let lost = lost.cloned().collect();
+        (!same || !said || ended != expiry).then_some((put, lost))
     }
 
-    /// Adds a resource that was taken from elsewhere, with its version and its time to live.
-    pub(super) fn put(&mut self, name: &Name, one: One) {
+    /// Adds a resource that the server has not sent on this stream.
+    pub(super) fn put(&mut self, one: One) {
+        self.unsaid.insert(one.resource.name().clone());
+        self.insert(one);
+    }
+
+    /// Adds a resource; nothing is held under its name.
+    fn insert(&mut self, one: One) {
+        let name = one.resource.name().clone();
+        if let Some(collection) = name.collection() {
+            self.members.entry(collection).or_default().insert(name.clone());
+        }
         if let Some(Expiry { at, .. }) = one.expiry() {
             self.expiries.insert((at, name.clone()));
         }
-        self.unsaid.insert(name.clone());
-        self.resources.insert(name.clone(), one);
+        let aliases = one.resource.aliases().iter();
+        self.aliases.extend(aliases.map(|alias| (alias.clone(), name.clone())));
+        self.resources.insert(name, one);
     }
 
     /// Drops the resource with this canonical name.
@@ -258,7 +247,6 @@ impl Kept {
     /// Takes the resource with this canonical name, with its version and its time to live.
     pub(super) fn take(&mut self, name: &Name) -> Option<One> {
         let one = self.resources.remove(name)?;
-        self.written.remove(name);
         self.unsaid.remove(name);
         if let Some(collection) = name.collection()
             && let Some(members) = self.members.get_mut(&collection)
@@ -289,22 +277,6 @@ impl Kept {
         let (at, name) = self.expiries.first()?;
         (*at <= now).then(|| name.clone())
     }
-
-    /// Updates the aliases after a change of a resource; returns those that it has lost.
-    fn rename(&mut self, had: Vec<Name>, resource: &Resource) -> Vec<Name> {
-        let name = resource.name();
-        let lost = had
-            .into_iter()
-            .filter(|alias| resource.aliases().binary_search(alias).is_err());
-        let lost: Vec<Name> = lost.filter(|alias| self.aliases.get(alias) == Some(name)).collect();
-        for alias in &lost {
-            self.aliases.remove(alias);
-        }
-        for alias in resource.aliases() {
-            self.aliases.insert(alias.clone(), name.clone());
-        }
-        lost
-    }
 }
 
 impl One {
@@ -333,6 +305,13 @@ impl One {
         }
     }
 
+    /// Sets the server's spelling of its name.
+    fn write(&mut self, written: Option<&Name>) {
+        if written.is_some() || self.odd.is_some() {
+            self.odd.get_or_insert_default().written = written.cloned();
+        }
+    }
+
     fn set_seed(&mut self, seed: u64) {
         if seed != 0 {
             self.odd.get_or_insert_default().seed = seed;
@@ -357,12 +336,5 @@ impl One {
         // K-09: content counts as equal only if its bytes are equal, so a crafted hash collision hides nothing.
         let seed = seed.wrapping_add(1);
         Some((build(type_url, entry, body, seed, now), seed))
-    }
-}
-
-/// Adds a name to the members of its collection.
-fn join(members: &mut BTreeMap<Name, BTreeSet<Name>>, name: &Name) {
-    if let Some(collection) = name.collection() {
-        members.entry(collection).or_default().insert(name.clone());
     }
 }

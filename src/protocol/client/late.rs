@@ -101,11 +101,6 @@ impl RejectionReport {
         unsaid
     }
 
-    /// Whether anything is to be said, now or later.
-    pub(super) const fn is_ready(&self) -> bool {
-        !self.unsaid.is_empty()
-    }
-
     fn has_room(&self, one: &Rejection) -> bool {
         let relayed = |(content, _): &&ReportKey| content.is_none();
         match one.content {

@@ -50,8 +50,7 @@ pub use stated::stated;
 use stream::Stream;
 pub use told::{Received, Reported};
 use unserved::Unserved;
-use ways::Spellings;
-pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable};
+pub use wire::{Arrival, Cutter, FIELD_BYTES_MIN, Unreadable};
 use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
@@ -91,7 +90,7 @@ pub struct Client {
     reported: Option<Reported>,
     unserved: Unserved,
     /// What is to be known of names that may silence the server, until somebody takes it.
-    renamed: Vec<Renamed>,
+    renamed: Renamed,
     silencers: Vec<(TypeUrl, Vec<Name>)>,
     /// The server's rhythm as other streams saw it; `seen` is what this stream saw and nobody took yet.
     rhythm: Arc<Rhythm>,
@@ -152,7 +151,7 @@ impl Client {
             questions: BTreeSet::new(),
             reported: None,
             unserved: Unserved::default(),
-            renamed: Vec::new(),
+            renamed: Renamed::new(),
             silencers: Vec::new(),
             rhythm: Arc::default(),
             seen: Rhythm::default(),
@@ -170,6 +169,12 @@ impl Client {
     #[must_use]
     pub fn wanted(&self) -> bool {
         self.wanted_in(self.dialect)
+    }
+
+    /// Returns whether anything of this type is wanted.
+    #[must_use]
+    pub fn wants(&self, type_url: &TypeUrl) -> bool {
+        self.feeds.get(type_url).is_some_and(|feed| feed.wanted())
     }
 
     /// Returns whether anything is wanted that can be requested in this dialect.
@@ -244,23 +249,6 @@ impl Client {
             .map_or(0, |feed| feed.count())
     }
 
-    /// Takes a SotW response whose last byte was read at `received`.
-    pub fn handle_sotw(&mut self, response: impl Into<SotwResponse>, received: Instant) -> Vec<Changes> {
-        let response = response.into();
-        let type_url = self.settings.types.resolve(&response.head.type_url);
-        self.receive(&type_url, received, |type_url, ways| {
-            Message::sotw(response, type_url, ways)
-        })
-    }
-
-    /// Takes a delta response whose last byte was read at `received`.
-    pub fn handle_delta(&mut self, response: DeltaResponse, received: Instant) -> Vec<Changes> {
-        let type_url = self.settings.types.resolve(&response.head.type_url);
-        self.receive(&type_url, received, |type_url, ways| {
-            Message::delta(response, type_url, ways)
-        })
-    }
-
     /// A part of an incomplete message was read at `at`.
     pub fn handle_bytes(&mut self, at: Instant) {
         self.feeds.values_mut().for_each(|feed| feed.bytes(at));
@@ -281,7 +269,7 @@ impl Client {
                 if feed.late(true).is_some_and(|(late, _)| late.asks(now)) {
                     self.questions.insert(type_url.clone());
                 }
-                self.note_pause(&type_url, pause);
+                pause.into_iter().for_each(|pause| self.seen.note(&type_url, pause));
             }
             self.note(&type_url);
             self.agenda.rest(&type_url, now);
@@ -336,10 +324,7 @@ impl Client {
         let legacy = type_url.traits().wildcard && !forgetful;
         let opening = Opening { legacy, place, urges };
         let first = !feed.outbound().is_opened();
-        let request = match self.dialect {
-            Dialect::Sotw => Request::Sotw(feed.sotw_request(opening, now)?),
-            Dialect::Delta => Request::Delta(feed.delta_request(opening, now)?),
-        };
+        let request = feed.request(self.dialect, opening, now)?;
         self.note(&type_url);
         self.note_asked(first.then_some(type_url));
         Some(request)
@@ -351,12 +336,10 @@ impl Client {
         self.agenda.deadline()
     }
 
-    fn receive(
-        &mut self,
-        type_url: &TypeUrl,
-        now: Instant,
-        read: impl FnOnce(&TypeUrl, &Spellings) -> Message,
-    ) -> Vec<Changes> {
+    /// Takes a response in the present dialect whose last byte was read at `now`.
+    pub fn handle_response(&mut self, arrival: impl Into<Arrival>, now: Instant) -> Vec<Changes> {
+        let arrival = arrival.into();
+        let type_url = &self.settings.types.resolve(&arrival.type_url);
         // E-05: a response for a type that was never requested on this stream gets no answer.
         if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound().is_opened()) {
             return Vec::new();
@@ -371,7 +354,7 @@ impl Client {
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
-        let mut message = read(type_url, feed.outbound().ways());
+        let mut message = Message::read(arrival, self.dialect, type_url, feed.outbound().ways());
         find_twins(&mut message.entries, type_url, &self.twins);
         let valid = message.entries.len();
         let outbound = feed.outbound();
@@ -383,7 +366,7 @@ impl Client {
         }
         feed.acknowledge(message.answer(), self.dialect, now);
         place.into_iter().for_each(|place| self.overtake(place));
-        self.note_pause(type_url, pause);
+        pause.into_iter().for_each(|pause| self.seen.note(type_url, pause));
         if let Some((of, before)) = naming {
             self.note_renamed(type_url, of, &before);
         }

@@ -9,8 +9,10 @@ use bytes::{Bytes, BytesMut};
 use classes::RELAYS;
 use prost::Message as _;
 use proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
-use proto::google::protobuf::{ListValue, Struct, Value, value};
+use proto::google::protobuf::{ListValue, Value, value};
 use xds::{Dialect, put_field};
+
+use crate::node::relays;
 
 /// How the relay presents itself to one server.
 #[derive(Debug)]
@@ -58,9 +60,27 @@ impl Introduction {
         self.relays.iter().any(|known| known == relay)
     }
 
-    /// Returns the node, of the relay with this id.
+    /// Returns the node, of the relay with this id, with what every relay can do and its software.
     pub(super) fn node(&self, relay_id: &str) -> Node {
-        stamped(come_through((*self.node).clone(), self.relays.clone()), relay_id)
+        // K-25: every relay adds its id, so that a relay that finds its own id refuses the stream.
+        let mut relays = match self.relays.is_empty() {
+            true => relays(&self.node),
+            false => self.relays.clone(),
+        };
+        relays.push(relay_id.to_owned());
+        let mut node = come_through((*self.node).clone(), relays);
+        for feature in FEATURES {
+            if !node.client_features.iter().any(|known| known == feature) {
+                node.client_features.push(feature.to_owned());
+            }
+        }
+        // K-04: if the classes distinguish clients by software, the server sees that of the clients.
+        if node.user_agent_name.is_empty() {
+            node.user_agent_name = "distributary".to_owned();
+            let version = env!("CARGO_PKG_VERSION").to_owned();
+            node.user_agent_version_type = Some(UserAgentVersionType::UserAgentVersion(version));
+        }
+        node
     }
 
     /// Returns the same as a field of a request.
@@ -100,34 +120,6 @@ pub fn come_through(mut node: Node, relays: Vec<String>) -> Node {
         };
         let metadata = node.metadata.get_or_insert_default();
         metadata.fields.insert(RELAYS.to_owned(), list);
-    }
-    node
-}
-
-/// Returns the node with the relay's own id, features and software.
-fn stamped(mut node: Node, relay_id: &str) -> Node {
-    // K-25: every relay adds its id, so that a relay that finds its own id refuses the stream.
-    let fields = &mut node.metadata.get_or_insert_with(Struct::default).fields;
-    let mut relays = match fields.remove(RELAYS).and_then(|value| value.kind) {
-        Some(value::Kind::ListValue(list)) => list.values,
-        other => other.map(|kind| Value { kind: Some(kind) }).into_iter().collect(),
-    };
-    relays.push(Value {
-        kind: Some(value::Kind::StringValue(relay_id.to_owned())),
-    });
-    let list = value::Kind::ListValue(ListValue { values: relays });
-    fields.insert(RELAYS.to_owned(), Value { kind: Some(list) });
-    for feature in FEATURES {
-        if !node.client_features.iter().any(|known| known == feature) {
-            node.client_features.push(feature.to_owned());
-        }
-    }
-    // K-04: if the classes distinguish clients by software, the server sees that of the clients.
-    if node.user_agent_name.is_empty() {
-        node.user_agent_name = "distributary".to_owned();
-        node.user_agent_version_type = Some(UserAgentVersionType::UserAgentVersion(
-            env!("CARGO_PKG_VERSION").to_owned(),
-        ));
     }
     node
 }

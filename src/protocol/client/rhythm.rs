@@ -84,21 +84,13 @@ impl Patience {
         }
     }
 
-    pub(super) fn wildcard(&self) -> Quiet {
-        let learned = self.learned.unwrap_or(self.quiet);
+    /// For collections, the learned time does not count: their members may come in another rhythm than `all`.
+    pub(super) fn quiet(&self, all: bool) -> Quiet {
+        let learned = self.learned.filter(|_| all).unwrap_or(self.quiet);
         Quiet {
             needed: learned.min(self.quiet),
             unknown: self.quiet,
             overtaken: self.steady,
-        }
-    }
-
-    /// For collections, the learned time does not count: their members may come in another rhythm than a wildcard.
-    pub(super) const fn unlearned(&self) -> Quiet {
-        Quiet {
-            needed: self.quiet,
-            unknown: self.quiet,
-            overtaken: self.quiet,
         }
     }
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::doubt::Doubt;
+use super::rhythm::Patience;
 use super::{Client, Request};
-use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use xds::{Changes, Dialect, TypeUrl};
 
 /// State that belongs to the present stream alone.
@@ -114,12 +114,9 @@ impl Client {
             ..Stream::default()
         });
         let told = self.versions_of == self.dialect;
-        let all: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
-        for type_url in all {
-            let patience = self.patience(&type_url);
-            if let Some(feed) = self.feeds.get_mut(&type_url) {
-                feed.connected(self.dialect, told, patience);
-            }
+        for (type_url, feed) in &mut self.feeds {
+            let quiet = self.rhythm.quiet(type_url, round_trip);
+            feed.connected(self.dialect, told, Patience::new(&self.settings, quiet, round_trip));
         }
         self.note_all();
     }
@@ -154,18 +151,14 @@ impl Client {
             return None;
         }
         let mut opened = self.feeds.iter().filter(|(_, feed)| feed.outbound().is_opened());
-        match self.dialect {
-            Dialect::Sotw => {
-                let quiet = opened.filter(|(_, feed)| feed.outbound().may_repeat());
-                // A server might answer a question once more.
-                let (type_url, feed) = quiet.max_by_key(|(_, feed)| feed.outbound().is_answered())?;
-                Some(Request::Sotw(feed.outbound().sotw_request(type_url, None)))
-            }
-            Dialect::Delta => Some(Request::Delta(DeltaDiscoveryRequest {
-                type_url: opened.next()?.0.url().to_owned(),
-                ..DeltaDiscoveryRequest::default()
-            })),
-        }
+        let (type_url, feed) = match self.dialect {
+            // A server might answer a question once more.
+            Dialect::Sotw => opened
+                .filter(|(_, feed)| feed.outbound().may_repeat())
+                .max_by_key(|(_, feed)| feed.outbound().is_answered())?,
+            Dialect::Delta => opened.next()?,
+        };
+        Some(feed.outbound().again(type_url, self.dialect, None))
     }
 
     /// A request was sent; `first`: its type, if that was the first request of the type on the stream.

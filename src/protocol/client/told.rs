@@ -94,13 +94,6 @@ impl Client {
         (!self.seen.is_empty()).then(|| std::mem::take(&mut self.seen))
     }
 
-    /// The server has shown this pause, if any, in an answer.
-    pub(super) fn note_pause(&mut self, type_url: &TypeUrl, pause: Option<Duration>) {
-        if let Some(pause) = pause {
-            self.seen.note(type_url, pause);
-        }
-    }
-
     /// Returns how long the relay waits for this server's answers for a type.
     pub(super) fn patience(&self, type_url: &TypeUrl) -> Patience {
         let round_trip = self.stream.as_ref().map_or(Duration::ZERO, Stream::round_trip);
@@ -124,7 +117,8 @@ impl Client {
     /// Takes the wanted types that the server cannot be asked for, each with the reason; `None` if they have not changed since
     /// the last time.
     pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
-        self.unserved.take()
+        let wanted = self.feeds.iter().filter(|(_, feed)| feed.wanted());
+        self.unserved.take(wanted.map(|(type_url, _)| type_url))
     }
 
     /// E-24: a client has rejected something of this type.
@@ -150,23 +144,22 @@ impl Client {
 
     /// Returns the next request that tells the server what clients reject.
     pub(super) fn report(&mut self, now: Instant) -> Option<Request> {
-        let unsaid = self.feeds.iter().filter(|(_, feed)| feed.has_unsaid());
-        let unsaid: Vec<TypeUrl> = unsaid.map(|(type_url, _)| type_url.clone()).collect();
-        unsaid.into_iter().find_map(|type_url| {
-            let asks = self.asks(&type_url);
-            let feed = self.feeds.get_mut(&type_url).filter(|_| asks)?;
-            let rejections = feed.late(true).map(|(late, kept)| late.take(now, kept));
-            let rejections = rejections.filter(|rejections| !rejections.is_empty())?;
-            let words = complaint(&type_url, &rejections);
-            let request = feed.outbound().report(&type_url, self.dialect, words);
-            self.note(&type_url);
-            self.reported = Some(Reported {
-                type_url,
-                contents: rejections.into_iter().filter_map(|one| one.content).collect(),
-                at: now,
-            });
-            Some(request)
-        })
+        let (unserved, dialect) = (&self.unserved, self.dialect);
+        let mut feeds = self.feeds.iter_mut().filter(|(_, feed)| feed.wanted());
+        let (type_url, rejections, request) = feeds.find_map(|(type_url, feed)| {
+            let (late, kept) = feed.late(true).filter(|_| unserved.asks(dialect, type_url))?;
+            let rejections = Some(late.take(now, kept)).filter(|all| !all.is_empty())?;
+            let words = complaint(type_url, &rejections);
+            let request = feed.outbound().again(type_url, dialect, Some(words));
+            Some((type_url.clone(), rejections, request))
+        })?;
+        self.note(&type_url);
+        self.reported = Some(Reported {
+            type_url,
+            contents: rejections.into_iter().filter_map(|one| one.content).collect(),
+            at: now,
+        });
+        Some(request)
     }
 
     /// Returns what the last request told the server, once.

@@ -5,7 +5,7 @@
 //! Owns that the server is not asked for them, and that names that wait for it get an error. Does not know how the dialect is
 //! chosen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::feed::Feed;
@@ -17,10 +17,8 @@ pub(super) struct Unserved {
     polled: bool,
     /// The error that clients get, if it is known that there are such types.
     error: Option<Arc<ResourceError>>,
-    /// Those of them that somebody wants.
-    types: BTreeSet<TypeUrl>,
-    /// Whether `types` has changed since it was last taken.
-    changed: bool,
+    /// Those of them that somebody wanted when they were last taken, each with the reason.
+    taken: BTreeMap<TypeUrl, Arc<str>>,
 }
 
 impl Unserved {
@@ -36,15 +34,12 @@ impl Unserved {
 
     /// The server does not speak delta; `why` says how the relay knows.
     pub(super) fn lack_delta(&mut self, why: &str) {
-        let error = Some(Arc::new(ResourceError::no_delta(why)));
-        self.changed |= self.error != error && !self.types.is_empty();
-        self.error = error;
+        self.error = Some(Arc::new(ResourceError::no_delta(why)));
     }
 
     /// The server answers in delta, or is asked in delta again.
     pub(super) fn clear(&mut self) {
         self.error = None;
-        self.changed |= !std::mem::take(&mut self.types).is_empty();
     }
 
     /// Whether a type can be requested in this dialect.
@@ -53,30 +48,33 @@ impl Unserved {
         !no_path && (dialect == Dialect::Delta || !type_url.traits().delta_only)
     }
 
-    /// Gives the waiting names of a type an error, if the server is known not to serve the type; `only`: no other name than this
-    /// one waits.
-    pub(super) fn tell(&mut self, feed: &mut Feed, only: Option<&Name>) -> Option<Changes> {
-        let type_url = feed.type_url();
+    /// Returns the error for this type, if the server is known not to serve it.
+    fn error(&self, type_url: &TypeUrl) -> Option<&Arc<ResourceError>> {
         let concerned = match self.polled {
             true => type_url.path().is_none(),
             false => type_url.traits().delta_only,
         };
-        let error = self.error.as_ref().filter(|_| concerned)?;
-        if !feed.wanted() {
-            self.changed |= self.types.remove(type_url);
-            return None;
-        }
-        self.changed |= self.types.insert(type_url.clone());
+        self.error.as_ref().filter(|_| concerned)
+    }
+
+    /// Gives the waiting names of a type an error, if the server is known not to serve the type; `only`: no other name than this
+    /// one waits.
+    pub(super) fn tell(&self, feed: &mut Feed, only: Option<&Name>) -> Option<Changes> {
+        let error = self.error(feed.type_url()).filter(|_| feed.wanted())?;
         feed.unserved(error, only)
     }
 
     /// Takes those of these types that are wanted, each with the reason; `None` if they have not changed since the last time.
-    pub(super) fn take(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
-        if !std::mem::take(&mut self.changed) {
+    pub(super) fn take<'a>(
+        &mut self,
+        wanted: impl Iterator<Item = &'a TypeUrl>,
+    ) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
+        let all = wanted.filter_map(|type_url| Some((type_url.clone(), self.error(type_url)?.message.clone())));
+        let all: BTreeMap<_, _> = all.collect();
+        if all == self.taken {
             return None;
         }
-        let why = self.error.as_ref().map(|error| error.message.clone());
-        let types = self.types.iter().cloned();
-        Some(types.zip(why.into_iter().cycle()).collect())
+        self.taken.clone_from(&all);
+        Some(all)
     }
 }

@@ -8,30 +8,33 @@ use bytes::{Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
-use xds::put_field;
+use proto::envoy::config::core::v3::ControlPlane;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, ResourceError};
+use xds::{Dialect, put_field};
 
 /// A response without a readable type and nonce, so that the relay cannot send a NACK for it.
 #[derive(Debug, thiserror::Error)]
 #[error("the server sent a response that is not readable ({0}); it is no xDS server, or the message was damaged")]
 pub struct Unreadable(&'static str);
 
-/// A response whose entries are not decoded yet. Each is decoded by itself, so that the many entries are never in memory twice. A SotW one
-/// that was not cut out of a message has its entries in `head`.
-#[derive(Debug)]
-pub struct Undecoded<H> {
-    /// Everything but the entries.
-    pub(super) head: H,
+/// A response of either dialect whose entries are not decoded yet. Each is decoded by itself, so that the many entries are never in memory
+/// twice.
+#[derive(Debug, PartialEq)]
+pub struct Arrival {
+    pub(super) type_url: String,
+    pub(super) nonce: String,
+    pub(super) version: String,
+    pub(super) identifier: String,
+    pub(super) errors: Vec<ResourceError>,
+    /// Delta: the names that are removed.
+    pub(super) removed: Vec<String>,
+    /// F-16: how many are removed for some clients only.
+    pub(super) ignored: usize,
     /// The entries, in order.
     pub(super) entries: Vec<Bytes>,
     /// Whether the end of the response is left out, because it is too large.
     pub(super) full: bool,
 }
-
-/// A delta response.
-pub type DeltaResponse = Undecoded<DeltaDiscoveryResponse>;
-/// A SotW response.
-pub type SotwResponse = Undecoded<DiscoveryResponse>;
 
 /// A response of either dialect that is cut into its entries while it arrives; the received buffers are not kept.
 #[derive(Debug, Default)]
@@ -67,27 +70,57 @@ const HEAD_BYTES: usize = 256;
 /// The head of a field, with its length, has at most this many bytes.
 const FIELD_HEAD_MAX: usize = 20;
 
-impl<H> Undecoded<H> {
-    /// Returns everything but the entries.
-    #[must_use]
-    pub const fn head(&self) -> &H {
-        &self.head
-    }
-
-    /// Returns the same, to take the server's span out of its name for itself.
-    pub const fn head_mut(&mut self) -> &mut H {
-        &mut self.head
+impl Arrival {
+    /// Returns what the server calls itself, to take its span out of that.
+    pub const fn identifier_mut(&mut self) -> &mut String {
+        &mut self.identifier
     }
 }
 
-impl From<DiscoveryResponse> for SotwResponse {
+impl From<DiscoveryResponse> for Arrival {
     fn from(head: DiscoveryResponse) -> Self {
         Self {
-            head,
-            entries: Vec::new(),
+            type_url: head.type_url,
+            nonce: head.nonce,
+            version: head.version_info,
+            identifier: named(head.control_plane),
+            errors: head.resource_errors,
+            removed: Vec::new(),
+            ignored: 0,
+            entries: encoded(&head.resources),
             full: false,
         }
     }
+}
+
+impl From<DeltaDiscoveryResponse> for Arrival {
+    fn from(head: DeltaDiscoveryResponse) -> Self {
+        let (mut removed, all) = (head.removed_resources, head.removed_resource_names.len());
+        let plain = head.removed_resource_names.into_iter();
+        let plain = plain.filter(|full| full.dynamic_parameter_constraints.is_empty());
+        let before = removed.len();
+        removed.extend(plain.map(|full| full.name));
+        Self {
+            type_url: head.type_url,
+            nonce: head.nonce,
+            version: head.system_version_info,
+            identifier: named(head.control_plane),
+            errors: head.resource_errors,
+            ignored: all + before - removed.len(),
+            removed,
+            entries: encoded(&head.resources),
+            full: false,
+        }
+    }
+}
+
+fn named(plane: Option<ControlPlane>) -> String {
+    plane.unwrap_or_default().identifier
+}
+
+fn encoded<M: Message>(resources: &[M]) -> Vec<Bytes> {
+    let encoded = resources.iter().map(Message::encode_to_vec);
+    encoded.map(Bytes::from).collect()
 }
 
 impl Cutter {
@@ -201,13 +234,17 @@ impl Cutter {
     ///
     /// # Errors
     /// If it is damaged, and its type or its nonce is lost.
-    pub fn finish<M: Message + Default>(mut self) -> Result<Undecoded<M>, Unreadable> {
+    pub fn finish(mut self, dialect: Dialect) -> Result<Arrival, Unreadable> {
         let whole = self.finish_begun();
         let mut damage = (!whole).then_some("it is cut off, or is not a protobuf message");
-        let mut rest = M::decode(self.head.freeze());
+        let decode = |bytes: BytesMut| match dialect {
+            Dialect::Sotw => DiscoveryResponse::decode(bytes).map(Arrival::from),
+            Dialect::Delta => DeltaDiscoveryResponse::decode(bytes).map(Arrival::from),
+        };
+        let mut rest = decode(self.head);
         if rest.is_err() {
             damage = Some("its fields besides resources are damaged");
-            rest = M::decode(self.least.freeze());
+            rest = decode(self.least);
         }
         match damage {
             Some(damage) if !(self.typed && self.named) => return Err(Unreadable(damage)),
@@ -215,10 +252,10 @@ impl Cutter {
             None => {}
         }
         let damaged = |_| Unreadable("its type_url or its nonce is not UTF-8");
-        Ok(Undecoded {
-            head: rest.map_err(damaged)?,
+        Ok(Arrival {
             entries: self.entries,
             full: self.full,
+            ..rest.map_err(damaged)?
         })
     }
 }
@@ -295,8 +332,8 @@ mod tests {
         message
     }
 
-    fn finish(cutter: Cutter) -> Result<DeltaResponse, Unreadable> {
-        cutter.finish()
+    fn finish(cutter: Cutter) -> Result<Arrival, Unreadable> {
+        cutter.finish(Dialect::Delta)
     }
 
     fn pushed(message: &[u8], cut: usize, length: usize) -> Cutter {
@@ -326,11 +363,8 @@ mod tests {
                 whole.entries.iter().map(Bytes::len).collect::<Vec<_>>(),
                 [300, 0, 20, 2]
             );
-            assert_eq!(
-                (whole.head.type_url.as_str(), whole.head.nonce.as_str()),
-                ("type", "nonce")
-            );
-            assert_eq!(whole.head.system_version_info, "version");
+            assert_eq!((whole.type_url.as_str(), whole.nonce.as_str()), ("type", "nonce"));
+            assert_eq!(whole.version, "version");
         }
     }
 

@@ -15,19 +15,20 @@ use crate::xds::{Changes, Dialect};
 impl Leg {
     /// Sets the dialect of the next attempt.
     pub(super) fn choose(&mut self, changes: &mut Vec<Changes>) {
-        let Some(dialect) = self.choice.next(self.dialer.target(), self.client.dialect()) else {
+        let (dialect, why) = self.trial.next(&self.dialer.target().dialects());
+        if (dialect, &why) == (self.client.dialect(), &self.why) {
             return;
-        };
+        }
         self.client.handle_dialect(dialect);
-        let why = self.choice.why();
         if dialect == Dialect::Sotw && matches!(why, Why::Configured | Why::Refused(_)) {
             changes.extend(self.client.handle_no_delta(&why.to_string()));
         }
+        self.why = why;
     }
 
     pub(super) fn open(&mut self) {
         self.board.enter(StreamPhase::Connecting, self.client.dialect());
-        self.board.explain(self.choice.why().clone());
+        self.board.explain(self.why.clone());
         self.dialer.renew();
         let settings = self.dialer.settings();
         self.client.handle_settings(settings.client.clone());
@@ -56,13 +57,13 @@ impl Leg {
         let LegStage::Live(live) = &mut self.stage else {
             return;
         };
-        let (target, dialect, why) = (self.dialer.target(), live.dialect(), self.choice.why().clone());
+        let (target, dialect, why) = (self.dialer.target(), live.dialect(), self.why.clone());
         self.attempts.answered();
         target.returned();
-        self.choice.answered(target, dialect);
+        target.answered_in(dialect, &mut self.trial);
         live.count(target.metrics.stream_of(dialect.word(), why.word()));
         self.board.enter(StreamPhase::Answering, dialect);
-        if let Some(suppressed) = target.greeted() {
+        if let Some(suppressed) = target.away.answered(now()) {
             tracing::info!(
                 server = target.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), reason = %why, suppressed,
                 "control plane answers"

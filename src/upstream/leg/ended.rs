@@ -37,7 +37,7 @@ impl Leg {
         }
         let lived = now().saturating_duration_since(opened);
         let wait = self.attempts.ended(lived, dice());
-        if let Some(suppressed) = target.ended() {
+        if let Some(suppressed) = target.away.ended(now()) {
             tracing::info!(
                 server = target.uri(), leg = ?self.dialer.which(), reason = %failure, ?lived, retry_in = ?wait.pause, suppressed,
                 "stream ended"
@@ -55,14 +55,14 @@ impl Leg {
         let declined = Declined { dialect, ending, words };
         let other = self.client.wanted_in(dialect.other());
         let target = self.dialer.target();
-        let next = self.choice.declined(target, declined, other);
-        if !other && self.choice.is_without_delta() {
+        let next = self.trial.handle_end(declined, other, &target.dialects());
+        if !other && self.trial.is_without_delta() {
             changes.extend(self.client.handle_no_delta(&failure.to_string()));
         }
         match next {
             Next::Other => {
                 let (dialect, other) = (dialect.word(), dialect.other().word());
-                if let Some(suppressed) = target.tries_other() {
+                if let Some(suppressed) = target.away.declined(now()) {
                     tracing::info!(
                         server = target.uri(), leg = ?self.dialer.which(), dialect, reason = %failure, other, suppressed,
                         "no answer in this dialect; trying the other one"
@@ -85,7 +85,7 @@ impl Leg {
             target.metrics.lost.inc();
         }
         target.metrics.failures.inc();
-        if let Some(suppressed) = target.failed(failure.is_refusal()) {
+        if let Some(suppressed) = target.away.failed(failure.is_refusal(), now()) {
             tracing::warn!(
                 server = target.uri(), leg = ?self.dialer.which(), error = %failure, retry_in = ?wait.pause, suppressed,
                 "control plane not reached"

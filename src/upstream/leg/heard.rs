@@ -4,25 +4,24 @@
 //! Owns what is counted and traced of a response. Knows nothing of how streams begin and end.
 
 use std::sync::Arc;
-use std::time::Instant;
-
-use opentelemetry::trace::SpanContext;
 
 use super::Leg;
 use super::live::HeardResponse;
-use crate::proto::envoy::config::core::v3::ControlPlane;
-use crate::protocol::{Cutter, DeltaResponse, Received, SotwResponse};
+use crate::protocol::Received;
 use crate::telemetry::{TracedArrival, traceparent};
 use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
-use crate::xds::{Changes, Dialect};
+use crate::xds::Changes;
 
 impl Leg {
     pub(super) fn received(&mut self, heard: HeardResponse, changes: &mut Vec<Changes>) -> Result<(), Failure> {
         let received = now();
         self.reports.tolerated();
         let size = heard.message.length();
-        let (new, parent) = self.decode(heard.message, heard.dialect, received)?;
+        let mut arrival = heard.message.finish(heard.dialect)?;
+        // the server's identifier is then the same in all responses.
+        let parent = traceparent::take(arrival.identifier_mut());
+        let new = self.client.handle_response(arrival, received);
         let target = self.dialer.target();
         target.metrics.responses.inc();
         if let Some(Received {
@@ -33,7 +32,7 @@ impl Leg {
         }) = self.client.take_received()
         {
             target.metrics.resources(&type_url, valid, invalid, ignored);
-            self.blame.heard(&type_url);
+            self.blame.suspects_mut().handle_answer(&type_url);
             if target.metrics.traces.is_on() {
                 self.arrivals.push(TracedArrival {
                     server: Arc::from(target.uri()),
@@ -54,28 +53,5 @@ impl Leg {
         self.dialer.target().metrics.heard();
         changes.extend(new);
         Ok(())
-    }
-
-    /// Decodes a response and hands it to the machine. Returns what it changes, and the server's span for it. A-19: the span is taken
-    /// from the server's identifier, which is then the same in all responses.
-    fn decode(
-        &mut self,
-        message: Cutter,
-        dialect: Dialect,
-        received: Instant,
-    ) -> Result<(Vec<Changes>, Option<SpanContext>), Failure> {
-        let span = |plane: &mut Option<ControlPlane>| traceparent::take(&mut plane.as_mut()?.identifier);
-        Ok(match dialect {
-            Dialect::Sotw => {
-                let mut response: SotwResponse = message.finish()?;
-                let span = span(&mut response.head_mut().control_plane);
-                (self.client.handle_sotw(response, received), span)
-            }
-            Dialect::Delta => {
-                let mut response: DeltaResponse = message.finish()?;
-                let span = span(&mut response.head_mut().control_plane);
-                (self.client.handle_delta(response, received), span)
-            }
-        })
     }
 }

@@ -5,6 +5,7 @@
 //! Does not end the sessions that brought it.
 
 use super::Leg;
+use crate::upstream::clock::now;
 use crate::upstream::failure::Failure;
 use crate::xds::Changes;
 
@@ -38,7 +39,7 @@ impl Leg {
             return self.failed(&failure);
         }
         let target = self.dialer.target();
-        if let Some(suppressed) = target.ended() {
+        if let Some(suppressed) = target.away.ended(now()) {
             tracing::warn!(
                 server = target.uri(), leg = ?self.dialer.which(), mark, reason = %failure, suppressed,
                 "clients come through a relay that the server's own requests come through; their streams end, and the server is asked again"

@@ -6,7 +6,6 @@
 mod attempts;
 mod begun;
 mod blame;
-mod choice;
 mod ended;
 mod heard;
 mod live;
@@ -28,12 +27,11 @@ use super::overtime::{self, MANY, MANY_BYTES};
 use super::status::{AnswerCount, Board};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::google::rpc;
-use crate::protocol::{Client, Pause, Request};
+use crate::protocol::{Client, Pause, Request, Trial, Why};
 use crate::telemetry::TracedArrival;
 use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 use attempts::Attempts;
 use blame::Blame;
-use choice::DialectChoice;
 use live::{HeardResponse, LiveStream};
 use looped::Looped;
 use reports::Reports;
@@ -44,7 +42,9 @@ pub struct Leg {
     board: Board,
     dialer: Dialer,
     attempts: Attempts,
-    choice: DialectChoice,
+    trial: Trial,
+    /// Why the client speaks its dialect.
+    why: Why,
     stage: LegStage,
     blame: Blame,
     reports: Reports,
@@ -70,20 +70,9 @@ const BURST_BYTES: usize = 4 * 1024 * 1024;
 impl Leg {
     /// Creates the stream that all types share, except those that end it. The relay presents itself as `node`.
     pub(super) fn new(dialer: Dialer, node: Arc<Node>, answers: AnswerCount) -> Self {
-        let settings = dialer.settings();
-        let client = Client::new(settings.client.clone(), dialer.target().dialect().0, node);
-        Self {
-            board: Board::new(client.dialect(), answers),
-            client,
-            attempts: Attempts::new(settings.reconnect_max, false),
-            choice: DialectChoice::new(true),
-            stage: LegStage::Rest,
-            blame: Blame::shared(),
-            reports: Reports::default(),
-            looped: None,
-            arrivals: Vec::new(),
-            dialer,
-        }
+        let client = Client::new(dialer.settings().client.clone(), dialer.target().dialect().0, node);
+        let board = Board::new(client.dialect(), answers);
+        Self::of(dialer, client, board, false)
     }
 
     /// Creates another stream to the same server, for types that end this one. What it learns about the server's dialects counts for it
@@ -92,13 +81,19 @@ impl Leg {
         let client = self.client.beside();
         let mut dialer = self.dialer.clone();
         dialer.renew();
+        let board = self.board.beside(client.dialect());
+        Self::of(dialer, client, board, true)
+    }
+
+    fn of(dialer: Dialer, client: Client, board: Board, apart: bool) -> Self {
         Self {
-            board: self.board.beside(client.dialect()),
             client,
-            attempts: Attempts::new(dialer.settings().reconnect_max, true),
-            choice: DialectChoice::new(false),
+            board,
+            attempts: Attempts::new(dialer.settings().reconnect_max, apart),
+            trial: Trial::new(!apart),
+            why: Why::Preferred,
             stage: LegStage::Rest,
-            blame: Blame::apart(),
+            blame: Blame::new(apart),
             reports: Reports::default(),
             looped: None,
             arrivals: Vec::new(),
@@ -167,7 +162,7 @@ impl Leg {
         let all = [
             self.client.poll_timeout(),
             self.attempts.poll_timeout(),
-            self.blame.poll_timeout(),
+            self.blame.suspects().poll_timeout(),
             stage,
         ];
         all.into_iter().flatten().min()
@@ -236,7 +231,7 @@ impl Leg {
             return false;
         };
         if let Some(asked) = self.client.take_asked() {
-            self.blame.asked(asked, now());
+            self.blame.suspects_mut().handle_asked(asked, now());
         }
         let (bytes, type_url, refusal) = match &request {
             Request::Sotw(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
@@ -271,7 +266,7 @@ impl Leg {
             LegStage::Rest | LegStage::Opening(_) | LegStage::Waiting(..) => ServerState::Trying,
         };
         // Types that only delta can ask for do not count if the server does not support delta.
-        let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.choice.is_without_delta();
+        let counts = self.client.wanted_in(Dialect::Sotw) || self.client.wanted() && !self.trial.is_without_delta();
         counts.then_some(server_state)
     }
 

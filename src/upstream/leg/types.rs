@@ -31,13 +31,13 @@ impl Leg {
 
     /// A type that is suspected here has ended a stream of its own.
     pub(in crate::upstream) fn troubled(&mut self, type_url: &TypeUrl, words: &str) {
-        self.blame.troubled(type_url, now());
+        self.blame.suspects_mut().handle_trouble(type_url, now());
         self.board.suspect(type_url, words);
     }
 
     /// Returns the types that are suspected no more.
     pub(in crate::upstream) fn take_rejoined(&mut self) -> Vec<TypeUrl> {
-        let rejoined = self.blame.handle_timeout(now());
+        let rejoined = self.blame.suspects_mut().handle_timeout(now());
         for type_url in &rejoined {
             tracing::info!(
                 server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url,
@@ -77,7 +77,7 @@ impl Leg {
                     server, ?leg, r#type = %type_url,
                     "the server answers for this type on another stream and not on the one that the types share; it has its own from now on"
                 );
-                self.blame.deaf(&type_url, now());
+                self.blame.suspects_mut().handle_deaf(&type_url, now());
                 self.board.suspect(
                     &type_url,
                     "it is answered on another stream, and not on the one that the types share",
@@ -97,14 +97,7 @@ impl Leg {
 
     /// Returns the types that the server is not asked for, if they have changed since the last call.
     pub(in crate::upstream) fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        let Some(unserved) = self.client.take_unserved() else {
-            return Vec::new();
-        };
-        for (type_url, why) in &unserved {
-            self.dialer.target().leave_out(type_url, why);
-        }
-        let types = unserved.keys().cloned().collect();
-        self.board.leave_out(unserved);
-        types
+        let unserved = self.client.take_unserved();
+        self.dialer.target().leave_out(unserved, &self.board)
     }
 }

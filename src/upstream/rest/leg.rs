@@ -75,17 +75,10 @@ impl PollLeg {
 
     /// Takes up newer settings, if there are any.
     fn renew(&mut self) {
-        let Some(newer) = self
-            .server
-            .newer
-            .load_full()
-            .filter(|newer| !Arc::ptr_eq(newer, &self.settings))
-        else {
-            return;
-        };
+        self.settings = self.server.settings(&self.settings);
+        let settings = &self.settings;
         self.poller
-            .handle_settings(newer.client.clone(), newer.interval, newer.reconnect_max);
-        self.settings = newer;
+            .handle_settings(settings.client.clone(), settings.interval, settings.reconnect_max);
     }
 
     fn start(&mut self, question: PollQuestion) {
@@ -145,7 +138,7 @@ impl PollLeg {
     fn arrived(&mut self, type_url: &TypeUrl, bytes: usize, received: Instant) {
         if self.server.metrics.traces.is_on() {
             self.arrivals.push(TracedArrival {
-                server: Arc::from(&*self.server.uri),
+                server: Arc::from(self.server.uri()),
                 type_url: type_url.clone(),
                 bytes,
                 received,
@@ -164,15 +157,12 @@ impl PollLeg {
     ) {
         let news = response.is_some();
         changes.extend(self.poller.handle_answer(type_url, response, dice(), received));
-        if let Some(away) = self.server.away.over(now()) {
-            tracing::info!(server = self.server.uri, ?away, "control plane is back");
-        }
-        self.server.contact.reached();
+        self.server.answered();
         if self.counted.is_none() {
             self.counted = Some(self.server.metrics.polls());
             self.board.enter(StreamPhase::Answering, Dialect::Sotw);
             if let Some(suppressed) = self.server.away.answered(now()) {
-                tracing::info!(server = self.server.uri, suppressed, "control plane answers");
+                tracing::info!(server = self.server.uri(), suppressed, "control plane answers");
             }
         }
         self.board.heard();
@@ -193,7 +183,7 @@ impl PollLeg {
         self.server.metrics.failures.inc();
         if let Some(suppressed) = self.server.away.failed(alone, now()) {
             tracing::warn!(
-                server = self.server.uri, error = %failure, retry_in = ?wait, suppressed,
+                server = self.server.uri(), error = %failure, retry_in = ?wait, suppressed,
                 "a poll failed; the known resources stay valid"
             );
         }
@@ -229,7 +219,7 @@ impl PollLeg {
         let resources = said.resources.into_iter().map(|read| match read {
             Ok(parsed) => parsed.value,
             Err(fault) => {
-                tracing::warn!(server = self.server.uri, r#type = %type_url, error = %fault, "a resource cannot be read");
+                tracing::warn!(server = self.server.uri(), r#type = %type_url, error = %fault, "a resource cannot be read");
                 Default::default()
             }
         });
@@ -269,9 +259,7 @@ impl Talk for PollLeg {
             self.server.metrics.resources(&type_url, valid, invalid, ignored);
         }
         while let Some((type_url, fault)) = self.poller.poll_refusal(now) {
-            self.server
-                .refused
-                .note(&self.server.uri, &self.server.metrics, &type_url, &fault, now);
+            self.server.refuse(&type_url, &fault);
         }
         while let Some(question) = self.poller.poll_question(now) {
             self.renew();
@@ -307,15 +295,7 @@ impl Talk for PollLeg {
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        let Some(unserved) = self.poller.take_unserved() else {
-            return Vec::new();
-        };
-        for (type_url, why) in &unserved {
-            self.server.left_out.note(&self.server.uri, type_url, why);
-        }
-        let types = unserved.keys().cloned().collect();
-        self.board.leave_out(unserved);
-        types
+        self.server.leave_out(self.poller.take_unserved(), &self.board)
     }
 
     fn take_arrivals(&mut self) -> Vec<TracedArrival> {

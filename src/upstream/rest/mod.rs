@@ -9,20 +9,15 @@ mod leg;
 mod poller;
 mod topic;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 pub use leg::PollLeg;
 pub use poller::{PollQuestion, Poller};
 
 use super::access::{ClassFiles, ServerAccess};
-use super::away::Away;
 use super::connect;
-use super::contact::Contact;
-use super::failure::Failure;
-use super::left_out::LeftOut;
-use super::refused::Refused;
-use super::status::StreamStatus;
+use super::record::ServerRecord;
 use super::target::UpstreamSettings;
 use super::writer::Writer;
 use crate::cache::View;
@@ -36,63 +31,42 @@ use crate::xds::Dialect;
 /// A control plane that is polled.
 #[derive(Debug)]
 pub struct RestServer {
-    uri: String,
+    record: ServerRecord,
     rest: RestPolls,
-    /// The credentials for classes of clients that have none of their own.
-    access: Arc<ServerAccess>,
-    metrics: Arc<UpstreamMetrics>,
-    refused: Refused,
-    away: Away,
-    contact: Contact,
-    left_out: LeftOut,
-    /// Settings that are newer than those with which its writers were created.
     schemas: Schemas,
-    newer: ArcSwapOption<UpstreamSettings>,
+}
+
+impl Deref for RestServer {
+    type Target = ServerRecord;
+
+    fn deref(&self) -> &ServerRecord {
+        &self.record
+    }
 }
 
 impl RestServer {
     /// Creates a polled control plane about which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, rest: RestPolls, schemas: Schemas, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+        let access = ServerAccess::of_server(&rest.credentials, rest.token.as_ref());
         Arc::new(Self {
-            uri: uri.to_owned(),
-            access: ServerAccess::of_server(&rest.credentials, rest.token.as_ref()),
+            record: ServerRecord::new(uri, access, metrics),
             rest,
-            metrics,
-            refused: Refused::default(),
-            away: Away::default(),
-            contact: Contact::new(),
-            left_out: LeftOut::default(),
             schemas,
-            newer: ArcSwapOption::empty(),
         })
-    }
-
-    /// Replaces the settings of all polls from now on.
-    pub fn set(&self, settings: UpstreamSettings) {
-        self.newer.store(Some(Arc::new(settings)));
     }
 
     /// Connects again and again until one connection succeeds. With `by_class`, certificates belong to classes of clients: a
     /// server without a certificate for the others counts as reached when it accepts a connection.
     pub async fn reached(&self, settings: &UpstreamSettings, by_class: bool) {
-        let meet = || self.meet(settings, by_class);
-        let told = (&self.away, &*self.metrics);
-        self.contact.make(&self.uri, told, settings.reconnect_max, meet).await;
-    }
-
-    /// Returns the state of the attempts to reach it, until one succeeds.
-    #[must_use]
-    pub fn contact(&self) -> Option<StreamStatus> {
-        self.contact.status()
-    }
-
-    async fn meet(&self, settings: &UpstreamSettings, by_class: bool) -> Result<(), Failure> {
-        if by_class && !self.access.identifies() {
-            connect::reach(&self.rest.endpoint, settings.keepalive).await
-        } else {
-            exchange::connect(self, &self.access, settings).await.map(drop)
-        }
+        let meet = || async move {
+            if by_class && !self.access.identifies() {
+                connect::reach(&self.rest.endpoint, settings.keepalive).await
+            } else {
+                exchange::connect(self, &self.access, settings).await.map(drop)
+            }
+        };
+        self.meet(settings, meet).await;
     }
 }
 
@@ -112,6 +86,6 @@ impl Writer<PollLeg> {
             let client = Client::new(settings.client.clone(), Dialect::Sotw, node.clone());
             PollLeg::new(client, server.clone(), access.clone(), settings.clone())
         };
-        Self::of(view, &server.uri, &server.metrics, settings, [(), ()].map(leg))
+        Self::of(view, server.uri(), &server.metrics, settings, [(), ()].map(leg))
     }
 }

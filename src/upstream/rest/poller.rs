@@ -117,13 +117,13 @@ impl Poller {
 
     /// A want begins or ends.
     pub fn handle_want(&mut self, want: &Want, now: Instant) -> Vec<Changes> {
-        let topic = self.topics.entry(want.type_url.clone());
-        let topic = topic.or_insert_with(|| Topic::new(self.reconnect_max, now));
-        topic.want(want, now);
-        if !topic.is_wanted() {
+        let changes = self.client.handle_want(want);
+        if want.wanted {
+            let topic = self.topics.entry(want.type_url.clone());
+            topic.or_insert_with(|| Topic::new(self.reconnect_max, now)).want(now);
+        } else if !self.client.wants(&want.type_url) {
             self.topics.remove(&want.type_url);
         }
-        let changes = self.client.handle_want(want);
         self.hurry();
         changes
     }
@@ -165,8 +165,9 @@ impl Poller {
             let Some(topic) = self.topics.get_mut(&TypeUrl::new(&request.type_url)) else {
                 continue;
             };
-            if let Some(fault) = topic.acknowledge(request.version_info, request.error_detail) {
-                return Some((request.type_url, fault));
+            let type_url = request.type_url.clone();
+            if let Some(fault) = topic.keep_request(request) {
+                return Some((type_url, fault));
             }
         }
         None
@@ -254,7 +255,7 @@ impl Poller {
                 nonce: self.nonce.to_string(),
                 ..response
             };
-            changes.extend(self.client.handle_sotw(response, came));
+            changes.extend(self.client.handle_response(response, came));
             self.received.extend(self.client.take_received());
         }
         changes

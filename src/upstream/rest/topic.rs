@@ -4,24 +4,16 @@
 //! Owns the names to ask for, their version, and when the next poll is due. H-07: there is at most one poll of a type under way.
 //! Knows nothing of the contents of answers.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use crate::proto::google::rpc;
 use crate::protocol::{Backoff, Pause};
-use crate::xds::{Name, Target, Want};
+use crate::xds::Name;
 
 #[derive(Debug)]
 pub(super) struct Topic {
-    wildcard: bool,
-    names: BTreeSet<Name>,
-    /// The spellings by which a name is asked for, if there are others than the canonical one (F-07).
-    written: BTreeMap<Name, BTreeSet<Name>>,
-    /// The version of the last accepted response, for the next poll.
-    version: String,
-    /// Why the last response was rejected.
-    fault: Option<rpc::Status>,
+    /// What the machine has asked for last: names, the version of the last accepted response, and why the last one was rejected.
+    request: DiscoveryRequest,
     /// Whether the wants have changed since the last answer, or a part of that was rejected. Then the poll has no version: many
     /// servers look at the version alone.
     changed: bool,
@@ -47,11 +39,7 @@ impl Topic {
     /// `reconnect_max` is the longest pause after a failure.
     pub(super) fn new(reconnect_max: Duration, now: Instant) -> Self {
         Self {
-            wildcard: false,
-            names: BTreeSet::new(),
-            written: BTreeMap::new(),
-            version: String::new(),
-            fault: None,
+            request: DiscoveryRequest::default(),
             changed: true,
             due: now,
             news: None,
@@ -63,37 +51,14 @@ impl Topic {
         }
     }
 
-    /// A want begins or ends. A poll under way that does not ask for it no longer counts.
-    pub(super) fn want(&mut self, want: &Want, now: Instant) {
-        match (&want.target, want.wanted) {
-            (Target::Wildcard, wanted) => self.wildcard = wanted,
-            (Target::Name(name), true) => self.write(name, want.written.as_ref()),
-            (Target::Name(name), false) => {
-                self.names.remove(name);
-                self.written.remove(name);
-            }
-        }
-        if want.wanted {
-            self.changed = true;
-            self.asked = false;
-            self.news = None;
-            // After a failure a new want does not shorten the pause.
-            if self.trouble.is_none() {
-                self.due = now;
-            }
-        }
-    }
-
-    fn write(&mut self, name: &Name, written: Option<&Name>) {
-        let known = !self.names.insert(name.clone());
-        match (self.written.get_mut(name), written) {
-            (Some(texts), _) => drop(texts.insert(written.unwrap_or(name).clone())),
-            (None, None) => {}
-            (None, Some(text)) => {
-                let own = known.then(|| name.clone());
-                let texts = own.into_iter().chain([text.clone()]).collect();
-                self.written.insert(name.clone(), texts);
-            }
+    /// Something more is wanted. A poll under way that does not ask for it no longer counts.
+    pub(super) fn want(&mut self, now: Instant) {
+        self.changed = true;
+        self.asked = false;
+        self.news = None;
+        // After a failure a new want does not shorten the pause.
+        if self.trouble.is_none() {
+            self.due = now;
         }
     }
 
@@ -103,27 +68,26 @@ impl Topic {
             return None;
         }
         self.asked = true;
-        let version_info = if self.changed {
-            String::new()
-        } else {
-            self.version.clone()
-        };
-        Some(DiscoveryRequest {
-            version_info,
-            resource_names: self.names(),
-            error_detail: self.fault.clone(),
-            ..DiscoveryRequest::default()
-        })
+        let mut request = self.request.clone();
+        request.response_nonce = String::new();
+        if self.changed {
+            request.version_info = String::new();
+        }
+        // H-05, H-06: no names mean everything.
+        if request.resource_names.iter().any(|name| name == Name::WILDCARD) {
+            request.resource_names = Vec::new();
+        }
+        Some(request)
     }
 
-    /// Keeps for the next poll which version was accepted, and what was wrong with the last response. Returns the words of that.
-    pub(super) fn acknowledge(&mut self, version: String, fault: Option<rpc::Status>) -> Option<String> {
-        self.version = version;
-        self.fault = fault;
+    /// Keeps what the machine asks for, until the next poll. Returns the words of its refusal.
+    pub(super) fn keep_request(&mut self, request: DiscoveryRequest) -> Option<String> {
+        self.request = request;
+        let fault = self.request.error_detail.as_ref();
         // E-13: the sound resources of the rejected response are used, so the last accepted version is no longer that of what is held,
         // and the next poll must not state it.
-        self.changed |= self.fault.is_some();
-        self.fault.as_ref().map(|fault| fault.message.clone())
+        self.changed |= fault.is_some();
+        fault.map(|fault| fault.message.clone())
     }
 
     /// Whether a poll is under way.
@@ -171,23 +135,6 @@ impl Topic {
             self.due = came;
         }
         self.forget();
-    }
-
-    pub(super) fn is_wanted(&self) -> bool {
-        self.wildcard || !self.names.is_empty()
-    }
-
-    /// H-05, H-06: returns the names that the next poll asks for; no names mean everything.
-    fn names(&self) -> Vec<String> {
-        if self.wildcard {
-            return Vec::new();
-        }
-        let texts = self.names.iter().flat_map(|name| {
-            let texts = self.written.get(name);
-            let own = texts.is_none().then_some(name);
-            own.into_iter().chain(texts.into_iter().flatten())
-        });
-        texts.map(Name::to_string).collect()
     }
 
     /// Replaces the longest pause after a failure.

@@ -107,8 +107,10 @@ impl Stage {
             let (now, began) = (self.upstream.now, clock());
             let client = &mut self.upstream.client;
             let changes = replies.into_iter().flat_map(|reply| match reply {
-                Reply::Delta(reply) => client.handle_delta(cut(reply.encode_to_vec()).finish().unwrap(), now),
-                Reply::Sotw(reply) => client.handle_sotw(reply, now),
+                Reply::Delta(reply) => {
+                    client.handle_response(cut(reply.encode_to_vec()).finish(Dialect::Delta).unwrap(), now)
+                }
+                Reply::Sotw(reply) => client.handle_response(reply, now),
             });
             let changes = changes.collect();
             self.publish(changes);

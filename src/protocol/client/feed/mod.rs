@@ -39,8 +39,9 @@ pub(crate) struct Feed {
     coverage: Coverage,
     names: Awaited,
     kept: Kept,
-    /// The errors of wanted names.
+    /// The errors of wanted names, and the features of the server that say what its errors mean (G-13, G-14).
     errors: NameErrors,
+    features: ServerFeatures,
     /// E-24: what clients reject, if any has rejected anything.
     late: Option<Box<RejectionReport>>,
 }
@@ -54,7 +55,8 @@ impl Feed {
             coverage: Coverage::default(),
             names: Awaited::default(),
             kept: Kept::default(),
-            errors: NameErrors::new(features),
+            errors: NameErrors::default(),
+            features,
             late: None,
         }
     }
@@ -95,8 +97,7 @@ impl Feed {
 
     /// Returns whether nothing is known yet of something that is wanted.
     pub(super) fn lacks(&self) -> bool {
-        let wildcard = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
-        wildcard && self.kept.is_empty() || self.names.lacks()
+        self.coverage.lacks_all() && self.kept.is_empty() || self.names.lacks()
     }
 
     /// Returns what is held.
@@ -130,7 +131,7 @@ impl Feed {
 
     /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
     pub(super) fn is_unsure(&self) -> bool {
-        self.coverage.all().is_unsure()
+        self.coverage.is_unsure()
     }
 
     /// While it is not known what an answer that left names out means, returns a resource that it had, what is asked for to find that out,
@@ -146,15 +147,13 @@ impl Feed {
 
     /// All of this is held, as if an answer had just ended.
     pub(super) fn bring_all(&mut self, brought: &[Brought]) {
-        self.coverage.all_mut().finish();
-        for (resource, version) in brought {
-            self.kept.hold(resource, version.clone());
-        }
+        self.coverage.finish(&Name::from(Name::WILDCARD));
+        brought.iter().cloned().for_each(|one| self.kept.hold(one));
     }
 
     /// It is known now whether the server ignores the versions that it is sent.
     pub(super) fn tried(&mut self, ignores: bool) -> Option<Changes> {
-        let gone = self.coverage.all_mut().tried(ignores);
+        let gone = self.coverage.change(Name::WILDCARD, |all| all.tried(ignores));
         let mut updates = Vec::new();
         gone.iter().for_each(|name| self.gone(name, Reason::Said, &mut updates));
         self.changes(updates, None, None)
@@ -171,11 +170,6 @@ impl Feed {
         self.late.as_deref_mut().filter(|_| may).map(|late| (late, &self.kept))
     }
 
-    /// Whether the server is to be told of any rejection, now or later.
-    pub(super) fn has_unsaid(&self) -> bool {
-        self.wanted() && self.late.as_ref().is_some_and(|late| late.is_ready())
-    }
-
     /// The wildcard is wanted from now on. If the server was still sending it, returns the content at once.
     pub(super) fn want_wildcard(&mut self) -> Option<Changes> {
         match self.coverage.want_all() {
@@ -185,7 +179,7 @@ impl Feed {
                 None
             }
             Wildcard::Hidden => {
-                let complete = self.coverage.all().complete().then_some(true);
+                let complete = self.coverage.whole(Name::WILDCARD).then_some(true);
                 let answered = self.outbound.is_answered().then_some(true);
                 let updates = self.kept.puts().chain(self.errors.updates()).collect();
                 self.changes(updates, complete, answered)
@@ -246,7 +240,7 @@ impl Feed {
             if self.coverage.undeclared(&collection, &held) {
                 return;
             }
-            self.coverage.asked(&collection, &held);
+            self.coverage.change(collection.as_str(), |of| of.asked(&held));
         }
         self.names.rest(name.as_str());
     }

@@ -51,9 +51,7 @@ impl Feed {
         if asked || held.is_some() {
             self.names.rest(name.as_str());
         }
-        if let Some(one) = held {
-            self.kept.put(&name, one);
-        }
+        held.into_iter().for_each(|one| self.kept.put(one));
     }
 
     /// Whether a name is one of a list that the server reads as names of single resources, in one spelling.

@@ -1,38 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The errors that a server has reported of names, or shown in faulty entries (E-09, G-15).
 //!
-//! Owns how many are remembered, and the features of the server that say what its errors mean (G-13, G-14). Does not know what is held
-//! and wanted.
+//! Owns how many are remembered. Does not know what is held and wanted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use xds::{Errors, Name, ResourceError, ServerFeatures, Trouble, Update};
+use xds::{Errors, Name, ResourceError, Trouble, Update};
 
 /// The errors of the names of one type.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct NameErrors {
     by_name: Errors,
-    features: ServerFeatures,
 }
 
 /// At most this many faulty names are remembered among those that nobody requested by name.
 const REJECTED_MAX: usize = 1024;
 
 impl NameErrors {
-    pub(super) const fn new(features: ServerFeatures) -> Self {
-        Self {
-            by_name: BTreeMap::new(),
-            features,
-        }
-    }
-
-    /// The features of the server that say what its errors mean.
-    pub(super) const fn features(&self) -> ServerFeatures {
-        self.features
-    }
-
     /// G-15: whether a faulty name that nobody requested by name may be remembered.
     pub(super) fn have_room(&self) -> bool {
         self.by_name.len() < REJECTED_MAX

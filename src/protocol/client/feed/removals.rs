@@ -52,35 +52,38 @@ impl Feed {
         updates: &mut Vec<Update>,
     ) -> bool {
         let mut news = false;
-        for name in std::mem::take(&mut message.removed) {
+        for (name, texts) in std::mem::take(&mut message.removed) {
             // F-07: if the name was requested in several spellings, another one may still exist.
-            if !self.outbound.ways().is_empty() && !self.all_absent(&name, message.removed_as.get(&name)) {
+            if !self.outbound.ways().is_empty() && !self.all_absent(&name, texts) {
                 continue;
             }
-            match self.coverage.collection(&name).cloned() {
-                Some(_) if self.outbound.is_leaving(&name) => {}
+            match self.coverage.collection(name.as_str()).cloned() {
+                Some(_) if self.outbound.is_leaving(name.as_str()) => {}
                 Some(collection) => self.empty(&collection, updates),
                 // The name was that of a removed resource, and is now the alias of another one (C-20).
-                None if aliases.contains(name.as_str()) && self.kept.held(&name).is_none() => {}
-                None => news |= self.absent(&name, Reason::Said, updates),
+                None if aliases.contains(&name) && self.kept.key(name.as_str()).is_none() => {}
+                None => news |= self.absent(name.as_str(), Reason::Said, updates),
             }
         }
         news
     }
 
     /// F-07: whether a removal in these spellings removes the whole name. It does not if other spellings may still exist.
-    fn all_absent(&mut self, name: &str, texts: Option<&BTreeSet<String>>) -> bool {
-        let Some(asked) = self.names.get(name).cloned() else {
+    fn all_absent(&mut self, name: &Name, texts: BTreeSet<Name>) -> bool {
+        let Some(asked) = self.names.get(name.as_str()).cloned() else {
             return true;
         };
-        let own = BTreeSet::from([name.to_owned()]);
-        let texts = texts.unwrap_or(&own);
-        if let Some(held) = self.kept.key(name).map(|name| self.kept.text(name)) {
-            return texts.contains(held.as_str());
+        // A name that is not new-style has no other spelling.
+        let texts = if texts.is_empty() {
+            BTreeSet::from([name.clone()])
+        } else {
+            texts
+        };
+        if let Some(held) = self.kept.key(name.as_str()).map(|name| self.kept.text(name)) {
+            return texts.contains(held);
         }
-        texts
-            .iter()
-            .fold(false, |all, text| self.outbound.absent(&asked, text) | all)
+        let absent = texts.iter().map(|text| self.outbound.absent(&asked, text.as_str()));
+        absent.fold(false, |all, one| all | one)
     }
 
     /// C-21, E-10: an entry for a resource that does not exist stands for all names in it.
@@ -92,7 +95,7 @@ impl Feed {
 
     /// The resource with this canonical name is gone. G-13: if the server has deleted it, the relay may keep it anyway.
     pub(super) fn gone(&mut self, canonical: &Name, reason: Reason, updates: &mut Vec<Update>) {
-        if reason == Reason::Said && self.errors.features().ignore_resource_deletion {
+        if reason == Reason::Said && self.features.ignore_resource_deletion {
             if self.kept.key(canonical.as_str()).is_some() {
                 let error = Arc::new(ResourceError::deleted());
                 self.errors.note(canonical.clone(), error, updates);
@@ -154,29 +157,27 @@ impl Feed {
         // The server does not refuse the type any more.
         self.errors.absolve(Name::WILDCARD, updates);
         // G-13: without this feature, errors take nothing from any client.
-        if self.errors.features().fail_on_data_errors {
-            for text in &message.spoiled {
-                if let Some(canonical) = self.kept.canonical(text).cloned() {
-                    self.gone(&canonical, Reason::Said, updates);
-                }
+        let fails = self.features.fail_on_data_errors;
+        for name in &message.spoiled {
+            if let Some(canonical) = self.kept.canonical(name.as_str()).filter(|_| fails).cloned() {
+                self.gone(&canonical, Reason::Said, updates);
             }
+            self.reject(name, updates);
         }
-        for text in &message.spoiled {
-            self.reject(text, updates);
-        }
-        for (text, error) in std::mem::take(&mut message.errors) {
-            self.complain_of(&text, error, updates);
+        for (name, error) in std::mem::take(&mut message.errors) {
+            self.complain_of(name.as_str(), error, updates);
         }
     }
 
     /// G-15: an entry of this name is faulty; its held content stays.
-    fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
+    fn reject(&mut self, name: &Name, updates: &mut Vec<Update>) {
+        let text = name.as_str();
         if self.outbound.is_leaving(text) {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
         let covered = || (self.asks_wildcard() || self.covering(text).is_some()) && self.errors.have_room();
-        if let Some(name) = known.or_else(|| covered().then(|| Name::from(text))) {
+        if let Some(name) = known.or_else(|| covered().then(|| name.clone())) {
             self.errors.note(name, Arc::new(ResourceError::rejected()), updates);
         }
     }
@@ -187,7 +188,7 @@ impl Feed {
         let (asked, kept) = (asked.cloned(), self.kept.canonical(text).cloned());
         self.names.known(text);
         match (kept, &asked) {
-            (Some(kept), _) if error.is_final() && self.errors.features().fail_on_data_errors => {
+            (Some(kept), _) if error.is_final() && self.features.fail_on_data_errors => {
                 self.gone(&kept, Reason::Said, updates);
             }
             (None, Some(collection)) if error.is_final() && collection.is_collection() => {
@@ -204,7 +205,7 @@ impl Feed {
     /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error, and so does the wildcard
     /// until it is answered.
     pub(in crate::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let all = self.asks_wildcard() && !self.coverage.all().complete();
+        let all = self.asks_wildcard() && !self.coverage.whole(Name::WILDCARD);
         let all = all.then(|| Name::from(Name::WILDCARD));
         let open = all.iter().chain(self.names.open());
         let open = open.filter(|name| self.errors.get(name) != Some(error));
@@ -239,13 +240,14 @@ impl Feed {
             let versionless = |member: &Name| self.kept.declared(member.as_str()).is_none();
             let undeclared = |member: &&Name| versionless(member) || self.coverage.undeclared(&name, member);
             alone.extend(self.members_alone(&name).filter(undeclared).cloned());
-            let spoken = self.coverage.whole(&name) || !self.kept.within(&name).all(|member| undeclared(&member));
+            let spoken =
+                self.coverage.whole(name.as_str()) || !self.kept.within(&name).all(|member| undeclared(&member));
             if spoken && alone.is_empty() {
                 return;
             }
         }
         // G-14: if the server reports errors itself, its silence says nothing about the resource.
-        if self.errors.features().resource_timer_is_transient_error {
+        if self.features.resource_timer_is_transient_error {
             return self.errors.note(name, Arc::new(ResourceError::silence()), updates);
         }
         // K-16: clients that hold a member keep it, because the relay does not know the whole collection any more.

@@ -9,22 +9,31 @@ use std::time::Instant;
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::coverage::Wildcard;
+use crate::client::Request;
 use crate::client::doubt::TOLD_MAX;
 use crate::client::outbound::Opening;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use xds::{Name, Target, Want};
+use xds::{Dialect, Name, Target, Want};
 
 /// What stands for a version in the first request where an answer is needed.
 const UNKNOWN: ArcStr = arcstr::literal!("unknown");
 
 impl Feed {
-    /// Returns the next request in delta: answers first, then changes of the subscription.
-    pub(in crate::client) fn delta_request(&mut self, opening: Opening, now: Instant) -> Option<DeltaDiscoveryRequest> {
+    /// Returns the next request.
+    pub(in crate::client) fn request(&mut self, dialect: Dialect, opening: Opening, now: Instant) -> Option<Request> {
+        let request = match dialect {
+            Dialect::Sotw => Request::Sotw(self.sotw_request(opening, now)?),
+            Dialect::Delta => Request::Delta(self.delta_request(opening, now)?),
+        };
+        if self.outbound.acks().is_empty() {
+            self.coverage.answered(now);
+        }
+        Some(request)
+    }
+
+    /// Answers come first, then changes of the subscription.
+    fn delta_request(&mut self, opening: Opening, now: Instant) -> Option<DeltaDiscoveryRequest> {
         if let Some(request) = self.outbound.delta_answer(&self.type_url, now) {
-            if self.outbound.acks().is_empty() {
-                self.coverage.answered(now);
-            }
             return Some(request);
         }
         // F-07: in the server's spelling.
@@ -36,7 +45,7 @@ impl Feed {
         // count.
         let held = |names: &BTreeSet<Name>| {
             let single = names.iter().filter(|name| name.as_str() != Name::WILDCARD);
-            let whole = names.iter().filter(|name| self.coverage.whole(name));
+            let whole = names.iter().filter(|name| self.coverage.whole(name.as_str()));
             let members = whole.flat_map(|whole| self.kept.within(whole));
             single.chain(members).filter_map(declare).collect()
         };
@@ -52,18 +61,15 @@ impl Feed {
         Some(request)
     }
 
-    /// Returns the next request in SotW. E-25: while something is held and no response was accepted on this stream, it has a version that
+    /// E-25: while something is held and no response was accepted on this stream, it has a version that
     /// no server gave, so that the server has something to say.
-    pub(in crate::client) fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
+    fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
         let held = !self.kept.is_empty();
         if !self.outbound.is_opened() && held && opening.urges {
             self.outbound.acks_mut().accept(UNKNOWN);
         }
         let first = !self.outbound.is_opened();
         let (request, joined) = self.outbound.sotw(&self.type_url, opening, now)?;
-        if self.outbound.acks().is_empty() {
-            self.coverage.answered(now);
-        }
         let grown = !joined.is_empty() && !self.asks_wildcard();
         if opening.urges && (grown || first && held) {
             let known = held || self.outbound.is_answered();
@@ -83,8 +89,8 @@ impl Feed {
         let Some(smallest) = smallest.cloned() else { return };
         if !self.asks_wildcard() {
             let named = self.kept.names().filter(|name| self.names.contains(name.as_str()));
-            let named: BTreeSet<Name> = named.filter(brought).cloned().collect();
-            self.coverage.named(named);
+            let named = named.filter(brought).map(|name| (name.clone(), true));
+            self.coverage.named(named.collect());
         }
         versions.insert(self.kept.text(&smallest).to_string(), UNKNOWN.to_string());
         self.coverage.undeclare(&smallest);
@@ -129,7 +135,7 @@ impl Feed {
             written,
         };
         if self.asks_wildcard() {
-            let open = self.coverage.wildcard() == Wildcard::Wanted && !self.coverage.all().complete();
+            let open = self.coverage.lacks_all();
             return open.then(|| want(Target::Wildcard, None)).into_iter().collect();
         }
         let open = self.names.open().filter(|name| self.outbound.has_told(name.as_str()));

@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::completeness::{Heard, SettledTypes};
-use crate::client::coverage::Mention;
+use crate::client::completeness::Heard;
+use crate::client::coverage::{Mention, SettledTypes};
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
-use crate::client::kept::Receipt;
 use xds::{Changes, Dialect, Name, Reason, Update};
 
 impl Feed {
@@ -29,8 +28,7 @@ impl Feed {
         if !self.wanted() && !self.asks_wildcard() {
             return (None, None);
         }
-        let first = self.outbound.hear();
-        let asked = self.outbound.take_first();
+        let (first, asked) = self.outbound.hear();
         self.exchange.pass(now);
         let mut updates = Vec::new();
         let mut heard = Heard {
@@ -94,8 +92,7 @@ impl Feed {
 
     /// A full state mentions only these names, and some with faults; `asked`: it is the first one on the stream, and answers for these.
     fn leave_out(&mut self, mentioned: Vec<Name>, asked: &[Name], message: &Message, updates: &mut Vec<Update>) {
-        let spoiled = message.spoiled.iter().map(|name| Name::from(name.as_str()));
-        let mentioned: BTreeSet<Name> = mentioned.into_iter().chain(spoiled).collect();
+        let mentioned: BTreeSet<Name> = mentioned.into_iter().chain(message.spoiled.clone()).collect();
         self.delete_others(&mentioned, updates);
         // K-16: another relay leaves out what it does not know.
         if !message.is_relayed() {
@@ -123,13 +120,9 @@ impl Feed {
         let name = &entry.name;
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
         if entry.body.is_none() {
-            // C-21: a virtual host without a body does not exist; it is never a heartbeat.
-            if self.type_url.kind().is_void_without_body() {
-                return self.missing(entry, updates);
-            }
-            // E-10: without a body, the entry says that what is not held does not exist. It confirms content that is held if the version
-            // is the same; in SotW, the response's version counts.
-            if held.is_none() {
+            // E-10: without a body, the entry says that what is not held does not exist. C-21: a virtual host without a body never exists. Else
+            // it confirms what is held if the version is the same; in SotW, the response's version counts.
+            if held.is_none() || self.type_url.kind().is_void_without_body() {
                 return self.missing(entry, updates);
             }
             let confirms = match &entry.version {
@@ -138,7 +131,7 @@ impl Feed {
             };
             if !confirms {
                 message.faults.add(
-                    &called(entry.name.as_str()),
+                    called(entry.name.as_str()),
                     "has no body and another version than what the relay holds",
                 );
                 return false;
@@ -165,17 +158,13 @@ impl Feed {
             self.names.known(name.as_str());
             self.errors.absolve(name.as_str(), updates);
         }
-        match self.kept.receive(&self.type_url, entry, version, now) {
-            Receipt::Same => {}
-            Receipt::Put(resource, expiry, lost) => {
-                updates.push(Update::Put(resource, expiry));
-                for alias in lost {
-                    self.names.doubt(&alias, self.exchange.time_to_answer(now));
-                }
-            }
-            // E-11: the time to live is zero.
-            Receipt::Dead => {
-                self.absent(entry.name.as_str(), Reason::Expired, updates);
+        if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
+            // E-11: the resource is gone at once.
+            self.absent(entry.name.as_str(), Reason::Expired, updates);
+        } else if let Some((put, lost)) = self.kept.receive(&self.type_url, entry, version, now) {
+            updates.push(put);
+            for alias in lost {
+                self.names.doubt(&alias, self.exchange.time_to_answer(now));
             }
         }
         news
@@ -189,7 +178,7 @@ impl Feed {
         // A server may use its own spelling, whatever it was asked for.
         let held = self.kept.key(entry.name.as_str()).map(|name| self.kept.text(name));
         let left_out = entry.version.is_none() && self.type_url.traits().full_state;
-        let stays = |text: &Name| !left_out && !message.removes(entry.name.as_str(), text);
+        let stays = |text: &Name| !left_out && !message.removes(&entry.name, text);
         let other = held.is_some_and(|text| text != entry.text() && stays(text));
         let ways = self.outbound.ways_mut();
         ways.heard(&entry.name, entry.written.as_ref(), other)

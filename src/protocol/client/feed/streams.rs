@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::Feed;
 use super::exchange::Silence;
 use crate::client::acks::Ack;
-use crate::client::completeness::SettledTypes;
-use crate::client::coverage::Wildcard;
+use crate::client::completeness::Completeness;
+use crate::client::coverage::{SettledTypes, Wildcard};
 use crate::client::rhythm::Patience;
 use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
 
@@ -65,34 +65,29 @@ impl Feed {
         if self.outbound.is_answered() || self.coverage.wildcard() == Wildcard::Hidden {
             return None;
         }
-        let mut complete = None;
-        let mut updates = Vec::new();
-        match target {
-            Target::Wildcard => {
-                let state = slot.wildcard.as_ref().filter(|_| self.asks_wildcard())?;
-                updates.extend(state.resources().map(|resource| self.kept.restore(resource)));
-                let names = state.resources().map(|resource| resource.name().clone());
-                self.coverage.restored(None, names);
-                // The view may serve it as complete; the server has yet to confirm that it still is.
-                complete = state.complete().then_some(true);
-            }
+        let state = slot.wildcard.as_ref().filter(|_| self.asks_wildcard());
+        let (whole, members): (_, Vec<_>) = match target {
+            Target::Wildcard => (Name::WILDCARD, state?.resources().collect()),
             Target::Name(name) if !self.wants_name(name) => return None,
-            Target::Name(name) if name.is_collection() => {
-                let members = || slot.named.members(name);
-                // Members that were also requested by name wait on their own.
-                let alone = members().filter(|member| !self.names.contains(member.name().as_str()));
-                self.coverage
-                    .restored(Some(name), alone.map(|member| member.name().clone()));
-                updates.extend(members().map(|member| self.kept.restore(member)));
+            Target::Name(name) if name.is_collection() => (name.as_str(), slot.named.members(name).collect()),
+            Target::Name(name) => {
+                let update = match slot.known(name)? {
+                    Known::Present(resource) => self.kept.restore(resource),
+                    // K-16: the server's word to an earlier run is no reason to take anything from a client.
+                    Known::Absent(_) => Update::Absent(name.clone(), Reason::TimedOut),
+                    Known::Held(_) => return None,
+                };
+                return self.changes(vec![update], None, None);
             }
-            Target::Name(name) => updates.extend(match slot.known(name) {
-                Some(Known::Present(resource)) => Some(self.kept.restore(resource)),
-                // K-16: the server's word to an earlier run is no reason to take anything from a client.
-                Some(Known::Absent(_)) => Some(Update::Absent(name.clone(), Reason::TimedOut)),
-                None | Some(Known::Held(_)) => None,
-            }),
-        }
-        self.changes(updates, complete, None)
+        };
+        let names = members.iter().map(|member| member.name());
+        // Members that were also requested by name wait on their own.
+        let alone = names.filter(|name| !self.names.contains(name.as_str())).cloned();
+        self.coverage.change(whole, |of| of.restored(alone));
+        let updates = members.into_iter().map(|member| self.kept.restore(member)).collect();
+        // The view may serve it as complete; the server has yet to confirm that it still is.
+        let complete = state.is_some_and(|state| state.complete());
+        self.changes(updates, complete.then_some(true), None)
     }
 
     /// D-10: the first whole state is over when the server has answered on this stream for all that it was asked for on it. In SotW, one
@@ -116,8 +111,8 @@ impl Feed {
 
     /// The type in this place answers. Returns whether that changes when the wildcard is complete: it does if the server was asked for it
     /// later, and has begun to answer here.
-    pub(in crate::client) const fn overtaken(&mut self, by: u32) -> bool {
-        self.outbound.place() < by && self.coverage.all_mut().overtaken()
+    pub(in crate::client) fn overtaken(&mut self, by: u32) -> bool {
+        self.outbound.place() < by && self.coverage.change(Name::WILDCARD, Completeness::overtaken)
     }
 
     pub(in crate::client) fn bytes(&mut self, at: Instant) {
@@ -162,8 +157,12 @@ impl Feed {
         for name in settled.gone {
             self.gone(&name, Reason::Said, updates);
         }
-        updates.extend(settled.whole.into_iter().map(Update::Whole));
-        settled.complete.then_some(true)
+        let (all, whole): (Vec<_>, Vec<_>) = settled
+            .whole
+            .into_iter()
+            .partition(|name| name.as_str() == Name::WILDCARD);
+        updates.extend(whole.into_iter().map(Update::Whole));
+        (!all.is_empty()).then_some(true)
     }
 
     /// E-25, E-27: the time of a pressing question may have come. Returns the names that silence the server, if it has stayed silent.

@@ -72,14 +72,11 @@ impl Outbound {
         self.answered
     }
 
-    /// The server has answered. Returns whether for the first time on this stream.
-    pub(super) const fn hear(&mut self) -> bool {
-        !std::mem::replace(&mut self.answered, true)
-    }
-
-    /// SotW: a response came. If it is the first one on this stream, returns the names that it answers for, if it is a full state.
-    pub(super) fn take_first(&mut self) -> Vec<Name> {
-        std::mem::take(&mut self.first)
+    /// The server has answered. Returns whether for the first time on this stream; if so, in SotW and if that is a full state, it answers for
+    /// these names.
+    pub(super) fn hear(&mut self) -> (bool, Vec<Name>) {
+        let first = !std::mem::replace(&mut self.answered, true);
+        (first, std::mem::take(&mut self.first))
     }
 
     pub(super) const fn acks(&self) -> &Acks {

@@ -30,12 +30,13 @@ pub(in crate::client) struct Opening {
 }
 
 impl Outbound {
-    /// E-24: returns the request that tells the server what clients reject. In SotW it has the names of the last request: a server takes
-    /// missing ones for given up.
-    pub(in crate::client) fn report(&self, type_url: &TypeUrl, dialect: Dialect, rejected: Status) -> Request {
+    /// Returns a request that changes nothing (C-04). E-24: it may tell the server what clients reject. In SotW it is the last one of the type
+    /// once more: a server takes missing names for given up.
+    pub(in crate::client) fn again(&self, type_url: &TypeUrl, dialect: Dialect, rejected: Option<Status>) -> Request {
+        let nonce = rejected.as_ref().map_or("", |_| self.acks.nonce());
         match dialect {
-            Dialect::Sotw => Request::Sotw(self.sotw_request(type_url, Some(rejected))),
-            Dialect::Delta => Request::Delta(delta_answer(type_url, self.acks.nonce().to_owned(), Some(rejected))),
+            Dialect::Sotw => Request::Sotw(self.sotw_request(type_url, rejected)),
+            Dialect::Delta => Request::Delta(delta_request(type_url, nonce, rejected)),
         }
     }
 
@@ -45,8 +46,8 @@ impl Outbound {
         type_url: &TypeUrl,
         now: Instant,
     ) -> Option<DeltaDiscoveryRequest> {
-        let ack = self.acks.take(now)?;
-        Some(delta_answer(type_url, ack.nonce, ack.refusal.map(status)))
+        let ack = self.acks.take(false, now)?;
+        Some(delta_request(type_url, &ack.nonce, ack.refusal.map(status)))
     }
 
     /// Returns the next change of the subscription in delta, and the names that are new in it. `held` returns the versions of the
@@ -57,20 +58,15 @@ impl Outbound {
         opening: Opening,
         held: impl FnOnce(&BTreeSet<Name>) -> BTreeMap<String, String>,
     ) -> Option<(DeltaDiscoveryRequest, Vec<Name>)> {
-        let mut request = DeltaDiscoveryRequest {
-            type_url: type_url.url().to_owned(),
-            ..DeltaDiscoveryRequest::default()
-        };
+        let mut request = delta_request(type_url, "", None);
         // E-16, E-17: a name that must be sent again is first unsubscribed, in a request of its own.
         let less = self.ways.take_less();
         if !self.leave.is_empty() || !less.is_empty() {
             let leave = portion(&mut self.leave);
+            let mut texts = self.texts(leave.iter());
+            texts.extend(less.iter().map(Name::to_string));
+            request.resource_names_unsubscribe = texts;
             self.untell(&leave);
-            request.resource_names_unsubscribe = self.texts(leave.iter());
-            request
-                .resource_names_unsubscribe
-                .extend(less.iter().map(Name::to_string));
-            self.forget_ways(&leave);
             return Some((request, Vec::new()));
         }
         let more = self.ways.take_more();
@@ -83,16 +79,14 @@ impl Outbound {
             return None;
         }
         let join = portion(&mut self.join);
-        join.iter().for_each(|name| self.ways.ask(name));
-        let first = self.open(opening);
+        let first = self.tell(&join, opening);
         if first {
             request.initial_resource_versions = held(&join);
         }
         // E-20: the wildcard's legacy form is a first request without names.
-        if !(first && opening.legacy && is_wildcard(&join)) {
+        if !(first && self.legacy) {
             request.resource_names_subscribe = self.texts(join.iter());
         }
-        self.told.extend(join.iter().cloned());
         Some((request, join.into_iter().collect()))
     }
 
@@ -108,7 +102,7 @@ impl Outbound {
         }
         // E-22: a change of names does not wait until its refusal may be sent again, but carries the refusal: a request with the
         // nonce and without a refusal would accept the response. An ACK is the same request as a change of names.
-        let refusal = self.acks.take_any(now).and_then(|ack| ack.refusal);
+        let refusal = self.acks.take(true, now).and_then(|ack| ack.refusal);
         let again = std::mem::take(&mut self.again);
         let joined = if std::mem::take(&mut self.repeat) {
             Vec::new()
@@ -127,7 +121,7 @@ impl Outbound {
     }
 
     /// Returns the last SotW request once more.
-    pub(in crate::client) fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
+    fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
         let names = if self.legacy {
             Vec::new()
         } else {
@@ -145,44 +139,42 @@ impl Outbound {
 
     /// Moves `told` towards what is wanted; returns the names that are new in it.
     fn turn(&mut self, type_url: &TypeUrl, opening: Opening) -> Vec<Name> {
-        let leave = if self.leaves() {
-            std::mem::take(&mut self.leave)
-        } else {
-            BTreeSet::new()
+        let leave = match self.leaves() {
+            true => std::mem::take(&mut self.leave),
+            false => BTreeSet::new(),
         };
-        self.untell(&leave);
         self.ways.take_less();
         let more = self.ways.take_more().into_values();
         let join = std::mem::take(&mut self.join).into_iter();
         let (again, joined): (BTreeSet<Name>, BTreeSet<Name>) = join.partition(|name| leave.contains(name));
         // B-14: a name that must be sent again is missing in one request and comes back in the next.
         self.join = again;
-        self.forget_ways(&leave);
-        let first = !joined.is_empty() && self.open(opening);
-        joined.iter().for_each(|name| self.ways.ask(name));
-        self.told.extend(joined.iter().cloned());
-        if first {
-            self.legacy = opening.legacy && self.told.iter().map(Name::as_str).eq([Name::WILDCARD]);
-            if type_url.traits().full_state {
-                self.first = joined.iter().cloned().collect();
-            }
+        self.untell(&leave);
+        if self.tell(&joined, opening) && type_url.traits().full_state {
+            self.first = joined.iter().cloned().collect();
         }
         joined.into_iter().chain(more).collect()
     }
 
-    /// A request is sent. Returns whether it is the first one of the type on this stream.
-    const fn open(&mut self, opening: Opening) -> bool {
-        let first = !std::mem::replace(&mut self.opened, true);
+    /// The server is asked for these names. Returns whether it was asked for nothing of the type before on this stream.
+    fn tell(&mut self, join: &BTreeSet<Name>, opening: Opening) -> bool {
+        let first = !join.is_empty() && !std::mem::replace(&mut self.opened, true);
         if first {
             self.place = opening.place;
+            self.legacy = opening.legacy && join.iter().map(Name::as_str).eq([Name::WILDCARD]);
         }
+        join.iter().for_each(|name| self.ways.ask(name));
+        self.told.extend(join.iter().cloned());
         first
     }
 
-    /// The server was told that these names are not wanted.
+    /// The server is told that these names are not wanted. Those that are wanted again keep their spellings.
     fn untell(&mut self, leave: &BTreeSet<Name>) {
         for name in leave {
             self.told.remove(name.as_str());
+            if !self.ways.is_empty() && !self.join.contains(name) {
+                self.ways.forget(name);
+            }
         }
     }
 
@@ -191,18 +183,6 @@ impl Outbound {
         let texts = names.flat_map(|name| self.ways.asked(name));
         texts.map(Name::to_string).collect()
     }
-
-    /// The server was told that these names are not wanted. Those that are wanted again keep their spellings.
-    fn forget_ways(&mut self, left: &BTreeSet<Name>) {
-        if !self.ways.is_empty() {
-            let gone = left.iter().filter(|name| !self.join.contains(*name));
-            gone.for_each(|name| self.ways.forget(name));
-        }
-    }
-}
-
-fn is_wildcard(names: &BTreeSet<Name>) -> bool {
-    names.len() == 1 && names.contains(Name::WILDCARD)
 }
 
 /// Takes as many names as one request carries.
@@ -226,10 +206,10 @@ fn portion(names: &mut BTreeSet<Name>) -> BTreeSet<Name> {
     }
 }
 
-fn delta_answer(type_url: &TypeUrl, response_nonce: String, error_detail: Option<Status>) -> DeltaDiscoveryRequest {
+fn delta_request(type_url: &TypeUrl, nonce: &str, error_detail: Option<Status>) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         type_url: type_url.url().to_owned(),
-        response_nonce,
+        response_nonce: nonce.to_owned(),
         error_detail,
         ..DeltaDiscoveryRequest::default()
     }
