@@ -192,14 +192,12 @@ fn parts_of_a_client_are_passed_on() {
     });
     let node = place.give(place.take(&client()).as_deref(), relay());
     let (of, from) = (client(), relay());
-    assert_eq!(
-        (node.locality, node.user_agent_name, node.user_agent_version_type),
-        (of.locality, of.user_agent_name, of.user_agent_version_type)
-    );
-    assert_eq!(
-        (node.id, node.cluster, node.metadata),
-        (from.id, from.cluster, from.metadata)
-    );
+    assert_eq!(node.locality, of.locality);
+    assert_eq!(node.user_agent_name, of.user_agent_name);
+    assert_eq!(node.user_agent_version_type, of.user_agent_version_type);
+    assert_eq!(node.id, from.id);
+    assert_eq!(node.cluster, from.cluster);
+    assert_eq!(node.metadata, from.metadata);
 }
 
 /// A client with this node, in its class.

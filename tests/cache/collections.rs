@@ -7,13 +7,10 @@
 use std::process::Command;
 
 use bytes::Bytes;
-use proto::envoy::config::core::v3::Node;
-use proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
-};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource as Wrapper};
 use proto::google::protobuf::Any;
-use protocol::{Client, ClientSettings, Code, Cutter, End, Server};
-use xds::{Dialect, ServerFeatures, Sight, Unshared};
+use protocol::{Client, ClientSettings, Code, Cutter, End};
+use xds::{ServerFeatures, Sight, Unshared};
 
 use prost::Message as _;
 
@@ -142,35 +139,18 @@ impl Session {
             got: 0,
             end: None,
         };
-        session.says("", "");
+        session.says("");
         session
     }
 
     /// A request: the first one when there is no nonce.
-    fn says(&mut self, nonce: &str, version: &str) {
-        let (type_url, answers) = (eds().url().to_owned(), Unshared { chunk: 1 << 20 });
-        let names = vec![COLLECTION.to_owned()];
-        let outcome = match self.dialect {
-            Dialect::Sotw => {
-                let request = DiscoveryRequest {
-                    type_url,
-                    resource_names: names,
-                    response_nonce: nonce.to_owned(),
-                    version_info: version.to_owned(),
-                    ..Default::default()
-                };
-                self.server.handle(request, &answers, self.now)
-            }
-            Dialect::Delta => {
-                let request = DeltaDiscoveryRequest {
-                    type_url,
-                    resource_names_subscribe: if nonce.is_empty() { names } else { Vec::new() },
-                    response_nonce: nonce.to_owned(),
-                    ..Default::default()
-                };
-                self.server.handle(request, &answers, self.now)
-            }
+    fn says(&mut self, nonce: &str) {
+        let names = match self.dialect == Dialect::Sotw || nonce.is_empty() {
+            true => vec![COLLECTION.to_owned()],
+            false => Vec::new(),
         };
+        let request = request(self.dialect, None, &eds(), names, nonce);
+        let outcome = self.server.handle(request, &Unshared { chunk: 1 << 20 }, self.now);
         assert!(outcome.is_ok(), "{outcome:?}");
         while let Some(want) = self.server.poll_want() {
             assert_eq!(self.seat.want(&want), Ok(()));
@@ -193,9 +173,9 @@ impl Session {
                 break;
             };
             self.got += response.batch.items().len();
-            let (nonce, version) = (response.nonce.to_string(), response.version.to_string());
+            let nonce = response.nonce.to_string();
             drop(response);
-            self.says(&nonce, &version);
+            self.says(&nonce);
         }
         self.end = self.server.poll_end();
     }
@@ -281,10 +261,8 @@ fn in_a_process_of_its_own() {
         println!("refused {dialect:?} session: {} KiB, {took:?}", more >> 10);
         assert!(more < REFUSED, "{more} bytes");
         let end = session.end.expect("an end");
-        assert_eq!(
-            (end.code, end.limit),
-            (Code::ResourceExhausted, Some("names_per_stream"))
-        );
+        assert_eq!(end.code, Code::ResourceExhausted);
+        assert_eq!(end.limit, Some("names_per_stream"));
         assert!(end.message.contains("limits.names_per_stream"), "{end}");
         assert_eq!(session.got, 0);
     }

@@ -19,7 +19,6 @@ mod shares;
 mod threads;
 mod turns;
 mod view;
-mod work;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +26,9 @@ use std::time::{Duration, Instant};
 use cache::{Seat, View, ViewSettings};
 use classes::{Class, Classes};
 use identity::Identity;
-use protocol::{Opening, Server, StreamLimits, StreamSettings, StreamTimers};
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use protocol::{ClientRequest, Opening, Server, StreamLimits, StreamSettings, StreamTimers};
 use xds::{
     Changes, Dialect, Dirty, Known, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Types, Update, Want,
 };
@@ -86,6 +87,27 @@ fn opened(settings: impl Into<Arc<StreamSettings>>, dialect: Dialect, nonce_pref
     Server::new(settings.into(), opening)
 }
 
+/// A request of a client with this node for these names; `nonce` is that of the last response.
+fn request(dialect: Dialect, node: Option<Node>, type_url: &TypeUrl, names: Vec<String>, nonce: &str) -> ClientRequest {
+    let (type_url, response_nonce) = (type_url.url().to_owned(), nonce.to_owned());
+    match dialect {
+        Dialect::Sotw => ClientRequest::from(DiscoveryRequest {
+            node,
+            type_url,
+            resource_names: names,
+            response_nonce,
+            ..Default::default()
+        }),
+        Dialect::Delta => ClientRequest::from(DeltaDiscoveryRequest {
+            node,
+            type_url,
+            resource_names_subscribe: names,
+            response_nonce,
+            ..Default::default()
+        }),
+    }
+}
+
 fn view() -> Arc<View> {
     View::new(Class::default(), settings())
 }
@@ -128,6 +150,14 @@ fn covered(type_url: &TypeUrl, updates: Vec<Update>) -> Changes {
     Changes {
         wildcard: true,
         ..named(type_url, updates)
+    }
+}
+
+/// The same, after which the wildcard is complete.
+fn whole(type_url: &TypeUrl, updates: Vec<Update>) -> Changes {
+    Changes {
+        complete: Some(true),
+        ..covered(type_url, updates)
     }
 }
 

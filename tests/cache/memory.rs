@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What subscriptions and changes cost. Run with `cargo test --release --test cache -- --ignored --nocapture
-//! memory::changes`, or with `memory::subscriptions` for sets of names that all differ; `SETS=shared` gives 20,000 sessions
-//! 200 sets.
+//! What subscriptions cost. Run with `cargo test --release --test cache -- --ignored --nocapture memory::subscriptions` for sets of
+//! names that all differ; `SETS=shared` gives 20,000 sessions 200 sets.
 
 #![expect(clippy::print_stdout, reason = "figures for people")]
 
@@ -94,30 +93,4 @@ fn subscriptions_in(distinct: u64) {
         begun.elapsed().as_nanos() / count
     );
     drop(warm);
-}
-
-/// Prints the time of one change by how many sessions want it and how many there are.
-#[test]
-#[ignore = "prints figures and takes a while"]
-fn changes() {
-    for sessions in [1_000, 18_000] {
-        for wanting in [1, 10, 100] {
-            let view = view();
-            let seats: Vec<_> = (0..sessions)
-                .map(|n| seat(&view, &eds(), if n < wanting { &["it"] } else { &["other"] }))
-                .collect();
-            let content: Vec<_> = (0..1000).map(|n| put(&eds(), "it", &n.to_string())).collect();
-            let begun = start();
-            for update in content {
-                view.publish(&[named(&eds(), vec![update])]);
-                for seat in seats.iter().take(wanting) {
-                    assert_eq!(seat.bell().take().len(), 1);
-                }
-            }
-            println!(
-                "{wanting} of {sessions} want a change: {} ns",
-                begun.elapsed().as_nanos() / 1000
-            );
-        }
-    }
 }

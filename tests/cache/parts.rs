@@ -3,19 +3,13 @@
 
 use cache::Library;
 use classes::Pattern;
-use proto::envoy::config::core::v3::Node;
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use protocol::Server;
-use xds::{Access, AccessRule, Batch, Dialect, Sight};
+use xds::{Access, AccessRule, Batch, Sight};
 
 use super::*;
 
 fn client(prefix: u32, library: &Library, now: Instant) -> Server {
     let mut server = opened(stream(StreamLimits::default()), Dialect::Delta, prefix);
-    let first = DeltaDiscoveryRequest {
-        type_url: cds().url().to_owned(),
-        ..Default::default()
-    };
+    let first = request(Dialect::Delta, None, &cds(), Vec::new(), "");
     assert!(server.handle(first, library, now).is_ok());
     server
 }
@@ -27,11 +21,7 @@ fn every_part_is_encoded_once() {
     let (library, now, view) = (Library::new(1 << 20, 1), start(), view());
     let publish = |names: std::ops::Range<usize>, body: &str| {
         let puts = names.map(|n| put(&cds(), &format!("c{n:02}"), body));
-        let changes = Changes {
-            complete: Some(true),
-            answered: Some(true),
-            ..covered(&cds(), puts.collect())
-        };
+        let changes = whole(&cds(), puts.collect());
         drop(view.publish(&[changes]));
         Sight::from(view.cut())
     };
@@ -70,11 +60,7 @@ fn every_part_is_encoded_once() {
 fn who_reads_a_time_to_live_shares_answers() {
     for (dialect, number) in [(Dialect::Sotw, 1), (Dialect::Delta, 0)] {
         let (library, now, view) = (Library::new(1 << 20, 1 << 20), start(), view());
-        let changes = Changes {
-            complete: Some(true),
-            answered: Some(true),
-            ..covered(&cds(), vec![put(&cds(), "c", "body")])
-        };
+        let changes = whole(&cds(), vec![put(&cds(), "c", "body")]);
         drop(view.publish(&[changes]));
         let sight = Sight::from(view.cut());
         let batches = ["envoy", "gRPC", "envoy"].map(|program| {
@@ -96,26 +82,8 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
         user_agent_name: program.to_owned(),
         ..Node::default()
     });
-    let type_url = cds().url().to_owned();
-    let understood = match dialect {
-        Dialect::Sotw => {
-            let first = DiscoveryRequest {
-                node,
-                type_url,
-                ..Default::default()
-            };
-            server.handle(first, library, now).is_ok()
-        }
-        Dialect::Delta => {
-            let first = DeltaDiscoveryRequest {
-                node,
-                type_url,
-                ..Default::default()
-            };
-            server.handle(first, library, now).is_ok()
-        }
-    };
-    assert!(understood);
+    let first = request(dialect, node, &cds(), Vec::new(), "");
+    assert!(server.handle(first, library, now).is_ok());
     server
 }
 
@@ -136,11 +104,7 @@ fn rule(tenant: &str) -> AccessRule {
 fn tenants_share_a_library() {
     let (library, now, view) = (Library::new(1 << 20, 1 << 20), start(), view());
     let publish = |names: &[&str], body: &str| {
-        let changes = Changes {
-            complete: Some(true),
-            answered: Some(true),
-            ..covered(&cds(), names.iter().map(|name| put(&cds(), name, body)).collect())
-        };
+        let changes = whole(&cds(), names.iter().map(|name| put(&cds(), name, body)).collect());
         drop(view.publish(&[changes]));
         Sight::from(view.cut())
     };
@@ -152,14 +116,11 @@ fn tenants_share_a_library() {
     let tenants = ["red", "blue", "red", "blue"];
     let mut clients = tenants.map(|tenant| {
         let mut server = opened(settings.clone(), Dialect::Delta, 1);
-        let first = DeltaDiscoveryRequest {
-            node: Some(Node {
-                cluster: tenant.to_owned(),
-                ..Node::default()
-            }),
-            type_url: cds().url().to_owned(),
-            ..Default::default()
+        let node = Node {
+            cluster: tenant.to_owned(),
+            ..Node::default()
         };
+        let first = request(Dialect::Delta, Some(node), &cds(), Vec::new(), "");
         assert!(server.handle(first, &library, now).is_ok());
         server
     });

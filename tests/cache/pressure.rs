@@ -56,11 +56,8 @@ fn laggards_are_found_by_what_they_pin() {
     assert_eq!(view.pinned(), 0, "nobody keeps it");
     publish(&view, "a", 9);
     [&slow, &quick].into_iter().for_each(look);
-    assert_eq!(
-        (view.pinned(), view.demand().laggards()),
-        (0, Vec::new()),
-        "everybody has dealt with it"
-    );
+    assert_eq!(view.pinned(), 0, "everybody has dealt with it");
+    assert!(view.demand().laggards().is_empty(), "everybody has dealt with it");
 }
 
 /// Only as many sessions are told as necessary: sessions that lag less go on as before, and those that have only just begun.

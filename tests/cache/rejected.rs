@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What follows when clients reject: nothing for those who do not, and how long it takes.
+//! What follows when clients reject: nothing for those who do not.
 
 #![expect(clippy::unwrap_used, reason = "what a test begins with is there")]
 
@@ -108,27 +108,4 @@ fn what_was_removed_is_not_offered() {
     says(Update::Forget("a".into()));
     says(Update::Put(fleet.bad.clone(), None));
     assert_eq!(offered(), 0);
-}
-
-/// Prints how long all takes that follows when 1,000 of 50,000 clients reject one content.
-#[test]
-#[ignore = "prints figures"]
-fn a_thousand_of_fifty_thousand() {
-    let fleet = Fleet::of(50_000);
-    let step = |what: &str, act: &dyn Fn()| {
-        let begun = start();
-        act();
-        println!("{what}: {:.1?}", begun.elapsed());
-    };
-    step("they say so", &|| fleet.reject(1_000));
-    for _ in 0..2 {
-        step("what the control plane is told", &|| {
-            drop(fleet.view().rejections(&cds()))
-        });
-    }
-    step("what people are shown", &|| {
-        drop(fleet.view().rejections_of(&(cds(), Some("a".into()))));
-    });
-    step("a second passes", &|| drop(fleet.view().expire_older(start())));
-    step("they leave", &|| fleet.seats[..1_000].iter().for_each(Seat::take_back));
 }

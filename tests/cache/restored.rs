@@ -4,27 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a test: what cannot happen must fail it")]
 
 use cache::Library;
-use proto::envoy::service::discovery::v3::DiscoveryRequest;
 use xds::Sight;
 
 use super::*;
 
-fn whole(updates: Vec<Update>) -> Changes {
-    Changes {
-        complete: Some(true),
-        ..covered(&cds(), updates)
-    }
-}
-
 /// The names in the next response, if there is one; the client accepts it.
 fn listed(server: &mut Server, view: &View, library: &Library) -> Option<Vec<String>> {
     let response = server.poll_response(&Sight::from(view.cut()), library, start())?;
-    let request = DiscoveryRequest {
-        type_url: cds().url().to_owned(),
-        version_info: response.version.to_string(),
-        response_nonce: response.nonce.to_string(),
-        ..Default::default()
-    };
+    let request = request(Dialect::Sotw, None, &cds(), Vec::new(), &response.nonce.to_string());
     server.handle(request, library, start()).unwrap();
     let items = response.batch.items().iter();
     Some(items.map(|item| item.name().to_string()).collect())
@@ -36,14 +23,11 @@ fn listed(server: &mut Server, view: &View, library: &Library) -> Option<Vec<Str
 fn what_an_earlier_run_lacks_is_listed() {
     for changed in [false, true] {
         let (first, second, library) = (view(), view(), Library::new(1 << 20, 1 << 20));
-        drop(first.publish(&[whole(vec![put(&cds(), "a", "1"), put(&cds(), "b", "1")])]));
+        drop(first.publish(&[whole(&cds(), vec![put(&cds(), "a", "1"), put(&cds(), "b", "1")])]));
         let body = if changed { "2" } else { "1" };
-        drop(second.publish_restored(&[whole(vec![put(&cds(), "a", body)])]));
+        drop(second.publish_restored(&[whole(&cds(), vec![put(&cds(), "a", body)])]));
         let mut server = opened(stream(StreamLimits::default()), Dialect::Sotw, 1);
-        let request = DiscoveryRequest {
-            type_url: cds().url().to_owned(),
-            ..Default::default()
-        };
+        let request = request(Dialect::Sotw, None, &cds(), Vec::new(), "");
         server.handle(request, &library, start()).unwrap();
         let next = |server: &mut Server, view| listed(server, view, &library);
         assert_eq!(next(&mut server, &first).unwrap(), ["a", "b"]);
@@ -57,7 +41,7 @@ fn what_an_earlier_run_lacks_is_listed() {
                 .map(|all| &all[..])
         );
         assert!(next(&mut server, &second).is_none());
-        drop(second.publish(&[whole(Vec::new())]));
+        drop(second.publish(&[whole(&cds(), Vec::new())]));
         server.handle_dirty(&cds(), Dirty::All);
         assert_eq!(next(&mut server, &second).unwrap(), ["a"]);
     }

@@ -7,9 +7,8 @@ use std::cell::Cell;
 
 use cache::Library;
 use classes::Class;
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use protocol::{ClientRequest, Response, SLICE, Server};
-use xds::{Answers, Batch, Dialect, Difference, Dirty, Objection, Permitted, Rights, Said, Sight, State};
+use protocol::{Response, SLICE};
+use xds::{Answers, Batch, Difference, Objection, Permitted, Rights, Said, Sight, State};
 
 use super::*;
 
@@ -29,25 +28,6 @@ fn server(dialect: Dialect) -> Server {
     opened(stream(StreamLimits::default()), dialect, 1)
 }
 
-/// Returns a request for these names; `nonce` is that of the last response.
-fn request(dialect: Dialect, type_url: &TypeUrl, names: Vec<String>, nonce: &str) -> ClientRequest {
-    let (type_url, response_nonce) = (type_url.url().to_owned(), nonce.to_owned());
-    match dialect {
-        Dialect::Sotw => ClientRequest::from(DiscoveryRequest {
-            type_url,
-            resource_names: names,
-            response_nonce,
-            ..Default::default()
-        }),
-        Dialect::Delta => ClientRequest::from(DeltaDiscoveryRequest {
-            type_url,
-            resource_names_subscribe: names,
-            response_nonce,
-            ..Default::default()
-        }),
-    }
-}
-
 /// The client asks for these names. Returns how many slices the request has.
 fn ask(
     server: &mut Server,
@@ -57,7 +37,7 @@ fn ask(
     nonce: &str,
     library: &Library,
 ) -> usize {
-    let (now, request) = (start(), request(dialect, type_url, names, nonce));
+    let (now, request) = (start(), request(dialect, None, type_url, names, nonce));
     let mut progress = server.begin(request, library, now).unwrap();
     let mut slices = 1;
     while server.go_on(&mut progress, library, now).unwrap() {
@@ -138,10 +118,7 @@ fn a_turn_looks_at_a_part_of_the_names() {
 fn who_was_sent_a_wildcard_is_done() {
     let library = Library::new(64 << 20, 64 << 20);
     let view = view();
-    let whole = Changes {
-        complete: Some(true),
-        ..covered(&cds(), vec![put(&cds(), "a", "")])
-    };
+    let whole = whole(&cds(), vec![put(&cds(), "a", "")]);
     drop(view.publish(&[whole]));
     let sight = Sight::from(view.cut());
     for dialect in [Dialect::Sotw, Dialect::Delta] {
@@ -158,11 +135,7 @@ fn who_rejects_everything_is_sent_a_change_in_one_turn() {
     let library = Library::new(64 << 20, 64 << 20);
     let view = view();
     let publish = |updates| {
-        let complete = Some(true);
-        drop(view.publish(&[Changes {
-            complete,
-            ..covered(&cds(), updates)
-        }]));
+        drop(view.publish(&[whole(&cds(), updates)]));
         Sight::from(view.cut())
     };
     let mut sight = publish(names().iter().map(|name| put(&cds(), name, "")).collect());
@@ -466,31 +439,4 @@ fn names_that_end_are_read_in_slices() {
         assert!(read <= SLICE, "{read} names in one slice");
     }
     assert_eq!(counting.1.get(), NAMES);
-}
-
-/// What a first answer with very many names takes, for the first client, for the next one, and for one that has a row of its own.
-#[test]
-#[ignore = "prints figures"]
-fn first_answers() {
-    let all = (0..10 * NAMES).map(|number| put(&cds(), &format!("name-{number:06}"), ""));
-    let view = view();
-    let complete = Some(true);
-    let whole = covered(&cds(), all.collect());
-    drop(view.publish(&[Changes { complete, ..whole }]));
-    let sight = Sight::from(view.cut());
-    for dialect in [Dialect::Sotw, Dialect::Delta] {
-        let library = Library::new(1 << 30, 1 << 30);
-        for asked in [&["*"][..], &["*"], &["*", "another"]] {
-            let mut server = server(dialect);
-            let names = || asked.iter().map(|name| (*name).to_owned()).collect();
-            ask(&mut server, dialect, &cds(), names(), "", &library);
-            let begun = start();
-            while let Some(response) = answer(&mut server, &sight, &library) {
-                let again = if dialect == Dialect::Sotw { names() } else { Vec::new() };
-                let nonce = response.nonce.to_string();
-                ask(&mut server, dialect, &cds(), again, &nonce, &library);
-            }
-            println!("{dialect:?}, {asked:?}: {:?}", begun.elapsed());
-        }
-    }
 }

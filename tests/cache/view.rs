@@ -135,23 +135,6 @@ fn what_may_not_be_cached_does_not_linger() {
     assert!(slot.known(&Name::from("a")).is_none() && slot.known(&Name::from("b")).is_some());
 }
 
-/// K-01: a session that comes back during the linger time causes no request upstream.
-#[test]
-fn coming_back_is_silent() {
-    let (view, mut now) = (view(), start());
-    drop(seat(&view, &eds(), &["never-told"]));
-    assert_eq!(asked(&view.take_wants(now)), [""; 0], "it came and went unseen");
-    for _ in 0..5 {
-        let seat = seat(&view, &eds(), &["a"]);
-        let _ = view.take_wants(now);
-        drop(seat);
-        let _ = view.take_wants(now);
-        now += LINGER / 2;
-    }
-    assert_eq!(asked(&view.take_wants(now)), [""; 0]);
-    assert_eq!(asked(&view.take_wants(now + LINGER)), ["-eds a"]);
-}
-
 #[test]
 fn exactly_those_are_told_whom_it_concerns() {
     let view = view();
@@ -180,10 +163,7 @@ fn exactly_those_are_told_whom_it_concerns() {
     heard_by([&[], &[], &[], &[]]);
     assert!(Arc::ptr_eq(&before, &view.cut()));
     // K-15: completeness, and whether the server has answered, decide the state of names that are not there.
-    let complete = Changes {
-        complete: Some(true),
-        ..covered(&eds(), Vec::new())
-    };
+    let complete = whole(&eds(), Vec::new());
     view.publish(std::slice::from_ref(&complete));
     heard_by([&["eds all"], &["eds all"], &["eds all"], &[]]);
     let answered = |answered| Changes {
@@ -203,10 +183,7 @@ fn exactly_those_are_told_whom_it_concerns() {
 fn each_half_is_confirmed_by_itself() {
     let view = view();
     let all = seat(&view, &cds(), &["*"]);
-    let whole = |updates| Changes {
-        complete: Some(true),
-        ..covered(&cds(), updates)
-    };
+    let whole = |updates| whole(&cds(), updates);
     drop(view.publish_restored(&[whole(vec![put(&cds(), "a", "1")]), named(&cds(), vec![absent("b")])]));
     assert_eq!(heard(&all), ["cds all"]);
     let stale = |half: fn(&xds::Slot) -> bool| view.cut().slot(&cds()).is_some_and(half);
@@ -322,29 +299,6 @@ fn a_wildcard_lingers_and_is_forgotten_as_a_whole() {
     assert!(slot.wildcard.is_none() && slot.known(&Name::from("b")).is_none());
 }
 
-/// A name that is wanted again while it is being forgotten is asked for again.
-#[test]
-fn forgotten_and_wanted_again_is_asked_again() {
-    let (view, now) = (view(), start());
-    drop(seat(&view, &eds(), &["keep"]));
-    let _keep = seat(&view, &eds(), &["keep"]);
-    let first = seat(&view, &eds(), &["a"]);
-    let _ = view.take_wants(now);
-    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1")])]);
-    drop(first);
-    let _ = view.take_wants(now);
-    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-eds a"]);
-    let again = seat(&view, &eds(), &["a"]);
-    assert!(
-        view.cut()
-            .slot(&eds())
-            .is_some_and(|slot| slot.known(&Name::from("a")).is_none())
-    );
-    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["+eds a"]);
-    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1")])]);
-    assert_eq!(heard(&again), ["eds a"]);
-}
-
 #[test]
 fn names_are_bounded_and_the_error_names_the_key() {
     let settings = ViewSettings {
@@ -372,22 +326,6 @@ fn names_are_bounded_and_the_error_names_the_key() {
     assert_eq!((summary.seats, summary.wanted, summary.leased), (1, 2, 2));
     let third = seat(&view, &eds(), &["e"]);
     assert!(third.want(&want(&eds(), "f", true)).is_err());
-}
-
-#[test]
-fn saying_it_twice_is_as_good_as_once() {
-    let (view, now) = (view(), start());
-    let seat = seat(&view, &eds(), &["a", "a"]);
-    seat.want(&want(&eds(), "b", false)).expect("an end never fails");
-    assert_eq!(asked(&view.take_wants(now)), ["+eds a"]);
-    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1")])]);
-    assert_eq!(heard(&seat), ["eds a"]);
-    for _ in 0..2 {
-        seat.want(&want(&eds(), "a", false)).expect("an end never fails");
-    }
-    view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
-    assert_eq!(heard(&seat), [""; 0]);
-    assert_eq!(view.summary().wanted, 0);
 }
 
 #[test]

@@ -118,8 +118,7 @@ impl Both {
                 let new = !names.is_subset(&self.known[on]) || !line.contains(" vcurrent ");
                 if let Some(response) = server.answer(&list, lists.len()).filter(|_| new) {
                     self.known[on] = names;
-                    upstream.hears_sotw(response);
-                    upstream.sent();
+                    upstream.accepts_sotw(response);
                 }
                 lists.push(format!("{} [{list}]", ["main", "aside"][on]));
             }
@@ -310,8 +309,7 @@ fn a_list_that_is_silent_anyway() {
         lists += main.len();
         if round > 0 && main.iter().any(|line| line.starts_with("eds [b ")) {
             // It went back: nothing is asked for on the other stream, so that ends.
-            both.aside.disconnect();
-            both.aside.connect();
+            both.aside.reconnect();
         } else if aside.iter().any(|line| line == "eds [b] v") {
             let mut response = sotw(EDS, "1", &format!("e{round}"), &[]);
             response.resource_errors = vec![error("b", 5)];

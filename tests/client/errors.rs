@@ -78,8 +78,7 @@ fn errors_are_remembered() {
         upstream.hears_errors(dialect, "1", &["b=1"], &[("a", 5)]);
         upstream.hears_errors(dialect, "2", &[], &[("a", 7), ("b", 14)]);
         assert_eq!((upstream.error("a"), upstream.error("b")), (Some(7), Some(14)));
-        upstream.disconnect();
-        upstream.connect();
+        upstream.reconnect();
         upstream.sent();
         assert_eq!((upstream.error("a"), upstream.error("b")), (Some(7), Some(14)));
         upstream.hears_errors(dialect, "3", &["a=1", "b=1"], &[]);
@@ -97,11 +96,9 @@ fn errors_that_are_none() {
     let mut upstream = saying(Dialect::Delta, ServerFeatures::default(), &["a", "b"]);
     upstream.hears_errors(Dialect::Delta, "1", &["a=1"], &[("a", 5), ("b", 0)]);
     assert_eq!((upstream.error("a"), upstream.error("b")), (None, None));
-    let text = refusal(&mut upstream);
-    assert!(text.contains("entry 1 of resource_errors"), "{text}");
+    upstream.refuses("entry 1 of resource_errors");
     upstream.hears_errors(Dialect::Delta, "2", &[], &[("", 5)]);
-    let text = refusal(&mut upstream);
-    assert!(text.contains("entry 0 of resource_errors"), "{text}");
+    upstream.refuses("entry 0 of resource_errors");
 }
 
 /// G-13: the error of a resource that is held removes it only if the server entry says so.

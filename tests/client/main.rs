@@ -12,7 +12,6 @@ mod faults;
 mod held;
 mod multitudes;
 mod names;
-mod quiet;
 mod rejections;
 mod restored;
 mod silence;
@@ -23,7 +22,6 @@ mod stream;
 mod twins;
 mod types;
 mod variants;
-mod work;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -138,6 +136,31 @@ impl Upstream {
         self.publish(changes);
     }
 
+    /// The server sends this in its dialect.
+    pub(crate) fn hears_puts(&mut self, type_url: &str, version: &str, nonce: &str, puts: &[&str]) {
+        match self.client.dialect() {
+            Dialect::Delta => self.hears(delta(type_url, nonce, puts, &[])),
+            Dialect::Sotw => self.hears_sotw(sotw(type_url, version, nonce, puts)),
+        }
+    }
+
+    /// Hears a response, and answers it.
+    pub(crate) fn accepts(&mut self, response: DeltaDiscoveryResponse) {
+        self.hears(response);
+        self.sent();
+    }
+
+    pub(crate) fn accepts_sotw(&mut self, response: impl Into<Arrival>) {
+        self.hears_sotw(response);
+        self.sent();
+    }
+
+    /// The stream is lost, and the next one begins.
+    pub(crate) fn reconnect(&mut self) {
+        self.disconnect();
+        self.connect();
+    }
+
     /// Lets time pass, with all timers that are due in it.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
@@ -171,6 +194,13 @@ impl Upstream {
             });
         }
         lines
+    }
+
+    /// Checks what the rejection says in the next request that has one.
+    #[track_caller]
+    pub(crate) fn refuses(&mut self, words: &str) {
+        let text = refusal(self);
+        assert!(text.contains(words), "{text}");
     }
 
     /// The nodes of the requests that are sent now.

@@ -174,8 +174,7 @@ fn a_heartbeat_deletes_nothing() {
 #[test]
 fn a_heartbeat_of_another_version_is_refused() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["x"]);
-    upstream.hears_sotw(sotw(EDS, "1", "n1", &["x=1"]));
-    upstream.sent();
+    upstream.accepts_sotw(sotw(EDS, "1", "n1", &["x=1"]));
     let mut beat = resource(EDS, "x", "1");
     beat.resource = None;
     let mut response = sotw(EDS, "2", "n2", &[]);
@@ -189,8 +188,7 @@ fn a_heartbeat_of_another_version_is_refused() {
 #[test]
 fn a_name_wanted_anew_is_missing_once() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
-    upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1", "b=1"]));
-    upstream.sent();
+    upstream.accepts_sotw(sotw(EDS, "1", "n1", &["a=1", "b=1"]));
     upstream.unwant(EDS, "a");
     upstream.want(EDS, "a");
     assert_eq!(upstream.sent(), ["eds [b] v1 ack n1", "eds [a b] v1 ack n1"]);
@@ -209,8 +207,7 @@ fn a_name_wanted_anew_is_missing_once() {
 fn a_wildcard_comes_back() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
     upstream.want(EDS, "e");
-    upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
-    upstream.sent();
+    upstream.accepts_sotw(sotw(CDS, "1", "n1", &["a=1"]));
     upstream.unwant(CDS, "*");
     upstream.cut = upstream.cut.without_wildcard(&xds::TypeUrl::new(CDS));
     upstream.news();

@@ -69,8 +69,7 @@ fn the_very_bytes() {
             upstream.hears_as("n1", &[(text, "1")], &[]);
             assert!(upstream.holds().ends_with("=1"), "{}", upstream.holds());
             upstream.sent();
-            upstream.disconnect();
-            upstream.connect();
+            upstream.reconnect();
             assert_eq!(upstream.says(), [format!("eds +{text} {text}@unknown")]);
         }
         upstream.wants_as("other");
@@ -121,8 +120,7 @@ fn one_answer_to_the_canonical_text() {
         upstream.wants_as(ONE);
         assert!(upstream.says().is_empty());
         assert_eq!(upstream.holds(), format!("{NAME}=1"));
-        upstream.disconnect();
-        upstream.connect();
+        upstream.reconnect();
         let told = upstream.says();
         assert!(told.iter().all(|line| !line.contains(ONE)), "{told:?}");
     }
@@ -142,7 +140,7 @@ fn moved_in_one_response() {
     assert_eq!(upstream.holds(), format!("{NAME}=2"));
     // The same text cannot be both present and removed.
     upstream.hears_as("n4", &[(TWO, "3")], &[TWO]);
-    assert!(refusal(&mut upstream).contains("both in resources and in removed_resources"));
+    upstream.refuses("both in resources and in removed_resources");
 }
 
 /// F-07: that there is nothing under one text says nothing about another: the server is asked for both until it answers to one.
@@ -165,8 +163,7 @@ fn what_is_not_there_in_one_way() {
     assert_eq!(upstream.holds(), format!("{NAME}=2"));
     // The next stream begins with the text that the server answers to.
     upstream.says();
-    upstream.disconnect();
-    upstream.connect();
+    upstream.reconnect();
     assert_eq!(upstream.says(), [format!("eds +{ONE} {ONE}@unknown")]);
     upstream.hears_as("n5", &[], &[ONE]);
     assert_eq!(upstream.says(), [format!("eds +{TWO}")]);
@@ -225,7 +222,7 @@ fn both_are_there_and_differ() {
     // E-12: the same text twice is that name twice.
     let mut upstream = asking(Dialect::Delta, &[ONE, TWO]);
     upstream.hears_as("n1", &[(ONE, "1"), (ONE, "2")], &[]);
-    assert!(refusal(&mut upstream).contains("more than once"));
+    upstream.refuses("more than once");
 }
 
 /// F-07: a name that is given up is given up in all its spellings, and begins anew.
@@ -238,7 +235,6 @@ fn given_up_and_wanted_anew() {
     assert_eq!(upstream.says(), [format!("eds +{NAME}")]);
     upstream.wants_as(ONE);
     assert_eq!(upstream.says(), [format!("eds +{ONE}")]);
-    upstream.disconnect();
-    upstream.connect();
+    upstream.reconnect();
     assert_eq!(upstream.says(), [format!("eds +{NAME} +{ONE} +other")]);
 }

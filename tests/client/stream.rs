@@ -23,10 +23,7 @@ fn each_request_has_the_node() {
         let mut upstream = Upstream::streaming(dialect, CDS, &["*"]);
         upstream.want(EDS, "a");
         let mut fields = upstream.nodes();
-        let hears = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| match dialect {
-            Dialect::Delta => upstream.hears(delta(CDS, nonce, puts, &[])),
-            Dialect::Sotw => upstream.hears_sotw(sotw(CDS, nonce, nonce, puts)),
-        };
+        let hears = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| upstream.hears_puts(CDS, nonce, nonce, puts);
         hears(&mut upstream, "1", &["a=1"]);
         fields.extend(upstream.nodes());
         hears(&mut upstream, "2", &["a=2", "a=3"]);
@@ -36,8 +33,7 @@ fn each_request_has_the_node() {
         let rejection = rejects(&upstream, CDS, "a", 1);
         upstream.hears_rejections(CDS, &[rejection]);
         fields.extend(upstream.nodes());
-        upstream.disconnect();
-        upstream.connect();
+        upstream.reconnect();
         fields.extend(upstream.nodes());
         assert_eq!(fields.len(), 7, "{dialect:?}: {fields:?}");
         let first = fields[0].clone().unwrap();
@@ -155,10 +151,8 @@ fn a_relay_that_comes_later() {
                 let Some(Request::Sotw(again)) = comes(&mut upstream, "zone") else {
                     unreachable!("the last request is sent once more")
                 };
-                assert_eq!(
-                    (again.version_info.as_str(), again.response_nonce.as_str()),
-                    ("1", "n1")
-                );
+                assert_eq!(again.version_info, "1");
+                assert_eq!(again.response_nonce, "n1");
                 assert_eq!(again.error_detail, None);
                 upstream.hears_sotw(sotw(CDS, "2", "n2", &["a=2", "a=3"]));
                 assert_eq!(upstream.sent(), ["cds [] v1 nack n2"]);
@@ -173,8 +167,7 @@ fn a_relay_that_comes_later() {
 #[test]
 fn a_lost_stream_loses_nothing() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b", "c"]);
-    upstream.hears(delta(EDS, "n1", &["a=1", "b=2"], &["c"]));
-    upstream.sent();
+    upstream.accepts(delta(EDS, "n1", &["a=1", "b=2"], &["c"]));
     assert!(upstream.answered(EDS));
     upstream.disconnect();
     assert_eq!(upstream.named(EDS), "a=1 b=2 c:Said");
@@ -193,8 +186,7 @@ fn a_lost_stream_loses_nothing() {
 fn nonces_and_versions_end_with_their_stream() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
     upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
-    upstream.disconnect();
-    upstream.connect();
+    upstream.reconnect();
     assert_eq!(upstream.sent(), ["eds [a] vunknown"]);
     upstream.want(EDS, "b");
     assert_eq!(
@@ -214,8 +206,7 @@ fn a_rejection_has_no_version_of_an_earlier_stream() {
     upstream.hears_sotw(sotw(EDS, "0", "n0", &["a=2", "a=3"]));
     assert_eq!(upstream.sent(), ["eds [a] v nack n0"]);
     upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
-    upstream.disconnect();
-    upstream.connect();
+    upstream.reconnect();
     upstream.sent();
     upstream.hears_sotw(sotw(EDS, "2", "n1", &["a=2", "a=3"]));
     assert_eq!(upstream.sent(), ["eds [a] vunknown nack n1"]);
@@ -232,8 +223,7 @@ fn a_silent_type_is_asked_for_once_more() {
         upstream.sent();
         upstream.hears_sotw(sotw(CDS, "1", "n1", &["c=1"]));
         upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
-        upstream.disconnect();
-        upstream.connect();
+        upstream.reconnect();
         assert_eq!(upstream.sent(), ["cds [] vunknown", "eds [a] vunknown", "lds [] v"]);
         if answers {
             upstream.pass(ms(4000));
@@ -264,8 +254,7 @@ fn what_is_not_wanted_is_not_mentioned() {
         upstream.sent();
         upstream.unwant(RDS, "r");
         upstream.unwant(LDS, "*");
-        upstream.disconnect();
-        upstream.connect();
+        upstream.reconnect();
         let sent = upstream.sent();
         assert_eq!(sent.len(), 1, "{sent:?}");
         assert!(upstream.client.wanted());
@@ -278,8 +267,7 @@ fn what_is_not_wanted_is_not_mentioned() {
 #[test]
 fn the_other_dialect_begins_clean() {
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
-    upstream.hears(delta(CDS, "n1", &["a=1", "b=1"], &[]));
-    upstream.sent();
+    upstream.accepts(delta(CDS, "n1", &["a=1", "b=1"], &[]));
     upstream.pass(ms(300));
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
     upstream.disconnect();
@@ -321,45 +309,6 @@ fn quick_closes_are_not_answered_quickly() {
     }
     let wait = backoff.handle_end(Duration::from_secs(1800), 0.5);
     assert!(wait > Duration::ZERO && wait < ms(300), "{wait:?}");
-}
-
-/// G-19, K-16, E-22: a clock that jumps a day ahead or back removes nothing, resets nothing, and does not make the relay retry
-/// without pauses forever; what was asked for and never answered counts as missing (E-08), until it comes.
-#[test]
-fn the_clock_jumps() {
-    let day = Duration::from_secs(24 * 3600);
-    for dialect in [Dialect::Delta, Dialect::Sotw] {
-        let hears = |upstream: &mut Upstream, type_url, round: &str, puts: &[&str]| match dialect {
-            Dialect::Delta => upstream.hears(delta(type_url, round, puts, &[])),
-            Dialect::Sotw => upstream.hears_sotw(sotw(type_url, round, round, puts)),
-        };
-        let mut upstream = Upstream::streaming(dialect, CDS, &["*"]);
-        upstream.want(EDS, "a");
-        upstream.want(EDS, "late");
-        upstream.sent();
-        hears(&mut upstream, CDS, "1", &["x=1", "y=1"]);
-        hears(&mut upstream, EDS, "2", &["a=1"]);
-        upstream.sent();
-        for (round, later) in ["3", "4"].into_iter().zip([true, false]) {
-            upstream.now = if later {
-                upstream.now + day
-            } else {
-                upstream.now - 2 * day
-            };
-            let changes = upstream.client.handle_timeout(upstream.now);
-            upstream.publish(changes);
-            let due = upstream.client.poll_timeout();
-            assert!(due.is_none_or(|due| due > upstream.now), "{dialect:?}: again and again");
-            assert_eq!(upstream.sent(), [""; 0], "{dialect:?}");
-            assert_eq!(upstream.wildcard(CDS), "x=1 y=1 complete", "{dialect:?}");
-            assert!(upstream.named(EDS).starts_with("a="), "{dialect:?}");
-            hears(&mut upstream, EDS, round, &["a=2"]);
-            assert_eq!(upstream.sent().len(), 1, "{dialect:?}: accepted");
-        }
-        assert_eq!(upstream.named(EDS), "a=2 late:TimedOut", "{dialect:?}");
-        hears(&mut upstream, EDS, "5", &["late=1"]);
-        assert_eq!(upstream.named(EDS), "a=2 late=1", "{dialect:?}");
-    }
 }
 
 /// E-19: when nothing more is wanted on a stream, the server is not told, because the stream is closed soon; what is wanted
@@ -428,10 +377,7 @@ fn a_type_moves() {
         let mut from = Upstream::streaming(dialect, EDS, &["a", "b"]);
         from.want(CDS, "*");
         from.sent();
-        match dialect {
-            Dialect::Delta => from.hears(delta(EDS, "n1", &["a=1"], &[])),
-            Dialect::Sotw => from.hears_sotw(sotw(EDS, "1", "n1", &["a=1"])),
-        }
+        from.hears_puts(EDS, "1", "n1", &["a=1"]);
         from.sent();
         let (parted, changes) = from.client.part(&xds::TypeUrl::new(EDS)).unwrap();
         assert_eq!(changes.len(), 1);
@@ -449,10 +395,7 @@ fn a_type_moves() {
         };
         assert_eq!(to.sent(), [expected]);
         // On the old stream responses for it are ignored, because it is not asked for there.
-        match dialect {
-            Dialect::Delta => from.hears(delta(EDS, "n2", &["a=2"], &[])),
-            Dialect::Sotw => from.hears_sotw(sotw(EDS, "2", "n2", &["a=2"])),
-        }
+        from.hears_puts(EDS, "2", "n2", &["a=2"]);
         assert_eq!(from.sent(), [""; 0], "{dialect:?}");
         // And back, to a stream that is open.
         let (parted, _) = to.client.part(&xds::TypeUrl::new(EDS)).unwrap();

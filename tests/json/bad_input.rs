@@ -3,7 +3,7 @@
 
 use distributary::json::{Bounds, Schemas, Secrets, Tree, Unknown};
 
-use crate::complaint;
+use crate::{complaint, rows};
 
 const ROUTE: &str = "envoy.config.route.v3.RouteConfiguration";
 
@@ -14,45 +14,20 @@ fn json_fault(text: &[u8]) -> String {
 /// J-05: strict reading reports line, column, path, and what was expected.
 #[test]
 fn complaints_have_a_place_and_a_path() {
-    for (json, said) in [
-        (
-            "{\n  \"nam\": \"x\"\n}",
-            "2:3: envoy.config.route.v3.RouteConfiguration has no field `nam`",
-        ),
-        (
-            "{\"virtual_hosts\": [{\"name\": \"a\"}, {\n\"domains\": \"*\"}]}",
-            "2:12: virtual_hosts[1].domains: expected a list, found the string \"*\"",
-        ),
-        (
-            "{\"virtual_hosts\": [{\"typed_per_filter_config\": {\"envoy.cors\":\n {\"@type\": \"x/google.protobuf.Struct\", \"value\": 1}}}]}",
-            "2:49: virtual_hosts[0].typed_per_filter_config[\"envoy.cors\"].value: expected an object, found the number 1",
-        ),
-        (
-            "{\"virtual_hosts\": [{\"routes\": [{\"match\": {\"prefix\": \"/\", \"path\": \"/\"}}]}]}",
-            "1:58: virtual_hosts[0].routes[0].match: `path` and `prefix` exclude each other; remove one",
-        ),
-        (
-            "{\"virtual_hosts\": [], \"virtualHosts\": []}",
-            "1:23: `virtualHosts` and `virtual_hosts` are the same field; remove one",
-        ),
-        (
-            "{\"virtual_hosts\": [null]}",
-            "1:20: virtual_hosts[0]: null is not allowed in a list; remove it",
-        ),
-        (
-            "{\"validate_clusters\": {}}",
-            "1:23: validate_clusters: expected true or false, found an object",
-        ),
-        (
-            "[]",
-            "1:1: expected an object (envoy.config.route.v3.RouteConfiguration), found a list",
-        ),
-        (
-            "\"\u{e4}\u{1f600}\" x",
-            "1:6: text after the end of the value; remove it",
-        ),
-    ] {
-        assert_eq!(complaint(ROUTE, json), said);
+    for [json, said] in rows(
+        r#"
+        {\n  "nam": "x"\n} => 2:3: envoy.config.route.v3.RouteConfiguration has no field `nam`
+        {"virtual_hosts": [{"name": "a"}, {\n"domains": "*"}]} => 2:12: virtual_hosts[1].domains: expected a list, found the string "*"
+        {"virtual_hosts": [{"typed_per_filter_config": {"envoy.cors":\n {"@type": "x/google.protobuf.Struct", "value": 1}}}]} => 2:49: virtual_hosts[0].typed_per_filter_config["envoy.cors"].value: expected an object, found the number 1
+        {"virtual_hosts": [{"routes": [{"match": {"prefix": "/", "path": "/"}}]}]} => 1:58: virtual_hosts[0].routes[0].match: `path` and `prefix` exclude each other; remove one
+        {"virtual_hosts": [], "virtualHosts": []} => 1:23: `virtualHosts` and `virtual_hosts` are the same field; remove one
+        {"virtual_hosts": [null]} => 1:20: virtual_hosts[0]: null is not allowed in a list; remove it
+        {"validate_clusters": {}} => 1:23: validate_clusters: expected true or false, found an object
+        [] => 1:1: expected an object (envoy.config.route.v3.RouteConfiguration), found a list
+        "ä😀" x => 1:6: text after the end of the value; remove it
+    "#,
+    ) {
+        assert_eq!(complaint(ROUTE, &json), said);
     }
 }
 

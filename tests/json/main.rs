@@ -7,7 +7,6 @@ mod bad_input;
 mod descriptors;
 mod every_type;
 mod forms;
-mod golden;
 mod oracle;
 mod rest;
 mod sensitive;
@@ -50,4 +49,18 @@ fn decode(name: &str, body: &[u8]) -> String {
 /// Reads a message and writes it again.
 fn round(name: &str, json: &str) -> String {
     decode(name, &good(name, json))
+}
+
+/// The rows of a table, one on a line: parts between arrows, in which `\n` is the end of a line.
+fn rows<const PARTS: usize>(table: &str) -> Vec<[String; PARTS]> {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    let row = |line: &str| {
+        let parts: Vec<String> = line
+            .trim()
+            .split(" => ")
+            .map(|part| part.replace("\\n", "\n"))
+            .collect();
+        parts.try_into().unwrap_or_else(|_| panic!("{line}"))
+    };
+    lines.map(row).collect()
 }

@@ -3,7 +3,7 @@
 
 use distributary::json::{Bounds, Fault, Schemas, Tree, Unknown};
 
-use crate::decode;
+use crate::{decode, rows};
 
 fn yaml(text: &str) -> Result<Tree, Fault> {
     Tree::yaml(text.as_bytes(), Bounds::FILE)
@@ -77,86 +77,45 @@ fn scalars_are_what_their_field_says() {
     for null in ["", "~", "null", "!!null x"] {
         assert_eq!(round(CLUSTER, &format!("name: {null}\n")), "{}", "{null}");
     }
-    for (text, written) in [
-        ("connect_timeout: 1s", "{\"connect_timeout\":\"1s\"}"),
-        (
-            "per_connection_buffer_limit_bytes: 0x10",
-            "{\"per_connection_buffer_limit_bytes\":16}",
-        ),
-        (
-            "per_connection_buffer_limit_bytes: 010",
-            "{\"per_connection_buffer_limit_bytes\":10}",
-        ),
-        (
-            "per_connection_buffer_limit_bytes: 1e3",
-            "{\"per_connection_buffer_limit_bytes\":1000}",
-        ),
-        (
-            "per_connection_buffer_limit_bytes: \"7\"",
-            "{\"per_connection_buffer_limit_bytes\":7}",
-        ),
-        (
-            "ignore_health_on_host_removal: True",
-            "{\"ignore_health_on_host_removal\":true}",
-        ),
-        ("lb_policy: 2", "{\"lb_policy\":\"RING_HASH\"}"),
-        ("lbPolicy: RANDOM", "{\"lb_policy\":\"RANDOM\"}"),
-        (
-            "metadata: {filter_metadata: {a: {on: on, n: 010, s: \"1\", t: true, l: [~, 0x10]}}}",
-            "{\"metadata\":{\"filter_metadata\":{\"a\":{\"l\":[null,16],\"n\":10,\"on\":\"on\",\"s\":\"1\",\"t\":true}}}}",
-        ),
-    ] {
-        assert_eq!(round(CLUSTER, text), written, "{text}");
+    for [text, written] in rows(
+        r#"
+        connect_timeout: 1s => {"connect_timeout":"1s"}
+        per_connection_buffer_limit_bytes: 0x10 => {"per_connection_buffer_limit_bytes":16}
+        per_connection_buffer_limit_bytes: 010 => {"per_connection_buffer_limit_bytes":10}
+        per_connection_buffer_limit_bytes: 1e3 => {"per_connection_buffer_limit_bytes":1000}
+        per_connection_buffer_limit_bytes: "7" => {"per_connection_buffer_limit_bytes":7}
+        ignore_health_on_host_removal: True => {"ignore_health_on_host_removal":true}
+        lb_policy: 2 => {"lb_policy":"RING_HASH"}
+        lbPolicy: RANDOM => {"lb_policy":"RANDOM"}
+        metadata: {filter_metadata: {a: {on: on, n: 010, s: "1", t: true, l: [~, 0x10]}}} => {"metadata":{"filter_metadata":{"a":{"l":[null,16],"n":10,"on":"on","s":"1","t":true}}}}
+    "#,
+    ) {
+        assert_eq!(round(CLUSTER, &text), written, "{text}");
     }
 }
 
 #[test]
 fn complaints_have_a_place() {
-    for (text, said) in [
-        (
-            "name: a\nnam: b\n",
-            "2:1: envoy.config.cluster.v3.Cluster has no field `nam`",
-        ),
-        (
-            "connect_timeout:\n  seconds: 5\n",
-            "2:3: connect_timeout: expected a duration, such as 1.5s, found an object",
-        ),
-        (
-            "ignore_health_on_host_removal: yes",
-            "1:32: ignore_health_on_host_removal: expected true or false, found `yes`",
-        ),
-        (
-            "name: a\nname: b\n",
-            "2:1: the key `name` is there twice, first in line 1; remove one",
-        ),
-        (
-            "name: a\n---\nname: b\n",
-            "2:1: a second document begins here; write one file for each",
-        ),
-        ("name: [a\n", "not YAML"),
-        ("name: *a\n", "not YAML"),
-        ("name: !secret a\n", "1:15: the tag !secret is not supported; remove it"),
-        ("? [a]\n: b\n", "1:3: expected a key, found a list"),
-        (
-            "metadata: &m {filter_metadata: *m}\n",
-            "1:32: this alias is inside the value that it refers to",
-        ),
-        (
-            "<<: {name: a}\n",
-            "1:1: envoy.config.cluster.v3.Cluster has no field `<<`",
-        ),
-        ("a: b: c\n", "not YAML"),
-        (
-            "- a\n",
-            "1:1: expected an object (envoy.config.cluster.v3.Cluster), found a list",
-        ),
-        (
-            "metadata: {filter_metadata: {a: {b: .inf}}}",
-            "not a JSON number; quote it",
-        ),
-    ] {
-        let message = complaint(CLUSTER, text);
-        assert!(message.contains(said), "{text:?}: {message}");
+    for [text, said] in rows(
+        r#"
+        name: a\nnam: b\n => 2:1: envoy.config.cluster.v3.Cluster has no field `nam`
+        connect_timeout:\n  seconds: 5\n => 2:3: connect_timeout: expected a duration, such as 1.5s, found an object
+        ignore_health_on_host_removal: yes => 1:32: ignore_health_on_host_removal: expected true or false, found `yes`
+        name: a\nname: b\n => 2:1: the key `name` is there twice, first in line 1; remove one
+        name: a\n---\nname: b\n => 2:1: a second document begins here; write one file for each
+        name: [a\n => not YAML
+        name: *a\n => not YAML
+        name: !secret a\n => 1:15: the tag !secret is not supported; remove it
+        ? [a]\n: b\n => 1:3: expected a key, found a list
+        metadata: &m {filter_metadata: *m}\n => 1:32: this alias is inside the value that it refers to
+        <<: {name: a}\n => 1:1: envoy.config.cluster.v3.Cluster has no field `<<`
+        a: b: c\n => not YAML
+        - a\n => 1:1: expected an object (envoy.config.cluster.v3.Cluster), found a list
+        metadata: {filter_metadata: {a: {b: .inf}}} => not a JSON number; quote it
+    "#,
+    ) {
+        let message = complaint(CLUSTER, &text);
+        assert!(message.contains(&said), "{text:?}: {message}");
     }
     assert!(yaml("").unwrap().is_null());
     assert!(yaml("# only this\n").unwrap().is_null());

@@ -1,93 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules about what clients may have: nobody is sent anything else, and nothing else is asked for.
 
-use crate::story::{both, delta, sotw};
+use crate::story::stories;
 
-/// S-01, S-04, K-24: a name that a client may not have does not exist for it; other clients have it.
-#[test]
-fn a_name_that_is_denied_does_not_exist() {
-    both(
-        "
+stories! {
+    /// S-01, S-04, K-24: a name that a client may not have does not exist for it; other clients have it.
+    a_name_that_is_denied_does_not_exist => both "
         relay rule {nodes: {id: a*}, names: a*}
         relay rule {nodes: {id: b*}}
         origin put rds a@1 b@1
         first renames a1
-        first subscribe rds a b
-        first <- rds sotw [a@1] ![b=7] | delta [a@1] -[b] ![b=7]
-        first ack
+        first gets rds a b sotw [a@1] ![b=7] | delta [a@1] -[b] ![b=7]
         first wants rds a
         second renames b1
-        second subscribe rds a b
-        second <- rds [a@1 b@1], ack
+        second gets rds a b [a@1 b@1]
         origin put rds a@2 b@2
         first <- rds [a@2], ack
         second <- rds [a@2 b@2], ack
         origin drop rds b
-        second <- rds sotw ![b=5] | delta -[b]
-        second ack
-        ",
-    );
-}
+        second <- rds sotw ![b=5] | delta -[b], ack
+    ";
 
-/// S-04, B-31: a client is told why, once.
-#[test]
-fn who_is_denied_a_name_is_told() {
-    both(
-        "
-        relay rule {names: a*}
-        origin put rds a@1 b@1
-        reader subscribe rds a b
-        reader <- rds sotw [a@1] ![b=7] | delta [a@1] -[b] ![b=7]
-        reader ack
-        reader wants rds a
-        origin put rds b@2
-        nothing for 20s
-        ",
-    );
-}
-
-/// S-06: a wildcard shows what the client may see, and changes of nothing else.
-#[test]
-fn a_wildcard_shows_what_may_be_seen() {
-    both(
-        "
+    /// S-06: a wildcard shows what the client may see, and changes of nothing else.
+    a_wildcard_shows_what_may_be_seen => both "
         relay rule {nodes: {id: a*}, names: [a*, shared]}
         relay rule {nodes: {id: b*}, names: secret, action: deny}
         relay rule {nodes: {id: b*}}
         origin put cds a@1 b@1 secret@1 shared@1
         first renames a1
         second renames b1
-        first subscribe cds *
-        first <- cds [a@1 shared@1], ack
-        second subscribe cds *
-        second <- cds [a@1 b@1 shared@1], ack
+        first gets cds * [a@1 shared@1]
+        second gets cds * [a@1 b@1 shared@1]
         origin put cds secret@2
         nothing
         origin put cds b@2
-        second <- cds sotw [a@1 b@2 shared@1] | delta [b@2]
-        second ack
+        second <- cds sotw [a@1 b@2 shared@1] | delta [b@2], ack
         origin put cds a@2
-        first <- cds sotw [a@2 shared@1] | delta [a@2]
-        first ack
-        second <- cds sotw [a@2 b@2 shared@1] | delta [a@2]
-        second ack
+        first <- cds sotw [a@2 shared@1] | delta [a@2], ack
+        second <- cds sotw [a@2 b@2 shared@1] | delta [a@2], ack
         origin drop cds b
-        second <- cds sotw [a@2 shared@1] | delta -[b]
-        second ack
+        second <- cds sotw [a@2 shared@1] | delta -[b], ack
         origin drop cds a
-        first <- cds sotw [shared@1] | delta -[a]
-        first ack
-        second <- cds sotw [shared@1] | delta -[a]
-        second ack
-        ",
-    );
-}
+        first <- cds sotw [shared@1] | delta -[a], ack
+        second <- cds sotw [shared@1] | delta -[a], ack
+    ";
 
-/// S-02: a client that no rule admits is refused at once, in words that name it.
-#[test]
-fn a_stranger_is_refused() {
-    both(
-        "
+    /// S-02: a client that no rule admits is refused at once, in words that name it.
+    a_stranger_is_refused => both "
         relay rule {identities: 'spiffe://td/ns/{ns}/sa/*', nodes: {id: '{ns}-*'}}
         first proves spiffe://td/ns/a/sa/x ip:10.0.0.1
         first renames b-1
@@ -95,90 +54,58 @@ fn a_stranger_is_refused() {
         first ends PermissionDenied node `b-1`
         second proves spiffe://td/ns/b/sa/x
         second renames b-1
-        origin put cds c@1
-        second subscribe cds *
-        second <- cds [c@1], ack
+        second has cds * [c@1]
         third renames b-1
         third subscribe cds *
         third ends PermissionDenied no identity
-        ",
-    );
-}
+    ";
 
-/// S-03: on an aggregated stream a denied type has no resources, and all else goes on; a stream for it alone ends.
-#[test]
-fn a_denied_type_harms_no_other() {
-    both(
-        "
+    /// S-03: on an aggregated stream a denied type has no resources, and all else goes on; a stream for it alone ends.
+    a_denied_type_harms_no_other => both "
         relay rule {types: lds, action: deny}
         relay rule {nodes: {}}
         origin put cds a@1, put lds l@1
-        client subscribe cds *
-        client <- cds [a@1], ack
-        client subscribe lds *
-        client <- lds [], ack
+        client gets cds * [a@1]
+        client gets lds * []
         origin put cds a@2, put lds l@2
         client <- cds [a@2], ack
         client wants lds
         alone speaks lds
         alone subscribe lds *
         alone ends PermissionDenied do not allow
-        ",
-    );
-}
+    ";
 
-/// S-05: secrets are served only where a rule names them.
-#[test]
-fn secrets_must_be_named() {
-    sotw(
-        "
+    /// S-05: secrets are served only where a rule names them.
+    secrets_must_be_named => sotw "
         relay secrets by_rule
         origin put sds s@1, put cds a@1
-        client subscribe cds *
-        client <- cds [a@1], ack
+        client gets cds * [a@1]
         client subscribe sds s
         nothing for 20s
         client wants sds
         alone speaks sds
         alone subscribe sds s
         alone ends PermissionDenied `secrets: allow`
-        ",
-    );
-    both(
-        "
+    ", both "
         relay secrets by_rule
         relay rule {types: sds, names: s}
         relay rule {nodes: {}}
         origin put sds s@1 t@1, put cds a@1
-        client subscribe cds *
-        client <- cds [a@1], ack
-        client subscribe sds s t
-        client <- sds sotw [s@1] | delta [s@1] -[t] ![t=7]
-        client ack
+        client gets cds * [a@1]
+        client gets sds s t sotw [s@1] | delta [s@1] -[t] ![t=7]
         client wants sds s
-        ",
-    );
-}
+    ";
 
-/// S-01, C-20: a resource is not had by another of its names either.
-#[test]
-fn aliases_are_no_way_around() {
-    delta(
-        "
+    /// S-01, C-20: a resource is not had by another of its names either.
+    aliases_are_no_way_around => delta "
         relay rule {names: x}
         origin put vhds hidden@1:aka=x
-        client subscribe vhds x
-        client <- vhds [x@-:aka=x], ack
-        ",
-    );
-}
+        client gets vhds x [x@-:aka=x]
+    ";
 
-/// S-01, C-20: that another of its names is denied brings what the wildcard has now, before the answer to the wildcard's change; so
-/// what the wildcard has then is sent if it differs.
-#[test]
-fn a_denied_alias_brings_what_the_wildcard_has() {
-    delta(
-        "
+    /// S-01, C-20: that another of its names is denied brings what the wildcard has now, before the answer to the wildcard's change; so
+    /// what the wildcard has then is sent if it differs.
+    a_denied_alias_brings_what_the_wildcard_has => delta "
         relay rule {names: a}
         origin put rds a@1:aka=x
         client subscribe rds *
@@ -189,42 +116,26 @@ fn a_denied_alias_brings_what_the_wildcard_has() {
         origin put rds a@1:aka=x
         client ack
         client <- rds [a@1:aka=x], ack
-        ",
-    );
-}
+    ";
 
-/// S-01, C-22: a collection has the members that the client may have.
-#[test]
-fn collections_have_what_may_be_seen() {
-    both(
-        "
+    /// S-01, C-22: a collection has the members that the client may have.
+    collections_have_what_may_be_seen => both "
         relay rule {names: ['xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/d/*']}
         relay rule {names: ['*/e/b'], action: deny}
         relay rule {names: ['*/e/*']}
         origin put eds xdstp://a/EDS/d/a@1 xdstp://a/EDS/e/a@1 xdstp://a/EDS/e/b@1
-        client subscribe eds xdstp://a/EDS/e/*
-        client <- eds [xdstp://a/EDS/e/a@1], ack
-        client subscribe eds xdstp://a/EDS/f/*
-        client <- eds sotw ![xdstp://a/EDS/f/*=7] | delta -[xdstp://a/EDS/f/*] ![xdstp://a/EDS/f/*=7]
-        client ack
+        client gets eds xdstp://a/EDS/e/* [xdstp://a/EDS/e/a@1]
+        client gets eds xdstp://a/EDS/f/* sotw ![xdstp://a/EDS/f/*=7] | delta -[xdstp://a/EDS/f/*] ![xdstp://a/EDS/f/*=7]
         origin put eds xdstp://a/EDS/e/b@2
-        nothing
-        ",
-    );
-}
+    ";
 
-/// S-07: rules that change take away what they do not allow any more, like a removal, and bring what they allow now; of what does not
-/// change, nothing is sent.
-#[test]
-fn rules_change_under_a_wildcard() {
-    both(
-        "
+    /// S-07: rules that change take away what they do not allow any more, like a removal, and bring what they allow now; of what does not
+    /// change, nothing is sent.
+    rules_change_under_a_wildcard => both "
         relay rules {names: [a*, shared]}
         origin put cds a@1 b@1 shared@1
-        client subscribe cds *
-        client <- cds [a@1 shared@1], ack
-        second subscribe cds *
-        second <- cds [a@1 shared@1], ack
+        client gets cds * [a@1 shared@1]
+        second gets cds * [a@1 shared@1]
         relay rules {names: [b*, shared]}
         client <- cds sotw [b@1 shared@1] | delta [b@1]
         delta client <- cds -[a]
@@ -237,91 +148,45 @@ fn rules_change_under_a_wildcard() {
         origin put cds c@1
         nothing
         relay rules
-        client <- cds sotw [a@1 b@1 c@1 shared@1] | delta [a@1 c@1]
-        client ack
-        second <- cds sotw [a@1 b@1 c@1 shared@1] | delta [a@1 c@1]
-        second ack
-        ",
-    );
-}
+        client <- cds sotw [a@1 b@1 c@1 shared@1] | delta [a@1 c@1], ack
+        second <- cds sotw [a@1 b@1 c@1 shared@1] | delta [a@1 c@1], ack
+    ";
 
-/// S-07: a name that may not be had any more goes like one that is gone at the server, and is not asked for; in SotW, no more of it is
-/// sent.
-#[test]
-fn rules_change_for_names() {
-    both(
-        "
-        origin put eds a@1 b@1
-        client subscribe eds a b
-        client <- eds [a@1 b@1], ack
+    /// S-07: a name that may not be had any more goes like one that is gone at the server, and is not asked for; in SotW, no more of it is
+    /// sent.
+    rules_change_for_names => both "
+        client has eds a b [a@1 b@1]
         client wants eds a b
         relay rules {names: a}
-        client <- eds sotw ![b=7] | delta -[b] ![b=7]
-        client ack
+        client <- eds sotw ![b=7] | delta -[b] ![b=7], ack
         client wants eds a
         origin put eds a@2 b@2
         client <- eds [a@2], ack
         relay rules {names: '*'}
         client wants eds a b
-        client <- eds sotw [b@2] | delta [b@2]
-        client ack
-        ",
-    );
-}
+        client <- eds sotw [b@2] | delta [b@2], ack
+    ";
 
-/// S-07, B-18: a secret that may not be had any more is listed beside others as it was sent, whatever its server has made of it since.
-#[test]
-fn a_denied_secret_stays_listed() {
-    sotw(
-        "
+    /// S-07, B-18: a secret that may not be had any more is listed beside others as it was sent, whatever its server has made of it since.
+    a_denied_secret_stays_listed => sotw "
         client can xds.config.supports-resource-ttl
-        origin put sds a@1 b@1
-        client subscribe sds a b
-        client <- sds [a@1 b@1], ack
+        client has sds a b [a@1 b@1]
         relay rules {names: b, types: sds}
         origin put sds a@2:ttl=30s
         nothing for 2s
         origin put sds b@2
         client <- sds [a@1 b@2], ack
-        ",
-    );
-}
+    ";
 
-/// S-04, S-07: a client is told when a rule begins to deny a name, and gets it when the rule ends.
-#[test]
-fn who_is_denied_a_name_hears_of_the_change() {
-    both(
-        "
-        origin put rds a@1 b@1
-        reader subscribe rds a b
-        reader <- rds [a@1 b@1], ack
-        relay rules {names: a*}
-        reader <- rds sotw [] ![b=7] | delta -[b] ![b=7]
-        reader ack
-        relay rules
-        reader <- rds sotw [b@1] | delta [b@1]
-        reader ack
-        ",
-    );
-}
-
-/// S-02, S-03, S-07: a stream that the rules do not admit any more ends; so does a stream for a type of which nothing is allowed.
-#[test]
-fn rules_change_for_whole_streams() {
-    both(
-        "
-        origin put cds a@1, put lds l@1
-        client subscribe cds *
-        client <- cds [a@1], ack
-        client subscribe lds *
-        client <- lds [l@1], ack
+    /// S-02, S-03, S-07: a stream that the rules do not admit any more ends; so does a stream for a type of which nothing is allowed.
+    rules_change_for_whole_streams => both "
+        client has cds * [a@1]
+        client has lds * [l@1]
         alone speaks lds
-        alone subscribe lds *
-        alone <- lds [l@1], ack
+        alone gets lds * [l@1]
         relay rules {types: cds}
         alone ends PermissionDenied do not allow
-        client <- lds sotw [] | delta -[l]
-        client ack
+        client <- lds sotw [] | delta -[l], ack
         client wants lds
         origin put lds l@2
         nothing
@@ -330,27 +195,18 @@ fn rules_change_for_whole_streams() {
         client <- lds [l@2], ack
         relay rules {nodes: {id: another}}
         client ends PermissionDenied node `client`
-        ",
-    );
-}
+    ";
 
-/// S-07: what is on its way when the rules change is taken away again; what was still to come of an answer is not sent.
-#[test]
-fn rules_change_in_the_middle_of_an_answer() {
-    both(
-        "
+    /// S-07: what is on its way when the rules change is taken away again; what was still to come of an answer is not sent.
+    rules_change_in_the_middle_of_an_answer => both "
         origin put cds a@1 b@1 c@1
         client subscribe cds *
         client <- cds [a@1 b@1 c@1]
         relay rules {names: [a, c]}
         nothing
         client ack
-        client <- cds sotw [a@1 c@1] | delta -[b]
-        client ack
-        ",
-    );
-    delta(
-        "
+        client <- cds sotw [a@1 c@1] | delta -[b], ack
+    ", delta "
         relay chunk 1
         origin put cds a@1 b@1 c@1
         client stalls
@@ -361,15 +217,10 @@ fn rules_change_in_the_middle_of_an_answer() {
         client ack
         client reads
         client <- cds [c@1], ack
-        ",
-    );
-}
+    ";
 
-/// B-22, S-07: what was rejected, and is allowed again before it was taken away, is sent again with the others.
-#[test]
-fn what_was_rejected_is_allowed_again() {
-    delta(
-        "
+    /// B-22, S-07: what was rejected, and is allowed again before it was taken away, is sent again with the others.
+    what_was_rejected_is_allowed_again => delta "
         origin put cds a@1 b@1, put rds r@1
         client subscribe cds *
         client <- cds [a@1 b@1]
@@ -382,6 +233,5 @@ fn what_was_rejected_is_allowed_again() {
         client ack cds
         client <- cds [a@1], ack
         client ack rds
-        ",
-    );
+    ";
 }

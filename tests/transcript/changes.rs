@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What convergence counts: a change is content that is new to a client, and that arrived after the client had its answer.
 
-use crate::story::{EVERYTHING, both, delta};
+use crate::story::{EVERYTHING, stories};
 
-/// What a client is sent because it has asked is no change, whether it was there before the request or arrived after it.
-#[test]
-fn an_answer_is_no_change() {
-    both(
-        "
+stories! {
+    /// What a client is sent because it has asked is no change, whether it was there before the request or arrived after it.
+    an_answer_is_no_change => both "
         origin put cds a@1, put eds e@1, silent rds
         wait 5s
         client subscribe cds *
@@ -23,67 +21,44 @@ fn an_answer_is_no_change() {
         wait 5s
         client subscribe cds
         client <- cds [a@2], ack => no change
-        ",
-    );
-}
+    ";
 
-/// The age of a change is that of its content. The oldest one counts.
-#[test]
-fn a_change_counts_from_its_arrival() {
-    for (asked, error, absent) in EVERYTHING {
-        both(&format!(
-            "
-            origin put cds a@1 b@1, put eds e@1
-            client subscribe cds {asked}
-            client <- cds sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
-            client ack
-            client subscribe eds e
-            client <- eds [e@1], ack
-            wait 5s
-            origin put cds a@2, put eds e@2
-            client <- cds sotw [a@2 b@1] | delta [a@2]
-            client <- eds [e@2]
-            wait 3s
-            client ack cds => changed 3s
-            client ack eds => changed 3s
-            client stalls
-            origin put cds b@2
-            wait 2s
-            origin put cds a@3 c@1
-            wait 1s
-            client reads
-            client <- cds sotw [a@3 b@2 c@1] | delta [a@3 b@2 c@1]
-            client ack => changed 3s
-            "
-        ));
-    }
-}
+    /// The age of a change is that of its content. The oldest one counts.
+    a_change_counts_from_its_arrival for (asked, error, absent) in EVERYTHING => both "
+        origin put cds a@1 b@1, put eds e@1
+        client gets cds {asked} sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
+        client gets eds e [e@1]
+        wait 5s
+        origin put cds a@2, put eds e@2
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client <- eds [e@2]
+        wait 3s
+        client ack cds => changed 3s
+        client ack eds => changed 3s
+        client stalls
+        origin put cds b@2
+        wait 2s
+        origin put cds a@3 c@1
+        wait 1s
+        client reads
+        client <- cds sotw [a@3 b@2 c@1] | delta [a@3 b@2 c@1]
+        client ack => changed 3s
+    ";
 
-/// What did not exist when it was asked for, and exists later, is a change to a client that was answered.
-#[test]
-fn what_comes_to_exist_is_a_change() {
-    delta(
-        "
+    /// What did not exist when it was asked for, and exists later, is a change to a client that was answered.
+    what_comes_to_exist_is_a_change => delta "
         client subscribe rds r
         client <- rds -[r], ack => no change
         wait 5s
         origin put rds r@1
         wait 1s
         client <- rds [r@1], ack => changed 1s
-        ",
-    );
-}
+    ";
 
-/// K-13: endpoints that follow a changed cluster are no change, however old they are; the cluster is.
-#[test]
-fn endpoints_that_follow_a_cluster_are_no_change() {
-    both(
-        "
-        origin put cds x@1:eds, put eds x@1
-        client subscribe cds *
-        client <- cds [x@1], ack
-        client subscribe eds x
-        client <- eds [x@1], ack
+    /// K-13: endpoints that follow a changed cluster are no change, however old they are; the cluster is.
+    endpoints_that_follow_a_cluster_are_no_change => both "
+        client has cds * [x@1:eds]
+        client has eds x [x@1]
         wait 30s
         origin put eds x@2
         client <- eds [x@2], ack => changed 0ns
@@ -93,20 +68,12 @@ fn endpoints_that_follow_a_cluster_are_no_change() {
         client <- eds [x@2], ack => no change
         wait 1s
         client ack cds => changed 1s
-        ",
-    );
-}
+    ";
 
-/// What another server has is no change, also if it arrived there after the client had its answer; what changes there later is.
-#[test]
-fn a_move_is_no_change() {
-    both(
-        "
-        origin put cds a@1 b@1, put eds e@1
-        client subscribe cds *
-        client <- cds [a@1 b@1], ack
-        client subscribe eds e
-        client <- eds [e@1], ack
+    /// What another server has is no change, also if it arrived there after the client had its answer; what changes there later is.
+    a_move_is_no_change => both "
+        client has cds * [a@1 b@1]
+        client has eds e [e@1]
         wait 5s
         other put cds a@2 b@1, put eds e@2
         wait 1s
@@ -121,18 +88,11 @@ fn a_move_is_no_change() {
         wait 1s
         client ack cds => changed 1s
         client ack eds => changed 1s
-        ",
-    );
-}
+    ";
 
-/// B-22: what is sent once more after a rejection is no change; repaired content is.
-#[test]
-fn only_the_repair_of_a_rejection_is_a_change() {
-    both(
-        "
-        origin put eds A@1 B@1
-        client subscribe eds A B
-        client <- eds [A@1 B@1], ack
+    /// B-22: what is sent once more after a rejection is no change; repaired content is.
+    only_the_repair_of_a_rejection_is_a_change => both "
+        client has eds A B [A@1 B@1]
         wait 5s
         origin put eds A@2 B@bad
         client <- eds [A@2 B@bad]
@@ -149,22 +109,14 @@ fn only_the_repair_of_a_rejection_is_a_change() {
         client <- eds [A@3]
         wait 1s
         client ack => changed 1s
-        ",
-    );
-}
+    ";
 
-/// S-07: what a changed rule allows is no change, also if it arrived after the client had its answer; what changes of it later is.
-#[test]
-fn what_a_rule_allows_is_no_change() {
-    both(
-        "
+    /// S-07: what a changed rule allows is no change, also if it arrived after the client had its answer; what changes of it later is.
+    what_a_rule_allows_is_no_change => both "
         relay rules {names: a}
         origin put cds a@1, put eds a@1
-        client subscribe cds *
-        client <- cds [a@1], ack
-        client subscribe eds a b
-        client <- eds sotw [a@1] ![b=7] | delta [a@1] -[b] ![b=7]
-        client ack
+        client gets cds * [a@1]
+        client gets eds a b sotw [a@1] ![b=7] | delta [a@1] -[b] ![b=7]
         wait 5s
         origin put cds b@1, put eds b@1
         wait 1s
@@ -179,18 +131,11 @@ fn what_a_rule_allows_is_no_change() {
         wait 1s
         client ack cds => changed 1s
         client ack eds => changed 1s
-        ",
-    );
-}
+    ";
 
-/// B-14, C-11: what is sent because a client asks for it again is no change.
-#[test]
-fn a_repeated_request_brings_no_change() {
-    both(
-        "
-        origin put eds A@1
-        client subscribe eds A
-        client <- eds [A@1], ack
+    /// B-14, C-11: what is sent because a client asks for it again is no change.
+    a_repeated_request_brings_no_change => both "
+        client has eds A [A@1]
         wait 5s
         origin put eds A@2
         client <- eds [A@2], ack => changed 0ns
@@ -200,6 +145,5 @@ fn a_repeated_request_brings_no_change() {
         client <- eds [A@2], ack => no change
         delta client sends eds +A
         delta client <- eds [A@2], ack => no change
-        ",
-    );
+    ";
 }

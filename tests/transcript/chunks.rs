@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Large answers: parts of one change, and what happens between two of them.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{delta, sotw, stories};
 
 fn clusters(count: usize, item: impl Fn(usize) -> String) -> String {
     (1..=count).map(item).collect::<Vec<_>>().join("")
@@ -21,11 +21,9 @@ fn chunks_do_not_wait_for_each_other() {
     delta(&story);
 }
 
-/// B-24, C-26: in SotW the parts of a large answer follow each other, one at a time.
-#[test]
-fn parts_follow_each_other() {
-    sotw(
-        "
+stories! {
+    /// B-24, C-26: in SotW the parts of a large answer follow each other, one at a time.
+    parts_follow_each_other => sotw "
         relay chunk 1
         origin put eds a@1 b@1 c@1
         client subscribe eds a b c
@@ -34,8 +32,7 @@ fn parts_follow_each_other() {
         client ack
         client <- eds [b@1], ack
         client <- eds [c@1], ack
-        ",
-    );
+    ";
 }
 
 /// B-14, A-11: one response says of at most 2,048 names that they do not exist, so that other clients have their turns between two.
@@ -50,11 +47,9 @@ fn very_many_names_that_do_not_exist() {
     delta(&story);
 }
 
-/// B-24: if nothing is left to send of an answer that has begun, what changed meanwhile is sent at once.
-#[test]
-fn nothing_is_left_of_an_answer() {
-    sotw(
-        "
+stories! {
+    /// B-24: if nothing is left to send of an answer that has begun, what changed meanwhile is sent at once.
+    nothing_is_left_of_an_answer => sotw "
         relay chunk 1
         origin put eds b@1 c@1
         client subscribe eds * b c
@@ -63,8 +58,7 @@ fn nothing_is_left_of_an_answer() {
         client ack
         client <- eds ![c=5], ack
         client <- eds [d@1], ack
-        ",
-    );
+    ";
 }
 
 /// B-24, C-26: names that change all the time do not hold back the names behind them, in whatever way each was asked for.
@@ -92,44 +86,34 @@ fn nothing_starves_behind_what_changes_all_the_time() {
     sotw(&(begins + "client subscribe eds *\n" + &first + &changes + &rest(3) + ends));
 }
 
-/// C-26: a removal waits for additions of other names only for a time.
-#[test]
-fn a_removal_does_not_wait_for_ever() {
-    for asked in ["a b c", "*"] {
-        delta(&format!(
-            "
-            relay chunk 1
-            origin put eds a@1 b@1 c@1
-            client subscribe eds {asked}
-            client <- eds [a@1], ack
-            client <- eds [b@1], ack
-            client <- eds [c@1], ack
-            client stalls
-            origin put eds a@2 b@2, drop eds c
-            client reads 1
-            client <- eds [a@2], ack
-            origin put eds a@3
-            wait 1s
-            client reads 1
-            client <- eds [b@2], ack
-            origin put eds b@3
-            wait 2s
-            client reads 1
-            client <- eds -[c], ack
-            client reads
-            client <- eds [a@3], ack
-            client <- eds [b@3], ack
-            "
-        ));
-    }
-}
+stories! {
+    /// C-26: a removal waits for additions of other names only for a time.
+    a_removal_does_not_wait_for_ever for asked in ["a b c", "*"] => delta "
+        relay chunk 1
+        origin put eds a@1 b@1 c@1
+        client gets eds {asked} [a@1]
+        client <- eds [b@1], ack
+        client <- eds [c@1], ack
+        client stalls
+        origin put eds a@2 b@2, drop eds c
+        client reads 1
+        client <- eds [a@2], ack
+        origin put eds a@3
+        wait 1s
+        client reads 1
+        client <- eds [b@2], ack
+        origin put eds b@3
+        wait 2s
+        client reads 1
+        client <- eds -[c], ack
+        client reads
+        client <- eds [a@3], ack
+        client <- eds [b@3], ack
+    ";
 
-/// B-14, B-29, C-26: a name that is given up while parts of an answer are still to come is not sent any more, and the rest is
-/// sent in full.
-#[test]
-fn interest_changes_between_two_parts() {
-    both(
-        "
+    /// B-14, B-29, C-26: a name that is given up while parts of an answer are still to come is not sent any more, and the rest is
+    /// sent in full.
+    interest_changes_between_two_parts => both "
         relay chunk 1
         origin put eds a@1 b@1 c@1
         client stalls
@@ -138,15 +122,10 @@ fn interest_changes_between_two_parts() {
         client <- eds [a@1]
         client unsubscribe eds b
         client reads                             # in SotW the request that gave up b has accepted a
-        client <- eds [c@1]
-        client ack
+        client <- eds [c@1], ack
         nothing
-        client subscribe eds b
-        client <- eds [b@1], ack
-        ",
-    );
-    both(
-        "
+        client gets eds b [b@1]
+    ", both "
         relay chunk 1
         origin put eds a@1 b@1 c@1
         client stalls
@@ -156,17 +135,11 @@ fn interest_changes_between_two_parts() {
         client unsubscribe eds a b
         client reads
         nothing
-        client subscribe eds c
-        client <- eds [c@1], ack
-        ",
-    );
-}
+        client gets eds c [c@1]
+    ";
 
-/// B-14, C-07, C-26: if a wildcard begins or ends between two parts, everything that was asked for by name is still sent.
-#[test]
-fn a_wildcard_changes_between_two_parts() {
-    delta(
-        "
+    /// B-14, C-07, C-26: if a wildcard begins or ends between two parts, everything that was asked for by name is still sent.
+    a_wildcard_changes_between_two_parts => delta "
         relay chunk 1
         origin put eds a@1 b@1
         client stalls
@@ -177,10 +150,7 @@ fn a_wildcard_changes_between_two_parts() {
         client reads
         client <- eds [b@1], ack
         client <- eds nothing
-        ",
-    );
-    delta(
-        "
+    ", delta "
         relay chunk 1
         origin put eds a@1 b@1 c@1
         client stalls
@@ -190,15 +160,10 @@ fn a_wildcard_changes_between_two_parts() {
         client unsubscribe eds *
         client reads
         client <- eds [c@1], ack
-        ",
-    );
-}
+    ";
 
-/// C-11, C-22, C-26: a resource that is asked for again before it was sent is sent once.
-#[test]
-fn asked_for_again_between_two_parts() {
-    delta(
-        "
+    /// C-11, C-22, C-26: a resource that is asked for again before it was sent is sent once.
+    asked_for_again_between_two_parts => delta "
         relay chunk 1
         origin put eds a@1 b@1
         client stalls
@@ -207,13 +172,8 @@ fn asked_for_again_between_two_parts() {
         client <- eds [a@1]
         client subscribe eds b
         client reads
-        client <- eds [b@1]
-        client ack
-        nothing
-        ",
-    );
-    delta(
-        "
+        client <- eds [b@1], ack
+    ", delta "
         relay chunk 1
         origin put cds a@1 b@1
         client stalls
@@ -223,13 +183,8 @@ fn asked_for_again_between_two_parts() {
         client subscribe cds *
         client reads
         client <- cds [a@1]
-        client <- cds [b@1]
-        client ack
-        nothing
-        ",
-    );
-    delta(
-        "
+        client <- cds [b@1], ack
+    ", delta "
         relay chunk 1
         origin put eds xdstp://a/EDS/a@1 xdstp://a/EDS/b@1
         client stalls
@@ -239,25 +194,17 @@ fn asked_for_again_between_two_parts() {
         client subscribe eds xdstp://a/EDS/*
         client reads
         client <- eds [xdstp://a/EDS/b@1]
-        client <- eds [xdstp://a/EDS/a@1]
-        client ack
-        nothing
-        ",
-    );
-}
+        client <- eds [xdstp://a/EDS/a@1], ack
+    ";
 
-/// C-26, D-03: a cluster that was to be removed with a later part stays if a route changes before that part.
-#[test]
-fn a_route_changes_between_two_parts() {
-    delta(
-        "
+    /// C-26, D-03: a cluster that was to be removed with a later part stays if a route changes before that part.
+    a_route_changes_between_two_parts => delta "
         relay chunk 1
         origin put cds a@1 old@1, put rds r@old
         client subscribe cds *
         client <- cds [a@1]
         client <- cds [old@1], ack
-        client subscribe rds r
-        client <- rds [r@old], ack
+        client gets rds r [r@old]
         client stalls
         origin put cds b@1, drop cds old
         client reads 1
@@ -267,25 +214,18 @@ fn a_route_changes_between_two_parts() {
         client <- rds [r@a]
         nothing for 500ms
         client ack
-        client <- cds -[old]
-        client ack
+        client <- cds -[old], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// C-26, D-03: nor is a cluster removed with a later part while the removal of its route is still to be sent.
-#[test]
-fn a_route_goes_after_two_parts() {
-    delta(
-        "
+    /// C-26, D-03: nor is a cluster removed with a later part while the removal of its route is still to be sent.
+    a_route_goes_after_two_parts => delta "
         relay chunk 1
         origin put cds a@1 old@1, put rds r@old
         client subscribe cds *
         client <- cds [a@1]
         client <- cds [old@1], ack
-        client subscribe rds r
-        client <- rds [r@old], ack
+        client gets rds r [r@old]
         client stalls
         origin put cds b@1 c@1, drop cds old, drop rds r
         client reads
@@ -295,19 +235,13 @@ fn a_route_goes_after_two_parts() {
         client ack
         client <- cds -[old], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// B-24, C-15, C-22: a collection of which something was sent counts as answered, even if that is gone before the next part.
-#[test]
-fn a_collection_is_emptied_between_two_parts() {
-    delta(
-        "
+    /// B-24, C-15, C-22: a collection of which something was sent counts as answered, even if that is gone before the next part.
+    a_collection_is_emptied_between_two_parts => delta "
         relay chunk 1
         origin put rds r@old, put cds xdstp://a/CDS/a@1
-        client subscribe rds r
-        client <- rds [r@old], ack
+        client gets rds r [r@old]
         client stalls
         client subscribe cds xdstp://a/CDS/* xdstp://a/CDS/gone
         client reads 1
@@ -320,26 +254,19 @@ fn a_collection_is_emptied_between_two_parts() {
         client <- rds [r@new]
         nothing for 500ms
         client ack
-        client <- cds -[xdstp://a/CDS/a]
-        client ack
+        client <- cds -[xdstp://a/CDS/a], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// B-14, D-03: a client asks for a cluster that is about to be removed; if the cluster is back before the next part, the client
-/// is sent it.
-#[test]
-fn a_cluster_comes_again_between_two_parts() {
-    delta(
-        "
+    /// B-14, D-03: a client asks for a cluster that is about to be removed; if the cluster is back before the next part, the client
+    /// is sent it.
+    a_cluster_comes_again_between_two_parts => delta "
         relay chunk 1
         origin put cds a@1 c@1, put rds r@c
         client subscribe cds *
         client <- cds [a@1]
         client <- cds [c@1], ack
-        client subscribe rds r
-        client <- rds [r@c], ack
+        client gets rds r [r@c]
         client stalls
         origin put cds b@1, drop cds c
         client subscribe cds c
@@ -350,20 +277,13 @@ fn a_cluster_comes_again_between_two_parts() {
         client <- cds [c@1]
         client <- rds [r@a]
         client ack
-        nothing
-        ",
-    );
-}
+    ";
 
-/// C-15, C-22: a collection whose only member goes before a part brings it is answered by its own name.
-#[test]
-fn a_collection_is_emptied_before_its_part() {
-    delta(
-        "
+    /// C-15, C-22: a collection whose only member goes before a part brings it is answered by its own name.
+    a_collection_is_emptied_before_its_part => delta "
         relay chunk 1
         origin put cds c@1 xdstp://a/CDS/a@1
-        client subscribe cds keeps
-        client <- cds -[keeps], ack
+        client gets cds keeps -[keeps]
         client stalls
         client subscribe cds c xdstp://a/CDS/*
         client reads 1
@@ -371,16 +291,10 @@ fn a_collection_is_emptied_before_its_part() {
         origin drop cds xdstp://a/CDS/a
         client reads
         client <- cds -[xdstp://a/CDS/*], ack
-        nothing for 20s
-        ",
-    );
-}
+    ";
 
-/// B-24, C-22: a collection of which something was sent counts as answered, even if that is gone before the client reads on.
-#[test]
-fn a_collection_is_emptied_while_its_member_is_on_its_way() {
-    delta(
-        "
+    /// B-24, C-22: a collection of which something was sent counts as answered, even if that is gone before the client reads on.
+    a_collection_is_emptied_while_its_member_is_on_its_way => delta "
         origin put cds xdstp://a/CDS/a@1
         client stalls
         client subscribe cds xdstp://a/CDS/*
@@ -390,22 +304,14 @@ fn a_collection_is_emptied_while_its_member_is_on_its_way() {
         client reads
         nothing
         client ack
-        client <- cds -[xdstp://a/CDS/a]
-        client ack
-        nothing
-        ",
-    );
-}
+        client <- cds -[xdstp://a/CDS/a], ack
+    ";
 
-/// B-22, C-22: the removal of a member does not answer its collection, and makes no answer owed.
-#[test]
-fn an_empty_collection_between_two_parts() {
-    delta(
-        "
+    /// B-22, C-22: the removal of a member does not answer its collection, and makes no answer owed.
+    an_empty_collection_between_two_parts => delta "
         relay chunk 1
         origin put rds r@old, put cds xdstp://a/CDS/a@1
-        client subscribe rds r
-        client <- rds [r@old], ack
+        client gets rds r [r@old]
         client subscribe cds xdstp://a/CDS/none/*
         client <- cds -[xdstp://a/CDS/none/*], nack
         client stalls
@@ -417,25 +323,17 @@ fn an_empty_collection_between_two_parts() {
         client <- cds -[xdstp://a/CDS/none/gone]
         client <- rds [r@new]
         client ack
-        nothing
-        ",
-    );
-}
+    ";
 
-/// C-08, C-15, C-22: a client that gives up a name which is also in one of its collections is told the present state of the name,
-/// even if a route changes in between.
-#[test]
-fn a_name_given_up_between_two_parts() {
-    delta(
-        "
+    /// C-08, C-15, C-22: a client that gives up a name which is also in one of its collections is told the present state of the name,
+    /// even if a route changes in between.
+    a_name_given_up_between_two_parts => delta "
         relay chunk 1
         origin put rds r@old, put cds xdstp://a/CDS/a@1
-        client subscribe rds r
-        client <- rds [r@old], ack
+        client gets rds r [r@old]
         client subscribe cds xdstp://a/CDS/* xdstp://a/CDS/gone
         client <- cds [xdstp://a/CDS/a@1]
-        client <- cds -[xdstp://a/CDS/gone]
-        client ack
+        client <- cds -[xdstp://a/CDS/gone], ack
         client stalls
         origin put cds xdstp://a/CDS/a@2
         client unsubscribe cds xdstp://a/CDS/gone
@@ -446,21 +344,14 @@ fn a_name_given_up_between_two_parts() {
         client <- cds -[xdstp://a/CDS/gone]
         client <- rds [r@new]
         client ack
-        nothing
-        ",
-    );
-}
+    ";
 
-/// K-09, K-19: what an answer of several parts leaves out, a SotW client holds no more once it has the first part, also if it then
-/// asks for that by name.
-#[test]
-fn a_name_that_the_first_part_left_out() {
-    sotw(
-        "
+    /// K-09, K-19: what an answer of several parts leaves out, a SotW client holds no more once it has the first part, also if it then
+    /// asks for that by name.
+    a_name_that_the_first_part_left_out => sotw "
         relay chunk 1
         origin put rds a@1 b@1 c@1
-        client subscribe rds *
-        client <- rds [a@1], ack
+        client gets rds * [a@1]
         client <- rds [b@1], ack
         client <- rds [c@1], ack
         origin put rds a@2 c@2, drop rds b
@@ -468,24 +359,17 @@ fn a_name_that_the_first_part_left_out() {
         client subscribe rds b # which acknowledges it, too
         client <- rds ![b=5], ack
         client <- rds [c@2], ack
-        second subscribe rds a c
-        second <- rds [a@2], ack
+        second gets rds a c [a@2]
         second <- rds [c@2], ack
         client shares rds second
-        ",
-    );
-}
+    ";
 
-/// K-09, K-19: the same if the answer ends there, because the client is moved.
-#[test]
-fn a_name_that_the_only_part_left_out() {
-    sotw(
-        "
+    /// K-09, K-19: the same if the answer ends there, because the client is moved.
+    a_name_that_the_only_part_left_out => sotw "
         relay chunk 1
         origin put rds a@1 b@1 c@1
         other late rds, put rds a@2 c@1 x@1
-        client subscribe rds *
-        client <- rds [a@1], ack
+        client gets rds * [a@1]
         client <- rds [b@1], ack
         client <- rds [c@1], ack
         origin put rds a@2 c@2, drop rds b
@@ -494,13 +378,11 @@ fn a_name_that_the_only_part_left_out() {
         client subscribe rds x # which acknowledges it, too
         client <- rds [x@1], ack
         second moves other
-        second subscribe rds a c x
-        second <- rds [a@2], ack
+        second gets rds a c x [a@2]
         second <- rds [c@1], ack
         second <- rds [x@1], ack
         client shares rds second
-        ",
-    );
+    ";
 }
 
 /// B-24: in delta 64 responses of a type are on their way, and the next one waits until the client has answered.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a stream must not do, and what it may do without harm.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{both, delta, sotw, stories};
 
-/// A-03: which type a request means if it names none, or another one.
-#[test]
-fn the_type_of_a_request() {
-    both(
-        "
+stories! {
+    /// A-03: which type a request means if it names none, or another one.
+    the_type_of_a_request => both "
         origin put eds a@1
         client speaks eds
         sotw client sends none [a]
@@ -18,85 +16,50 @@ fn the_type_of_a_request() {
         client ends InvalidArgument on a stream of the envoy.config.endpoint.v3.ClusterLoadAssignment service
         second sends none []
         second ends InvalidArgument type_url is empty
-        ",
-    );
-}
+    ";
 
-/// A-04, A-09: a type is the text after the last slash; any type is carried.
-#[test]
-fn any_type_is_carried() {
-    both(
-        "
-        origin put example.made.up.Type a@1
-        client subscribe example.made.up.Type a
-        client <- example.made.up.Type [a@1], ack
-        ",
-    );
-}
+    /// A-04, A-09: a type is the text after the last slash; any type is carried.
+    any_type_is_carried => both "
+        client has example.made.up.Type a [a@1]
+    ";
 
-/// B-01: a stream begins with a node, unless the operator lets clients be anonymous.
-#[test]
-fn a_stream_begins_with_a_node() {
-    both(
-        "
+    /// B-01: a stream begins with a node, unless the operator lets clients be anonymous.
+    a_stream_begins_with_a_node => both "
         client nameless
         client subscribe cds
         client ends InvalidArgument must carry a node
-        ",
-    );
-    both(
-        "
+    ", both "
         relay anonymous
         origin put cds a@1
         client nameless
-        client subscribe cds
-        client <- cds [a@1], ack
-        ",
-    );
-}
+        client gets cds [a@1]
+    ";
 
-/// B-01: the first node counts.
-#[test]
-fn the_first_node_counts() {
-    both(
-        "
+    /// B-01: the first node counts.
+    the_first_node_counts => both "
         origin put cds a@1
         client subscribe cds
         client <- cds [a@1]
         client renames itself
         client ack
         client is client
-        ",
-    );
-}
+    ";
 
-/// K-25: a stream that has come through this very relay is refused.
-#[test]
-fn a_loop_is_refused() {
-    both(
-        "
+    /// K-25: a stream that has come through this very relay is refused.
+    a_loop_is_refused => both "
         client via relay-0 relay-1
         client subscribe cds
         client ends FailedPrecondition has already come through relay `relay-1`
         second via relay-0
-        origin put cds a@1
-        second subscribe cds
-        second <- cds [a@1], ack
-        ",
-    );
-}
+        second has cds [a@1]
+    ";
 
-/// K-25: a loop that is closed later is detected when a request shows it; other clients are not affected.
-#[test]
-fn a_loop_that_is_closed_later() {
-    both(
-        "
+    /// K-25: a loop that is closed later is detected when a request shows it; other clients are not affected.
+    a_loop_that_is_closed_later => both "
         origin put cds a@1
         client via relay-0
-        client subscribe cds
-        client <- cds [a@1], ack
-        second subscribe cds
-        second <- cds [a@1], ack
+        client gets cds [a@1]
+        second gets cds [a@1]
         client via relay-2 relay-0
         client renames itself
         client subscribe eds
@@ -105,42 +68,25 @@ fn a_loop_that_is_closed_later() {
         client ends FailedPrecondition has already come through relay `relay-1`
         origin put cds a@2
         second <- cds [a@2], ack
-        ",
-    );
-}
+    ";
 
-/// B-02: a stream over a limit is refused with the name of the key that raises the limit.
-#[test]
-fn limits_are_named() {
-    both(
-        "
+    /// B-02: a stream over a limit is refused with the name of the key that raises the limit.
+    limits_are_named => both "
         relay limit types_per_stream 1
-        origin put cds a@1
-        client subscribe cds a
-        client <- cds [a@1], ack
+        client has cds a [a@1]
         client subscribe eds a
         client ends ResourceExhausted `types_per_stream`
-        ",
-    );
-    both(
-        "
+    ", both "
         relay limit names_per_stream 2
-        origin put cds a@1 b@1
-        client subscribe cds a b
-        client <- cds [a@1 b@1], ack
+        client has cds a b [a@1 b@1]
         client subscribe eds a
         client ends ResourceExhausted limits.names_per_stream
         second subscribe cds a b c
         second ends ResourceExhausted limits.names_per_stream
-        ",
-    );
-}
+    ";
 
-/// B-32, B-11: an empty name is one that does not exist; the rest of the request counts, and `['']` is a list with a name.
-#[test]
-fn an_empty_name() {
-    both(
-        "
+    /// B-32, B-11: an empty name is one that does not exist; the rest of the request counts, and `['']` is a list with a name.
+    an_empty_name => both "
         origin put eds a@1
         sotw client sends eds ['' a]
         delta client sends eds + +a
@@ -149,10 +95,7 @@ fn an_empty_name() {
         origin put eds a@2
         client <- eds [a@2], ack
         client status eds Synced
-        ",
-    );
-    both(
-        "
+    ", both "
         origin put cds a@1
         sotw client sends cds ['']
         delta client sends cds +
@@ -162,16 +105,10 @@ fn an_empty_name() {
         nothing
         sotw client sends cds []
         delta client sends cds -
-        nothing
-        ",
-    );
-}
+    ";
 
-/// B-32: the slip is corrected on the same stream, in either order.
-#[test]
-fn an_empty_name_is_corrected() {
-    sotw(
-        "
+    /// B-32: the slip is corrected on the same stream, in either order.
+    an_empty_name_is_corrected => sotw "
         origin put rds r@1
         client sends rds ['']
         nothing
@@ -181,10 +118,7 @@ fn an_empty_name_is_corrected() {
         nothing
         origin put rds r@2
         client <- rds [r@2], ack
-        ",
-    );
-    delta(
-        "
+    ", delta "
         origin put rds r@1
         client sends rds +
         client <- rds -[''], ack
@@ -194,90 +128,52 @@ fn an_empty_name_is_corrected() {
         nothing
         origin put rds r@2
         client <- rds [r@2], ack
-        ",
-    );
-}
+    ";
 
-/// B-32, C-08: an empty name that was never asked for is given up without an answer, also under a wildcard.
-#[test]
-fn an_empty_name_is_given_up() {
-    delta(
-        "
-        origin put cds a@1
-        client subscribe cds *
-        client <- cds [a@1], ack
+    /// B-32, C-08: an empty name that was never asked for is given up without an answer, also under a wildcard.
+    an_empty_name_is_given_up => delta "
+        client has cds * [a@1]
         client sends cds -
-        nothing
-        ",
-    );
-}
+    ";
 
-/// B-32: a name over the limit is answered as one that does not exist where that can be said, and the rest of the request counts. B-11: it is a name.
-#[test]
-fn a_name_that_is_too_long() {
-    both(
-        "
+    /// B-32: a name over the limit is answered as one that does not exist where that can be said, and the rest of the request counts. B-11: it is a name.
+    a_name_that_is_too_long => both "
         relay limit name_bytes 10
         origin put eds a@1 abcdefghijk@1
-        client subscribe eds abcdefghijk a
-        client <- eds sotw [a@1] | delta [a@1] -[abcdefghijk]
-        client ack
+        client gets eds abcdefghijk a sotw [a@1] | delta [a@1] -[abcdefghijk]
         origin put eds abcdefghijk@2
         nothing
         client unsubscribe eds abcdefghijk
         nothing
         origin put eds a@2
         client <- eds [a@2], ack
-        ",
-    );
-    both(
-        "
+    ", both "
         relay limit name_bytes 10
         origin put cds a@1
         client subscribe cds abcdefghijk
         delta client <- cds -[abcdefghijk], ack
         nothing
         origin put cds a@2
-        nothing
-        ",
-    );
-}
+    ";
 
-/// C-12: a client that brings a version for each of its names is not over the limit of names.
-#[test]
-fn versions_are_not_names() {
-    delta(
-        "
+    /// C-12: a client that brings a version for each of its names is not over the limit of names.
+    versions_are_not_names => delta "
         relay limit names_per_stream 3
-        origin put rds a@1 b@1 c@1
-        client subscribe rds a b c
-        client <- rds [a@1 b@1 c@1], ack
+        client has rds a b c [a@1 b@1 c@1]
         client reconnects
         client subscribe rds
         nothing
         origin put rds a@2
         client <- rds [a@2], ack
-        ",
-    );
-}
+    ";
 
-/// F-01: a name is any bytes that are text.
-#[test]
-fn names_are_opaque() {
-    both(
-        "
-        origin put rds a\0b@1 ü/?x@1
-        client subscribe rds a\0b ü/?x
-        client <- rds [a\0b@1 ü/?x@1], ack
-        ",
-    );
-}
+    /// F-01: a name is any bytes that are text.
+    names_are_opaque => both "
+        client has rds a\0b ü/?x [a\0b@1 ü/?x@1]
+    ";
 
-/// B-08, C-03, K-11: nonces that were never sent, and those of another stream, acknowledge and reject nothing.
-#[test]
-fn foreign_nonces() {
-    both(
-        "
+    /// B-08, C-03, K-11: nonces that were never sent, and those of another stream, acknowledge and reject nothing.
+    foreign_nonces => both "
         origin put rds a@1
         sotw client sends rds [a] nnever => first
         delta client sends rds +a nnever => first
@@ -289,8 +185,7 @@ fn foreign_nonces() {
         client status rds Stale
         client ack
         client status rds Synced
-        ",
-    );
+    ";
 }
 
 /// B-14, C-11: a subscription that flaps is answered each time, and leaves nothing behind.
@@ -303,16 +198,11 @@ fn flapping() {
     both(&story);
 }
 
-/// B-24, K-21: a client that reads nothing costs nothing, and gets the latest.
-#[test]
-fn a_client_that_stops_reading() {
-    both(
-        "
-        origin put cds a@1, put rds r@1
-        client subscribe cds *
-        client <- cds [a@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+stories! {
+    /// B-24, K-21: a client that reads nothing costs nothing, and gets the latest.
+    a_client_that_stops_reading => both "
+        client has cds * [a@1]
+        client has rds r [r@1]
         client stalls
         origin put cds a@2 b@1, put rds r@2
         origin drop cds b, put rds r@3
@@ -322,29 +212,19 @@ fn a_client_that_stops_reading() {
         client <- cds [a@3]
         client <- rds [r@3]
         client ack
-        ",
-    );
-}
+    ";
 
-/// B-12: the same name many times in one request is one name.
-#[test]
-fn repeated_names() {
-    sotw(
-        "
+    /// B-12: the same name many times in one request is one name.
+    repeated_names => sotw "
         origin put eds a@1
         client sends eds [a a a]
         client <- eds [a@1], ack
-        ",
-    );
-    delta(
-        "
+    ", delta "
         origin put eds a@1
         client sends eds +a +a +a
         client <- eds [a@1], ack
         client sends eds -a -a
-        nothing
-        ",
-    );
+    ";
 }
 
 /// C-08, K-21: a client that drops names faster than it reads answers is owed no more than it may ask for.

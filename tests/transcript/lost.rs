@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! gRPC clients while all servers are lost: they turn to their next server only if a stream ends before its first response.
 
-use crate::story::both;
+use crate::story::{both, stories};
 
-/// G-18: a gRPC client that waits for a cluster of a control plane that is gone is sent elsewhere, although it was sent something,
-/// well before it would take the silence for an answer.
-#[test]
-fn grpc_does_not_wait_for_a_lost_control_plane() {
-    both(
-        "
+stories! {
+    /// G-18: a gRPC client that waits for a cluster of a control plane that is gone is sent elsewhere, although it was sent something,
+    /// well before it would take the silence for an answer.
+    grpc_does_not_wait_for_a_lost_control_plane => both "
         origin put lds l@1, put cds known@1
         client runs gRPC C-core linux
-        client subscribe lds l
-        client <- lds [l@1], ack
+        client gets lds l [l@1]
         origin lost
         nothing for 60s
         client subscribe cds c
@@ -40,15 +37,10 @@ fn grpc_does_not_wait_for_a_lost_control_plane() {
         nothing for 7s
         origin back, put cds c@1
         next <- cds [c@1], ack
-        ",
-    );
-}
+    ";
 
-/// G-18: all others keep their streams: an Envoy, and a relay that passes on the name of its clients' software.
-#[test]
-fn only_grpc_is_sent_elsewhere_with_something() {
-    both(
-        "
+    /// G-18: all others keep their streams: an Envoy, and a relay that passes on the name of its clients' software.
+    only_grpc_is_sent_elsewhere_with_something => both "
         origin put lds l@1
         envoy runs envoy
         relay2 runs gRPC Go
@@ -66,20 +58,12 @@ fn only_grpc_is_sent_elsewhere_with_something() {
         third subscribe cds c
         nothing for 60s
         another runs envoy
-        another subscribe lds l
-        another <- lds [l@1], ack
-        ",
-    );
-}
+        another gets lds l [l@1]
+    ";
 
-/// G-18: whoever asks once is told after a second that nothing is known. If anything is known, it is shown, and the rest is waited for.
-#[test]
-fn who_asks_once() {
-    both(
-        "
-        origin put eds A@1
-        holder subscribe eds A
-        holder <- eds [A@1], ack
+    /// G-18: whoever asks once is told after a second that nothing is known. If anything is known, it is shown, and the rest is waited for.
+    who_asks_once => both "
+        holder has eds A [A@1]
         origin lost
         one can distributary.asks-once
         one subscribe eds B
@@ -87,27 +71,19 @@ fn who_asks_once() {
         wait 1ms
         one ends Unavailable no upstream is left
         next can distributary.asks-once
-        next subscribe eds A B
-        next <- eds [A@1], ack
-        nothing for 60s
-        ",
-    );
-}
+        next gets eds A B [A@1]
+    ";
 
-/// G-18: what counts is each name, not each type: a name that is still unknown is waited for, whatever else of its type was sent,
-/// and whenever the servers are lost.
-#[test]
-fn one_name_of_several_is_lost() {
-    both(
-        "
+    /// G-18: what counts is each name, not each type: a name that is still unknown is waited for, whatever else of its type was sent,
+    /// and whenever the servers are lost.
+    one_name_of_several_is_lost => both "
         origin put eds A@1, silent eds
         holder subscribe eds A
         origin speaks
         holder <- eds [A@1], ack
         origin silent eds
         client runs gRPC Go
-        client subscribe eds A B
-        client <- eds [A@1], ack
+        client gets eds A B [A@1]
         nothing for 3s
         origin lost
         nothing for 4s
@@ -116,27 +92,17 @@ fn one_name_of_several_is_lost() {
 
         second runs gRPC Java
         origin back
-        second subscribe eds A B
-        second <- eds [A@1], ack
+        second gets eds A B [A@1]
         nothing for 14s
         origin lost
         second ends Unavailable no upstream is left
-        ",
-    );
-}
+    ";
 
-/// G-18: a new stream is read until its requests pause, and for a second at most.
-#[test]
-fn a_new_stream_is_read_before_it_is_answered() {
-    both(
-        "
-        origin put lds l@1, put rds r@1, put eds e@1 f@1 g@1
-        holder subscribe lds l
-        holder <- lds [l@1], ack
-        holder subscribe rds r
-        holder <- rds [r@1], ack
-        holder subscribe eds e f g
-        holder <- eds [e@1 f@1 g@1], ack
+    /// G-18: a new stream is read until its requests pause, and for a second at most.
+    a_new_stream_is_read_before_it_is_answered => both "
+        holder has lds l [l@1]
+        holder has rds r [r@1]
+        holder has eds e f g [e@1 f@1 g@1]
         origin lost
         client runs gRPC Node Pure JS
         client subscribe lds l
@@ -158,8 +124,7 @@ fn a_new_stream_is_read_before_it_is_answered() {
         wait 50ms
         second <- lds [l@1], ack
         second <- rds [r@1], ack
-        ",
-    );
+    ";
 }
 
 /// G-18: a client that never stops asking is answered in the end.
@@ -178,12 +143,10 @@ fn who_never_pauses_is_answered() {
     both(&(story + &format!("client <- eds [{}], ack", names(0..25, "@1"))));
 }
 
-/// G-18: where nothing at all can be said, a gRPC client is sent elsewhere after a second, and others later. The second begins
-/// when the servers are known to be lost.
-#[test]
-fn nothing_can_be_said_at_all() {
-    both(
-        "
+stories! {
+    /// G-18: where nothing at all can be said, a gRPC client is sent elsewhere after a second, and others later. The second begins
+    /// when the servers are known to be lost.
+    nothing_can_be_said_at_all => both "
         origin trying
         early runs gRPC Go
         early subscribe lds l
@@ -200,42 +163,28 @@ fn nothing_can_be_said_at_all() {
         nothing for 7049ms
         wait 1ms
         envoy ends Unavailable no upstream has answered
-        ",
-    );
-}
+    ";
 
-/// G-18: a control plane that comes back within the second is in time.
-#[test]
-fn a_control_plane_comes_in_time() {
-    both(
-        "
+    /// G-18: a control plane that comes back within the second is in time.
+    a_control_plane_comes_in_time => both "
         origin lost
         client runs gRPC Go
         client subscribe lds l
         nothing for 900ms
         origin back, put lds l@1
         client <- lds [l@1], ack
-        nothing for 60s
-        ",
-    );
-}
+    ";
 
-/// G-18: a control plane that is only silent, or is still being tried, may answer yet.
-#[test]
-fn a_control_plane_is_not_lost_yet() {
-    both(
-        "
+    /// G-18: a control plane that is only silent, or is still being tried, may answer yet.
+    a_control_plane_is_not_lost_yet => both "
         origin put lds l@1, silent cds
         client runs gRPC Go
-        client subscribe lds l
-        client <- lds [l@1], ack
+        client gets lds l [l@1]
         client subscribe cds c
         nothing for 10s
         origin trying
         nothing for 10s
         second runs gRPC Go
-        second subscribe lds l
-        second <- lds [l@1], ack
-        ",
-    );
+        second gets lds l [l@1]
+    ";
 }

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Order between types: clusters and endpoints before the resources that refer to them, removals last.
 
-use crate::story::{EVERYTHING, both, delta, sotw};
+use crate::story::{EVERYTHING, stories};
 
-/// D-01, D-02: what can be sent at the same time is sent in one order, whatever the order of the requests.
-#[test]
-fn one_order_for_all_types() {
-    both(
-        "
+stories! {
+    /// D-01, D-02: what can be sent at the same time is sent in one order, whatever the order of the requests.
+    one_order_for_all_types => both "
         origin put cds a@1, put eds a@1, put lds a@1, put rds a@1, put srds a@1, put sds a@1, put rtds a@1, put ecds a@1
         origin put leds a@1
         client can xds.config.resource-in-sotw
-        client subscribe ecds a
-        client <- ecds [a@1], ack
+        client gets ecds a [a@1]
         client stalls
         client subscribe rtds a
         client subscribe sds a
@@ -34,20 +31,12 @@ fn one_order_for_all_types() {
         client <- rtds [a@1]
         client <- ecds [a@2]
         client ack
-        ",
-    );
-}
+    ";
 
-/// B-24: a cluster that warms is not answered, and goes meanwhile. The next one does not wait for that in delta.
-#[test]
-fn a_cluster_beside_one_that_warms_and_goes() {
-    delta(
-        "
-        origin put cds c0@1, put rds r@1:to=c0
-        client subscribe cds *
-        client <- cds [c0@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+    /// B-24: a cluster that warms is not answered, and goes meanwhile. The next one does not wait for that in delta.
+    a_cluster_beside_one_that_warms_and_goes => delta "
+        client has cds * [c0@1]
+        client has rds r [r@1:to=c0]
         origin put cds warms@1
         client <- cds [warms@1]
         origin drop cds warms, put cds c1@1, put rds r@2:to=c1
@@ -56,20 +45,12 @@ fn a_cluster_beside_one_that_warms_and_goes() {
         client ack
         client <- cds -[warms], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// D-01, D-04: in SotW the next cluster waits for the answer, and what leads to it waits as long as an Envoy may warm.
-#[test]
-fn a_route_behind_clusters_that_warm() {
-    sotw(
-        "
-        origin put cds c0@1, put rds r@1:to=c0
-        client subscribe cds *
-        client <- cds [c0@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+    /// D-01, D-04: in SotW the next cluster waits for the answer, and what leads to it waits as long as an Envoy may warm.
+    a_route_behind_clusters_that_warm => sotw "
+        client has cds * [c0@1]
+        client has rds r [r@1:to=c0]
         origin put cds warms@1
         client <- cds [c0@1 warms@1]
         origin drop cds warms, put cds c1@1, put rds r@2:to=c1
@@ -87,20 +68,12 @@ fn a_route_behind_clusters_that_warm() {
         wait 5s
         client <- rds [r@3], ack
         client gates 1
-        ",
-    );
-}
+    ";
 
-/// D-03, D-04, L-27: a route is never sent before its cluster, even if a newer change of the cluster hides the older one.
-#[test]
-fn a_route_waits_for_its_cluster() {
-    both(
-        "
-        origin put cds c0@1, put rds r@c0
-        client subscribe cds *
-        client <- cds [c0@1], ack
-        client subscribe rds r
-        client <- rds [r@c0], ack
+    /// D-03, D-04, L-27: a route is never sent before its cluster, even if a newer change of the cluster hides the older one.
+    a_route_waits_for_its_cluster => both "
+        client has cds * [c0@1]
+        client has rds r [r@c0]
         origin put cds c0@2
         client <- cds [c0@2]
         origin put cds c0@3
@@ -112,21 +85,13 @@ fn a_route_waits_for_its_cluster() {
         client <- rds [r@c1]
         client ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// D-03, L-27: a cluster is never removed before the route that used it is acknowledged or rejected, even if the route changes
-/// again.
-#[test]
-fn a_cluster_stays_until_no_route_needs_it() {
-    both(
-        "
-        origin put cds c0@1 c1@1, put rds r@c1
-        client subscribe cds *
-        client <- cds [c0@1 c1@1], ack
-        client subscribe rds r
-        client <- rds [r@c1], ack
+    /// D-03, L-27: a cluster is never removed before the route that used it is acknowledged or rejected, even if the route changes
+    /// again.
+    a_cluster_stays_until_no_route_needs_it => both "
+        client has cds * [c0@1 c1@1]
+        client has rds r [r@c1]
         origin put rds r@c0
         client <- rds [r@c0]
         origin drop cds c1
@@ -136,26 +101,16 @@ fn a_cluster_stays_until_no_route_needs_it() {
         client <- rds [r@c0-again]
         nothing for 500ms
         client ack
-        client <- cds sotw [c0@1] | delta -[c1]
-        client ack
+        client <- cds sotw [c0@1] | delta -[c1], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// D-01, D-03, B-16: one message moves a route to another cluster: the new cluster is sent, then the route, and only then the old
-/// cluster is removed.
-#[test]
-fn make_before_break() {
-    both(
-        "
-        origin put cds old@1:eds, put eds old@1, put rds r@old
-        client subscribe cds *
-        client <- cds [old@1], ack
-        client subscribe eds old
-        client <- eds [old@1], ack
-        client subscribe rds r
-        client <- rds [r@old], ack
+    /// D-01, D-03, B-16: one message moves a route to another cluster: the new cluster is sent, then the route, and only then the old
+    /// cluster is removed.
+    make_before_break => both "
+        client has cds * [old@1:eds]
+        client has eds old [old@1]
+        client has rds r [r@old]
         origin put cds new@1, put rds r@new, drop cds old, drop eds old
         client <- cds sotw [new@1 old@1] | delta [new@1]
         sotw client <- eds ![old=5], ack
@@ -165,26 +120,16 @@ fn make_before_break() {
         nothing
         client ack rds
         delta client <- eds -[old], ack
-        client <- cds sotw [new@1] | delta -[old]
-        client ack
+        client <- cds sotw [new@1] | delta -[old], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// D-04: endpoints that change in the same burst as a cluster is new go with the routes to it: a control plane may number its clusters, and
-/// then these are the endpoints of another route.
-#[test]
-fn endpoints_change_with_their_routes() {
-    both(
-        "
-        origin put cds a@1:eds, put eds a@1, put rds r@a
-        client subscribe cds *
-        client <- cds [a@1], ack
-        client subscribe eds a
-        client <- eds [a@1], ack
-        client subscribe rds r
-        client <- rds [r@a], ack
+    /// D-04: endpoints that change in the same burst as a cluster is new go with the routes to it: a control plane may number its clusters, and
+    /// then these are the endpoints of another route.
+    endpoints_change_with_their_routes => both "
+        client has cds * [a@1:eds]
+        client has eds a [a@1]
+        client has rds r [r@a]
         wait 10s
         origin put cds b@1:eds, put eds a@2 b@1, put rds r@ab
         client <- cds sotw [a@1 b@1] | delta [b@1]
@@ -199,20 +144,12 @@ fn endpoints_change_with_their_routes() {
         client gates 0
         origin put eds a@3
         client <- eds [a@3], ack
-        ",
-    );
-}
+    ";
 
-/// D-04: if the client does not ask for the endpoints of the new cluster, others do not wait for long; outside of a burst they never wait.
-#[test]
-fn endpoints_do_not_wait_long() {
-    both(
-        "
-        origin put cds a@1:eds, put eds a@1
-        client subscribe cds *
-        client <- cds [a@1], ack
-        client subscribe eds a
-        client <- eds [a@1], ack
+    /// D-04: if the client does not ask for the endpoints of the new cluster, others do not wait for long; outside of a burst they never wait.
+    endpoints_do_not_wait_long => both "
+        client has cds * [a@1:eds]
+        client has eds a [a@1]
         wait 10s
         origin put eds a@2
         client <- eds [a@2], ack
@@ -224,23 +161,16 @@ fn endpoints_do_not_wait_long() {
         origin put eds a@4
         client <- eds [a@4], ack
         client ack cds
-        ",
-    );
-}
+    ";
 
-/// C-22, D-03: when the bound lets the first part of what leaves a collection go, the next part has a wait of its own.
-#[test]
-fn a_collection_goes_in_parts() {
-    delta(
-        "
+    /// C-22, D-03: when the bound lets the first part of what leaves a collection go, the next part has a wait of its own.
+    a_collection_goes_in_parts => delta "
         relay chunk 1
         origin put cds xdstp://a/CDS/x@1 xdstp://a/CDS/y@1, put rds r@1
         client subscribe cds xdstp://a/CDS/*
         client <- cds [xdstp://a/CDS/x@1]
-        client <- cds [xdstp://a/CDS/y@1]
-        client ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+        client <- cds [xdstp://a/CDS/y@1], ack
+        client gets rds r [r@1]
         origin put rds r@2, drop cds xdstp://a/CDS/x, drop cds xdstp://a/CDS/y
         client <- rds [r@2]
         nothing for 1s
@@ -250,37 +180,23 @@ fn a_collection_goes_in_parts() {
         client ack
         client <- cds -[xdstp://a/CDS/y], ack
         client gates 1
-        ",
-    );
-}
+    ";
 
-/// D-01, L-27: a rejected route ends the wait as well: the cluster does not stay forever.
-#[test]
-fn a_rejected_route_holds_nothing_back() {
-    both(
-        "
-        origin put cds c0@1 c1@1, put rds r@c1
-        client subscribe cds *
-        client <- cds [c0@1 c1@1], ack
-        client subscribe rds r
-        client <- rds [r@c1], ack
+    /// D-01, L-27: a rejected route ends the wait as well: the cluster does not stay forever.
+    a_rejected_route_holds_nothing_back => both "
+        client has cds * [c0@1 c1@1]
+        client has rds r [r@c1]
         origin put rds r@bad, drop cds c1
         client <- rds [r@bad]
         nothing for 1s
         client nack rds
-        client <- cds sotw [c0@1] | delta -[c1]
-        client ack
+        client <- cds sotw [c0@1] | delta -[c1], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// D-04, D-08: every gate has a bound, and each time that a bound opens a gate is counted; a client may acknowledge as late as it
-/// likes.
-#[test]
-fn a_gate_opens_by_itself() {
-    both(
-        "
+    /// D-04, D-08: every gate has a bound, and each time that a bound opens a gate is counted; a client may acknowledge as late as it
+    /// likes.
+    a_gate_opens_by_itself => both "
         origin put cds x@1:eds, put eds x@1, put lds l@1, put rds r@1
         client stalls
         client subscribe cds *
@@ -293,15 +209,9 @@ fn a_gate_opens_by_itself() {
         client <- lds [l@1]
         client <- rds [r@1]
         client ack
-        ",
-    );
-    both(
-        "
-        origin put cds c0@1, put rds r@c0
-        client subscribe cds *
-        client <- cds [c0@1], ack
-        client subscribe rds r
-        client <- rds [r@c0], ack
+    ", both "
+        client has cds * [c0@1]
+        client has rds r [r@c0]
         origin put cds c0@2
         client <- cds [c0@2]
         origin put cds c0@3, put rds r@c1
@@ -310,26 +220,15 @@ fn a_gate_opens_by_itself() {
         client <- rds [r@c1]
         client gates 1
         client ack
-        client <- cds [c0@3]
-        client ack
-        ",
-    );
-}
+        client <- cds [c0@3], ack
+    ";
 
-/// D-02, D-04: the bound is one for all that waits, not one for each type.
-#[test]
-fn all_that_waits_passes_together() {
-    both(
-        "
-        origin put cds c0@1, put lds l@1, put rds r@1, put ecds e@1
-        client subscribe cds *
-        client <- cds [c0@1], ack
-        client subscribe lds *
-        client <- lds [l@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
-        client subscribe ecds e
-        client <- ecds [e@1], ack
+    /// D-02, D-04: the bound is one for all that waits, not one for each type.
+    all_that_waits_passes_together => both "
+        client has cds * [c0@1]
+        client has lds * [l@1]
+        client has rds r [r@1]
+        client has ecds e [e@1]
         origin put cds c0@2
         client <- cds [c0@2]
         origin put cds c0@3, put lds l@2, put rds r@2, put ecds e@2
@@ -344,20 +243,12 @@ fn all_that_waits_passes_together() {
         client <- cds [c0@3]
         client <- rds [r@3]
         client ack
-        ",
-    );
-}
+    ";
 
-/// D-03: a removal does not wait longer than the bound for a route that is never acknowledged or rejected.
-#[test]
-fn a_removal_goes_in_the_end() {
-    both(
-        "
-        origin put cds c0@1 c1@1, put rds r@c1
-        client subscribe cds *
-        client <- cds [c0@1 c1@1], ack
-        client subscribe rds r
-        client <- rds [r@c1], ack
+    /// D-03: a removal does not wait longer than the bound for a route that is never acknowledged or rejected.
+    a_removal_goes_in_the_end => both "
+        client has cds * [c0@1 c1@1]
+        client has rds r [r@c1]
         origin put rds r@c0, drop cds c1
         client <- rds [r@c0]
         nothing for 1s
@@ -365,88 +256,55 @@ fn a_removal_goes_in_the_end() {
         client <- cds sotw [c0@1] | delta -[c1]
         client gates 1
         client ack
-        ",
-    );
-}
+    ";
 
-/// D-01, L-27: gates ignore what is unknown, absent or rejected.
-#[test]
-fn gates_ignore_what_cannot_come() {
-    both(
-        "
+    /// D-01, L-27: gates ignore what is unknown, absent or rejected.
+    gates_ignore_what_cannot_come => both "
         origin put cds x@1:eds, put lds l@1, silent eds
         client subscribe cds *
         client <- cds [x@1]
         client subscribe eds x
         client ack cds
-        client subscribe lds *
-        client <- lds [l@1], ack
+        client gets lds * [l@1]
         second subscribe cds *
         second <- cds [x@1], nack
-        second subscribe lds *
-        second <- lds [l@1], ack
-        third subscribe cds ghost *
-        third <- cds sotw [x@1] ![ghost=5] | delta [x@1] -[ghost]
-        third ack
-        third subscribe lds *
-        third <- lds [l@1], ack
-        ",
-    );
-}
+        second gets lds * [l@1]
+        third gets cds ghost * sotw [x@1] ![ghost=5] | delta [x@1] -[ghost]
+        third gets lds * [l@1]
+    ";
 
-/// D-06: a per-type stream knows nothing of other types.
-#[test]
-fn a_stream_of_one_service_has_no_order() {
-    both(
-        "
+    /// D-06: a per-type stream knows nothing of other types.
+    a_stream_of_one_service_has_no_order => both "
         origin put cds c@1, put rds r@1
         clusters speaks cds
         clusters subscribe cds *
         clusters <- cds [c@1]
         routes speaks rds
-        routes subscribe rds r
-        routes <- rds [r@1], ack
+        routes gets rds r [r@1]
         origin drop cds c, put rds r@2
         routes <- rds [r@2], ack
         clusters ack
-        clusters <- cds sotw [] | delta -[c]
-        clusters ack
-        ",
-    );
-}
+        clusters <- cds sotw [] | delta -[c], ack
+    ";
 
-/// C-26, K-20: a message that removes one resource and adds another is one response, if no other type depends on it.
-#[test]
-fn a_swap_is_one_response() {
-    both(
-        "
+    /// C-26, K-20: a message that removes one resource and adds another is one response, if no other type depends on it.
+    a_swap_is_one_response => both "
         origin put lds a@1, put rds r@1
-        client subscribe lds *
-        client <- lds [a@1], ack
+        client gets lds * [a@1]
         origin put lds b@1, drop lds a
         client <- lds [b@1]
         delta client <- lds -[a]
         client ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+        client gets rds r [r@1]
         origin put lds a@1, drop lds b
-        client <- lds sotw [a@1] | delta [a@1]
-        client ack
+        client <- lds sotw [a@1] | delta [a@1], ack
         delta client <- lds -[b], ack
-        ",
-    );
-}
+    ";
 
-/// D-01, B-21, M-08: a resource that comes back before its removal was sent was never gone.
-#[test]
-fn back_before_it_went() {
-    both(
-        "
-        origin put cds c0@1 c1@1, put rds r@c1
-        client subscribe cds *
-        client <- cds [c0@1 c1@1], ack
-        client subscribe rds r
-        client <- rds [r@c1], ack
+    /// D-01, B-21, M-08: a resource that comes back before its removal was sent was never gone.
+    back_before_it_went => both "
+        client has cds * [c0@1 c1@1]
+        client has rds r [r@c1]
         origin put rds r@c0, put cds c2@1, drop cds c1
         client <- cds sotw [c0@1 c1@1 c2@1] | delta [c2@1]
         client <- rds [r@c0]
@@ -461,18 +319,11 @@ fn back_before_it_went() {
         client <- cds sotw [c0@2 c1@1 c2@1] | delta [c0@2]
         client ack cds
         client ack rds
-        ",
-    );
-}
+    ";
 
-/// C-11, D-03: a removal does not wait for a wildcard that was asked for again and is not answered.
-#[test]
-fn what_nobody_answers_holds_nothing_back() {
-    delta(
-        "
-        origin put lds x@1
-        client subscribe lds x
-        client <- lds [x@1], ack
+    /// C-11, D-03: a removal does not wait for a wildcard that was asked for again and is not answered.
+    what_nobody_answers_holds_nothing_back => delta "
+        client has lds x [x@1]
         origin late lds, silent rds
         client subscribe rds r
         client subscribe lds *
@@ -482,15 +333,10 @@ fn what_nobody_answers_holds_nothing_back() {
         origin drop lds x
         client <- lds -[x], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// D-01, D-04, B-20: a full state of clusters waits until all are known, and routes that may refer to clusters in it wait with it.
-#[test]
-fn a_route_waits_until_all_clusters_are_known() {
-    sotw(
-        "
+    /// D-01, D-04, B-20: a full state of clusters waits until all are known, and routes that may refer to clusters in it wait with it.
+    a_route_waits_until_all_clusters_are_known => sotw "
         origin open cds, put cds b@1, put rds r@b
         client subscribe cds *
         client subscribe rds r
@@ -499,15 +345,10 @@ fn a_route_waits_until_all_clusters_are_known() {
         client <- cds [b@1], ack
         client <- rds [r@b], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// D-01, G-20: a full state of clusters that waits for unknown names holds back the routes that may refer to clusters in it.
-#[test]
-fn a_route_waits_for_a_full_state_that_waits() {
-    sotw(
-        "
+    /// D-01, G-20: a full state of clusters that waits for unknown names holds back the routes that may refer to clusters in it.
+    a_route_waits_for_a_full_state_that_waits => sotw "
         origin behind cds, put cds b@1, put rds r@b
         client sends cds [* x] vold => first
         nothing
@@ -517,100 +358,60 @@ fn a_route_waits_for_a_full_state_that_waits() {
         client <- cds [b@1], ack
         client <- rds [r@b], ack
         client gates 0
-        ",
-    );
-}
+    ";
 
-/// C-26, D-03: a listener that goes shares a response with one that takes its address, even while a route is still to be acknowledged.
-/// Any other listener that goes waits for that.
-#[test]
-fn an_address_goes_from_one_listener_to_another() {
-    for (asked, error, absent) in EVERYTHING {
-        both(&format!(
-            "
-            origin put lds a@1:leads=0.0.0.0:80 b@1:leads=0.0.0.0:81, put rds r@1
-            client subscribe lds {asked}
-            client <- lds sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
-            client ack
-            client subscribe rds r
-            client <- rds [r@1]
-            origin drop lds a b, put lds c@1:leads=0.0.0.0:80
-            client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
-            client ack lds
-            nothing for 1s
-            client ack rds
-            client <- lds sotw [c@1] | delta -[b]
-            client ack
-            "
-        ));
-    }
-}
+    /// C-26, D-03: a listener that goes shares a response with one that takes its address, even while a route is still to be acknowledged.
+    /// Any other listener that goes waits for that.
+    an_address_goes_from_one_listener_to_another for (asked, error, absent) in EVERYTHING => both "
+        origin put lds a@1:leads=0.0.0.0:80 b@1:leads=0.0.0.0:81, put rds r@1
+        client gets lds {asked} sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
+        client subscribe rds r
+        client <- rds [r@1]
+        origin drop lds a b, put lds c@1:leads=0.0.0.0:80
+        client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
+        client ack lds
+        nothing for 1s
+        client ack rds
+        client <- lds sotw [c@1] | delta -[b], ack
+    ";
 
-/// C-26: a response that is full before it comes to the listener that goes removes it all the same.
-#[test]
-fn an_address_goes_to_a_listener_in_a_full_response() {
-    for asked in ["*", "* z"] {
-        delta(&format!(
-            "
-            relay chunk 1
-            origin put lds z@1:leads=0.0.0.0:80
-            client subscribe lds {asked}
-            client <- lds [z@1], ack
-            origin drop lds z, put lds a@1:leads=0.0.0.0:80 b@1
-            client <- lds [a@1] -[z]
-            client <- lds [b@1], ack
-            "
-        ));
-    }
-}
+    /// C-26: a response that is full before it comes to the listener that goes removes it all the same.
+    an_address_goes_to_a_listener_in_a_full_response for asked in ["*", "* z"] => delta "
+        relay chunk 1
+        client has lds {asked} [z@1:leads=0.0.0.0:80]
+        origin drop lds z, put lds a@1:leads=0.0.0.0:80 b@1
+        client <- lds [a@1] -[z]
+        client <- lds [b@1], ack
+    ";
 
-/// D-03, B-22: a rejected full state is no reason to leave out what other types may still need.
-#[test]
-fn a_removal_beside_a_rejected_full_state() {
-    for (asked, error, _) in EVERYTHING {
-        sotw(&format!(
-            "
-            origin put cds a@1 b@1, put rds r@1
-            client subscribe cds {asked}
-            client <- cds [a@1 b@1]{error}, ack
-            client subscribe rds r
-            client <- rds [r@1]
-            origin drop cds b, put cds a@bad
-            client <- cds [a@bad b@1], nack
-            nothing for 1s
-            origin put cds a@good
-            client <- cds [a@good b@1], ack
-            client ack
-            client <- cds [a@good], ack
-            nothing for 20s
-            "
-        ));
-    }
-}
+    /// D-03, B-22: a rejected full state is no reason to leave out what other types may still need.
+    a_removal_beside_a_rejected_full_state for (asked, error, _) in EVERYTHING => sotw "
+        origin put cds a@1 b@1, put rds r@1
+        client gets cds {asked} [a@1 b@1]{error}
+        client subscribe rds r
+        client <- rds [r@1]
+        origin drop cds b, put cds a@bad
+        client <- cds [a@bad b@1], nack
+        nothing for 1s
+        origin put cds a@good
+        client <- cds [a@good b@1], ack
+        client ack
+        client <- cds [a@good], ack
+    ";
 
-/// C-26: all addresses of a machine have the port of each, of IPv4 and IPv6 apart.
-#[test]
-fn an_address_that_is_a_part_of_another() {
-    for (asked, error, absent) in EVERYTHING {
-        both(&format!(
-            "
-            origin put lds a@1:leads=0.0.0.0:80 b@1:leads=[::]:80, put rds r@1
-            client subscribe lds {asked}
-            client <- lds sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
-            client ack
-            client subscribe rds r
-            client <- rds [r@1]
-            origin drop lds a b, put lds c@1:leads=127.0.0.1:80
-            client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
-            client ack lds
-            nothing for 1s
-            client ack rds
-            client <- lds sotw [c@1] | delta -[b]
-            client ack
-            origin drop lds c, put lds d@1:leads=0.0.0.0:80
-            client <- lds sotw [d@1] | delta [d@1] -[c]
-            client ack
-            "
-        ));
-    }
+    /// C-26: all addresses of a machine have the port of each, of IPv4 and IPv6 apart.
+    an_address_that_is_a_part_of_another for (asked, error, absent) in EVERYTHING => both "
+        origin put lds a@1:leads=0.0.0.0:80 b@1:leads=[::]:80, put rds r@1
+        client gets lds {asked} sotw [a@1 b@1]{error} | delta [a@1 b@1]{absent}
+        client subscribe rds r
+        client <- rds [r@1]
+        origin drop lds a b, put lds c@1:leads=127.0.0.1:80
+        client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
+        client ack lds
+        nothing for 1s
+        client ack rds
+        client <- lds sotw [c@1] | delta -[b], ack
+        origin drop lds c, put lds d@1:leads=0.0.0.0:80
+        client <- lds sotw [d@1] | delta [d@1] -[c], ack
+    ";
 }

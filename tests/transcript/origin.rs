@@ -13,7 +13,6 @@ use distributary::xds::{
     Target, TypeUrl, Update,
 };
 
-use crate::folder::Folder;
 use crate::text::{Spec, type_url};
 use crate::wire::Body;
 
@@ -38,8 +37,6 @@ pub(crate) struct Origin {
     sotw: bool,
     /// Whether it was lost since it was last looked at.
     fell: bool,
-    /// The files that hold its content, if it is no server.
-    folder: Option<Folder>,
 }
 
 struct Truth {
@@ -67,20 +64,7 @@ impl Origin {
             errors: BTreeMap::new(),
             sotw: false,
             fell: false,
-            folder: None,
         }
-    }
-
-    /// An origin whose content is in files.
-    pub(crate) fn of(folder: Folder) -> Self {
-        Self {
-            folder: Some(folder),
-            ..Self::new()
-        }
-    }
-
-    pub(crate) fn folder(&mut self) -> &mut Folder {
-        self.folder.as_mut().expect("an origin of files")
     }
 
     pub(crate) const fn cut(&self) -> &Cut {
@@ -91,21 +75,15 @@ impl Origin {
     pub(crate) fn forget(&mut self) {
         self.cut = Cut::default().with_server_state(self.cut.server_state());
         self.wanted.clear();
-        if let Some(folder) = &mut self.folder {
-            folder.forget();
-        }
     }
 
     /// A client wants this.
     pub(crate) fn want(&mut self, type_url: TypeUrl, target: Target, now: Instant) {
-        match &mut self.folder {
-            Some(folder) => folder.want(type_url, target),
-            None => drop(self.wanted.entry((type_url, target)).or_insert(now)),
-        }
+        self.wanted.entry((type_url, target)).or_insert(now);
     }
 
     /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `late cds`, `behind cds`, `punctual cds`, `open cds`,
-    /// `complete cds`, `forgets cds`, `lost`, `trying`, `back`, `talks sotw`, `fails cds a=5`.
+    /// `complete cds`, `lost`, `trying`, `back`, `talks sotw`, `fails cds a=5`.
     pub(crate) fn clause(&mut self, words: &[&str], now: Instant) {
         let (verb, words) = words.split_first().expect("a verb");
         let topic = words.first().copied();
@@ -134,7 +112,6 @@ impl Origin {
             "punctual" => drop((self.late.remove(&named()), self.behind.remove(&named()))),
             "open" => drop(self.open.insert(named())),
             "complete" => drop(self.open.remove(&named())),
-            "forgets" => self.wanted.retain(|(wanted, _), _| *wanted != named()),
             "lost" => (self.cut, self.fell) = (self.cut.with_server_state(ServerState::Failing), true),
             "trying" => self.cut = self.cut.with_server_state(ServerState::Trying),
             "back" => self.cut = self.cut.with_server_state(ServerState::Up),
@@ -167,17 +144,11 @@ impl Origin {
             .values()
             .filter(|_| self.sotw)
             .map(|since| *since + DOES_NOT_EXIST);
-        let files = self.folder.as_ref().and_then(Folder::ends);
-        expiries.chain(silences).chain(files).collect()
+        expiries.chain(silences).collect()
     }
 
     /// Sends the relay, in one message per type and in one cut, everything that the relay asked for and was not sent yet.
     pub(crate) fn tell(&mut self, now: Instant) -> Vec<Changed> {
-        if let Some(folder) = &mut self.folder {
-            let (cut, changed) = folder.tell(&self.cut, now);
-            self.cut = cut;
-            return changed;
-        }
         if std::mem::take(&mut self.fell) {
             return self.lacking();
         }

@@ -3,13 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::story::sotw;
+use crate::story::{sotw, stories};
 
-/// H-01, H-03: the path decides which type is polled, whatever the body says; types that cannot be polled have no path.
-#[test]
-fn the_path_says_the_type() {
-    sotw(
-        "
+stories! {
+    /// H-01, H-03: the path decides which type is polled, whatever the body says; types that cannot be polled have no path.
+    the_path_says_the_type => sotw "
         origin put cds a@1, put eds e@1, put cds_v2 o@1
         poller polls /v3/discovery:clusters []
         poller <- cds 200 [a@1], ack
@@ -27,15 +25,10 @@ fn the_path_says_the_type() {
         poller <- none 404
         poller polls /envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources []
         poller <- none 404
-        ",
-    );
-}
+    ";
 
-/// H-02, H-05: each poll carries its node, and the limits of a stream hold for it; a poll that is refused asks for nothing.
-#[test]
-fn what_is_refused() {
-    sotw(
-        "
+    /// H-02, H-05: each poll carries its node, and the limits of a stream hold for it; a poll that is refused asks for nothing.
+    what_is_refused => sotw "
         relay limit names_per_stream 2
         relay limit name_bytes 10
         origin put cds a@1
@@ -45,8 +38,7 @@ fn what_is_refused() {
         poller <- cds refused ResourceExhausted
         poller polls cds [a a-name-that-is-long]
         poller <- cds 200 [a@1], ack
-        ",
-    );
+    ";
 }
 
 /// H-02, H-04, H-06, K-09: whatever the control plane does, clients that poll by name, for everything, or seldom, hold after each
@@ -108,55 +100,20 @@ fn conversation(seed: u64) -> String {
     story
 }
 
-/// H-02: a poll that asks for something twice, as a collection and by name or in two spellings of one name, is answered at once like
-/// any other.
-#[test]
-fn what_is_asked_for_twice() {
-    sotw(
-        "
+stories! {
+    /// H-02: a poll that asks for something twice, as a collection and by name or in two spellings of one name, is answered at once like
+    /// any other.
+    what_is_asked_for_twice => sotw "
         origin put eds xdstp://a/EDS/e/1@1 xdstp://a/EDS/e/2@1
         poller polls eds [xdstp://a/EDS/e/* xdstp://a/EDS/e/*]
         poller <- eds 200 [xdstp://a/EDS/e/1@1 xdstp://a/EDS/e/2@1], ack
         poller polls eds [xdstp://a/EDS/e/* xdstp://a/EDS/e/1 xdstp://a/EDS/e/2] stale
         poller <- eds 200 [xdstp://a/EDS/e/1@1 xdstp://a/EDS/e/2@1], ack
-        ",
-    );
-}
+    ";
 
-/// H-02, H-05: a client that has any other version than the present one is answered at once; a client that has the present one is
-/// told that nothing is new when its time is over.
-#[test]
-fn stale_and_current_versions() {
-    sotw(
-        "
-        origin put cds a@1 b@1
-        poller polls cds []
-        poller <- cds 200 [a@1 b@1], ack
-        poller polls cds [] 2s
-        nothing for 1900ms
-        wait 100ms
-        poller <- cds 304
-        poller polls cds [] stale
-        poller <- cds 200 [a@1 b@1], ack
-        origin put cds a@2
-        poller polls cds []
-        poller <- cds 200 [a@2 b@1], ack
-        poller polls cds []
-        wait 1s
-        poller <- cds 304
-        origin put cds a@1
-        poller polls cds []
-        poller <- cds 200 [a@1 b@1], ack          # the content of long ago, under the version of long ago
-        ",
-    );
-}
-
-/// H-05: a client that rejected an answer has the version from before, and is sent that answer again; it may also ask for
-/// something else.
-#[test]
-fn a_refusal_is_an_old_version() {
-    sotw(
-        "
+    /// H-05: a client that rejected an answer has the version from before, and is sent that answer again; it may also ask for
+    /// something else.
+    a_refusal_is_an_old_version => sotw "
         origin put cds a@1
         poller polls cds []
         poller <- cds 200 [a@1], ack
@@ -169,15 +126,10 @@ fn a_refusal_is_an_old_version() {
         poller polls cds []
         wait 1s
         poller <- cds 304                          # what it has is good again
-        ",
-    );
-}
+    ";
 
-/// H-04: only a change of what is asked for ends the wait; when all of it is gone, the answer is an empty set.
-#[test]
-fn a_change_ends_the_wait() {
-    sotw(
-        "
+    /// H-04: only a change of what is asked for ends the wait; when all of it is gone, the answer is an empty set.
+    a_change_ends_the_wait => sotw "
         origin put eds a@1 b@1
         poller polls eds [a]
         poller <- eds 200 [a@1], ack
@@ -198,15 +150,10 @@ fn a_change_ends_the_wait() {
         poller polls eds [a b] 60s
         origin put eds a@3
         poller <- eds 200 [a@3 b@2], ack
-        ",
-    );
-}
+    ";
 
-/// H-06: no names mean all names, of every type, like `*`; each poll is complete by itself.
-#[test]
-fn no_names_are_all_names() {
-    sotw(
-        "
+    /// H-06: no names mean all names, of every type, like `*`; each poll is complete by itself.
+    no_names_are_all_names => sotw "
         origin put eds a@1 b@1
         poller polls eds []
         poller <- eds 200 [a@1 b@1], ack
@@ -217,16 +164,11 @@ fn no_names_are_all_names() {
         poller polls eds [* b] 60s
         origin put eds c@1
         poller <- eds 200 [a@1 b@1 c@1], ack
-        ",
-    );
-}
+    ";
 
-/// H-02, B-20, K-15: what the server has not answered for is never reported as nothing, whatever the client has; a known empty
-/// state is reported.
-#[test]
-fn what_is_not_known_is_not_empty() {
-    sotw(
-        "
+    /// H-02, B-20, K-15: what the server has not answered for is never reported as nothing, whatever the client has; a known empty
+    /// state is reported.
+    what_is_not_known_is_not_empty => sotw "
         origin silent cds
         poller polls cds []
         wait 1s
@@ -241,16 +183,11 @@ fn what_is_not_known_is_not_empty() {
         poller polls cds []
         wait 1s
         poller <- cds 304                          # nothing by name, nothing at all: one set
-        ",
-    );
-}
+    ";
 
-/// B-16: at the end of its time, a client that asks for names of a type without full states is sent what is known of them; for
-/// other types it is sent everything or nothing.
-#[test]
-fn a_part_at_the_end() {
-    sotw(
-        "
+    /// B-16: at the end of its time, a client that asks for names of a type without full states is sent what is known of them; for
+    /// other types it is sent everything or nothing.
+    a_part_at_the_end => sotw "
         origin talks sotw, put eds a@1, put cds a@1
         poller polls eds [a b] 10s
         nothing for 9900ms
@@ -262,15 +199,10 @@ fn a_part_at_the_end() {
         wait 5s                                    # E-08: nobody waits for b any more
         poller-2 polls cds [a b]
         poller-2 <- cds 200 [a@1], ack
-        ",
-    );
-}
+    ";
 
-/// K-09, G-19: neither the loss of the control plane, nor another relay, view or restart with the same content, counts as new.
-#[test]
-fn the_same_content_is_the_same_version() {
-    sotw(
-        "
+    /// K-09, G-19: neither the loss of the control plane, nor another relay, view or restart with the same content, counts as new.
+    the_same_content_is_the_same_version => sotw "
         origin put cds a@1 b@1
         other put cds a@1 b@1
         poller polls cds []
@@ -290,15 +222,10 @@ fn the_same_content_is_the_same_version() {
         poller polls cds []
         wait 1s
         poller <- cds 304
-        ",
-    );
-}
+    ";
 
-/// E-11: a client that polls sees no time to live, only that the resource is gone.
-#[test]
-fn a_time_to_live() {
-    sotw(
-        "
+    /// E-11: a client that polls sees no time to live, only that the resource is gone.
+    a_time_to_live => sotw "
         origin put eds a@1:ttl=10s
         poller polls eds [a]
         poller <- eds 200 [a@1], ack
@@ -306,26 +233,5 @@ fn a_time_to_live() {
         nothing for 9s
         wait 1s
         poller <- eds 200 [], ack
-        ",
-    );
-}
-
-/// I-06: files are polled as anything else is.
-#[test]
-fn of_files() {
-    sotw(
-        "
-        files put a.yaml cds a@1
-        poller moves files
-        poller polls cds []
-        poller <- cds 200 [a@1], ack
-        poller polls cds [] 60s
-        files tear a.yaml
-        nothing for 10s
-        files put a.yaml cds a@2 b@1
-        poller <- cds 200 [a@2 b@1], ack
-        poller polls cds [a c]
-        poller <- cds 200 [a@2], ack
-        ",
-    );
+    ";
 }

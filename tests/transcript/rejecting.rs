@@ -3,14 +3,12 @@
 
 use std::collections::VecDeque;
 
-use crate::story::{both, delta, sotw};
+use crate::story::{both, stories};
 
-/// B-22, L-26, M-02: what was rejected with others is tried again in halves. Only what was rejected alone is held back until it
-/// changes.
-#[test]
-fn rejected_and_repaired() {
-    both(
-        "
+stories! {
+    /// B-22, L-26, M-02: what was rejected with others is tried again in halves. Only what was rejected alone is held back until it
+    /// changes.
+    rejected_and_repaired => both "
         origin put eds A@1 B@bad
         client subscribe eds A B
         client <- eds [A@1 B@bad], nack
@@ -24,15 +22,10 @@ fn rejected_and_repaired() {
         origin put eds B@good
         client <- eds [B@good], ack
         client status eds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: the members that the error does not name go again first, then each named one alone: an error may name a good one too.
-#[test]
-fn rejected_by_name() {
-    both(
-        "
+    /// B-22: the members that the error does not name go again first, then each named one alone: an error may name a good one too.
+    rejected_by_name => both "
         origin put eds A@bad B@1 C@1 D@1
         client blames A B
         client subscribe eds A B C D
@@ -45,15 +38,10 @@ fn rejected_by_name() {
         origin put eds A@2
         client <- eds [A@2], ack
         client status eds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: a wildcard's resources are tried in the same way, and then the client has what all others have.
-#[test]
-fn rejected_of_a_wildcard() {
-    delta(
-        "
+    /// B-22: a wildcard's resources are tried in the same way, and then the client has what all others have.
+    rejected_of_a_wildcard => delta "
         origin put cds a@1 b@1 c@bad d@1
         client subscribe cds *
         client <- cds [a@1 b@1 c@bad d@1], nack
@@ -67,15 +55,10 @@ fn rejected_of_a_wildcard() {
         origin put cds c@2
         client <- cds [c@2], ack
         client status cds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: a name that is given up is tried no more. C-25: what goes meanwhile is removed, since the client may hold it.
-#[test]
-fn rejected_and_given_up_or_gone() {
-    delta(
-        "
+    /// B-22: a name that is given up is tried no more. C-25: what goes meanwhile is removed, since the client may hold it.
+    rejected_and_given_up_or_gone => delta "
         origin put eds A@1 B@bad C@1
         client subscribe eds A B C
         client <- eds [A@1 B@bad C@1], nack
@@ -83,11 +66,7 @@ fn rejected_and_given_up_or_gone() {
         client unsubscribe eds B
         client <- eds [C@1], ack
         client status eds Synced
-        nothing for 2s
-        ",
-    );
-    delta(
-        "
+    ", delta "
         origin put eds A@1 B@bad
         client subscribe eds A B
         client <- eds [A@1 B@bad], nack
@@ -96,30 +75,18 @@ fn rejected_and_given_up_or_gone() {
         client ack
         client <- eds -[B], ack
         client status eds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: a listener that was rejected is tried once more after a removal, which may have freed its address; once for each content.
-#[test]
-fn rejected_for_what_goes() {
-    delta(
-        "
-        origin put lds a@1
-        client subscribe lds *
-        client <- lds [a@1], ack
+    /// B-22: a listener that was rejected is tried once more after a removal, which may have freed its address; once for each content.
+    rejected_for_what_goes => delta "
+        client has lds * [a@1]
         origin put lds b@1, drop lds a
         client <- lds [b@1], nack
         client <- lds -[a], ack
         client <- lds [b@1], ack
         client status lds Synced
-        ",
-    );
-    delta(
-        "
-        origin put lds a@1 c@1
-        client subscribe lds *
-        client <- lds [a@1 c@1], ack
+    ", delta "
+        client has lds * [a@1 c@1]
         origin put lds b@1, drop lds a
         client <- lds [b@1], nack
         client <- lds -[a], ack
@@ -128,49 +95,29 @@ fn rejected_for_what_goes() {
         client <- lds -[c], ack
         nothing for 20s
         client status lds Error
-        ",
-    );
-}
+    ";
 
-/// C-25, C-26: a listener that goes beside the one that takes its address goes once more if the client rejects that response: it may
-/// hold any part of it.
-#[test]
-fn rejected_with_a_removal() {
-    delta(
-        "
-        origin put lds a@1:leads=0.0.0.0:80
-        client subscribe lds *
-        client <- lds [a@1], ack
+    /// C-25, C-26: a listener that goes beside the one that takes its address goes once more if the client rejects that response: it may
+    /// hold any part of it.
+    rejected_with_a_removal => delta "
+        client has lds * [a@1:leads=0.0.0.0:80]
         origin put lds b@bad:leads=0.0.0.0:80, drop lds a
         client <- lds [b@bad] -[a], nack
         client <- lds -[a], ack
         client <- lds [b@bad], nack
-        nothing for 20s
-        ",
-    );
-}
+    ";
 
-/// C-26: a client applies the removals of a response that it rejects, so a response of removals counts as accepted.
-#[test]
-fn a_rejected_response_of_removals() {
-    delta(
-        "
-        origin put eds a@1 b@1
-        client subscribe eds *
-        client <- eds [a@1 b@1], ack
+    /// C-26: a client applies the removals of a response that it rejects, so a response of removals counts as accepted.
+    a_rejected_response_of_removals => delta "
+        client has eds * [a@1 b@1]
         origin drop eds a
         client <- eds -[a], nack
         nothing for 20s
         client status eds Synced
-        ",
-    );
-}
+    ";
 
-/// B-05, B-06, B-07, L-5: only the error makes a request a rejection; the version beside it says nothing.
-#[test]
-fn rejected_with_the_current_version() {
-    sotw(
-        "
+    /// B-05, B-06, B-07, L-5: only the error makes a request a rejection; the version beside it says nothing.
+    rejected_with_the_current_version => sotw "
         origin put eds A@1 B@1
         client sends eds [A]
         client <- eds [A@1]
@@ -183,50 +130,23 @@ fn rejected_with_the_current_version() {
         client status eds Error
         client sends eds [A B] v1 n2 => update
         client status eds Error
-        nothing for 5s
-        ",
-    );
-}
+    ";
 
-/// B-07, B-21, B-22, L-6: a rejected state is not sent again, whatever version the rejection carries, until it changes.
-#[test]
-fn rejections_do_not_loop() {
-    for version in ["", "v1", "v2"] {
-        sotw(&format!(
-            "
-            origin put cds a@1
-            client subscribe cds
-            client <- cds [a@1], ack
-            origin put cds a@2
-            client <- cds [a@2]
-            client sends cds [] {version} n2 ! => nack
-            nothing for 2s
-            client status cds Error
-            origin put cds a@3
-            client <- cds [a@3], ack
-            client status cds Synced
-            ",
-        ));
-    }
-    delta(
-        "
-        origin put cds a@1
-        client subscribe cds
-        client <- cds [a@1], nack
+    /// B-07, B-21, B-22, L-6: a rejected state is not sent again, whatever version the rejection carries, until it changes.
+    rejections_do_not_loop for version in ["", "v1", "v2"] => sotw "
+        client has cds [a@1]
+        origin put cds a@2
+        client <- cds [a@2]
+        client sends cds [] {version} n2 ! => nack
         nothing for 2s
         client status cds Error
-        origin put cds a@2
-        client <- cds [a@2], ack
+        origin put cds a@3
+        client <- cds [a@3], ack
         client status cds Synced
-        ",
-    );
-}
+    ";
 
-/// B-23: the names of a rejection count.
-#[test]
-fn a_rejection_that_names_more() {
-    sotw(
-        "
+    /// B-23: the names of a rejection count.
+    a_rejection_that_names_more => sotw "
         origin put rds A@1 B@1
         client sends rds [A]
         client <- rds [A@1]
@@ -235,16 +155,10 @@ fn a_rejection_that_names_more() {
         client sends rds [B] v2 n2 => ack
         nothing
         origin put rds A@2
-        nothing
-        ",
-    );
-}
+    ";
 
-/// B-22, L-26: a rejected full state is taken apart, and what was rejected alone waits until it changes.
-#[test]
-fn a_rejected_full_state() {
-    sotw(
-        "
+    /// B-22, L-26: a rejected full state is taken apart, and what was rejected alone waits until it changes.
+    a_rejected_full_state => sotw "
         origin put cds A@1 B@bad
         client subscribe cds *
         client <- cds [A@1 B@bad], nack
@@ -257,18 +171,11 @@ fn a_rejected_full_state() {
         nothing for 2s
         origin drop cds A
         client <- cds [B@good], ack
-        ",
-    );
-}
+    ";
 
-/// B-22, C-25: a rejection does not hold back what was not in the response.
-#[test]
-fn neighbours_of_a_rejection_go_on() {
-    both(
-        "
-        origin put eds A@1 B@1
-        client subscribe eds A B
-        client <- eds [A@1 B@1], ack
+    /// B-22, C-25: a rejection does not hold back what was not in the response.
+    neighbours_of_a_rejection_go_on => both "
+        client has eds A B [A@1 B@1]
         origin put eds B@bad
         client <- eds [B@bad], nack
         origin put eds A@2
@@ -278,35 +185,23 @@ fn neighbours_of_a_rejection_go_on() {
         origin put eds B@1
         client <- eds [B@1], ack                 # what it holds is unknown after a rejection
         client status eds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: what was rejected is left out of the full states that are sent for new names.
-#[test]
-fn a_rejected_full_state_and_more_names() {
-    sotw(
-        "
+    /// B-22: what was rejected is left out of the full states that are sent for new names.
+    a_rejected_full_state_and_more_names => sotw "
         origin put lds a@bad b@1
         client subscribe lds a
         client <- lds [a@bad], nack
-        client subscribe lds ghost
-        client <- lds [] ![ghost=5], ack
+        client gets lds ghost [] ![ghost=5]
         nothing for 2s
-        client subscribe lds b
-        client <- lds [b@1], ack
+        client gets lds b [b@1]
         nothing for 2s
         origin put lds a@good
         client <- lds [a@good b@1], ack
-        ",
-    );
-}
+    ";
 
-/// B-22, C-25: of an answer in several parts only the rejected part is held back.
-#[test]
-fn one_part_is_rejected() {
-    delta(
-        "
+    /// B-22, C-25: of an answer in several parts only the rejected part is held back.
+    one_part_is_rejected => delta "
         relay chunk 1
         origin put cds a@1 b@1 c@1
         client subscribe cds *
@@ -323,40 +218,12 @@ fn one_part_is_rejected() {
         origin put cds b@2
         client <- cds [b@2], ack
         client status cds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: a rejected change that is taken back.
-#[test]
-fn rejected_and_rolled_back() {
-    both(
-        "
-        origin put cds a@1 b@1
-        client subscribe cds *
-        client <- cds [a@1 b@1], ack
-        origin put cds a@bad
-        client <- cds sotw [a@bad b@1] | delta [a@bad]
-        client nack
-        nothing for 2s
-        origin put cds a@1
-        client <- cds sotw [a@1 b@1] | delta [a@1]
-        client ack
-        client status cds Synced
-        ",
-    );
-}
-
-/// B-22, C-25: a rejected removal is not repeated, and does not stand in the way of what comes back.
-#[test]
-fn a_rejected_removal() {
-    delta(
-        "
-        origin put rds a@1, put cds b@1
-        client subscribe rds a
-        client <- rds [a@1], ack
-        client subscribe cds *
-        client <- cds [b@1], ack
+    /// B-22, C-25: a rejected removal is not repeated, and does not stand in the way of what comes back.
+    a_rejected_removal => delta "
+        client has rds a [a@1]
+        client has cds * [b@1]
         origin drop rds a
         client <- rds -[a], nack
         origin drop cds b
@@ -367,41 +234,13 @@ fn a_rejected_removal() {
         client <- rds [a@1], ack
         client status rds Synced
         client status cds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: a client that rejects everything gets each content once.
-#[test]
-fn a_storm_of_rejections() {
-    both(
-        "
-        origin put lds a@1
-        client subscribe lds *
-        client <- lds [a@1], nack
-        nothing for 2s
-        origin put lds a@2
-        client <- lds [a@2], nack
-        nothing for 2s
-        origin put lds a@3
-        client <- lds [a@3], nack
-        nothing for 2s
-        ",
-    );
-}
-
-/// K-06, K-07, L-16: a client's rejection has no effect on other clients or the upstream.
-#[test]
-fn one_of_three_rejects() {
-    both(
-        "
-        origin put cds x@1
-        first subscribe cds *
-        first <- cds [x@1], ack
-        second subscribe cds *
-        second <- cds [x@1], ack
-        third subscribe cds *
-        third <- cds [x@1], ack
+    /// K-06, K-07, L-16: a client's rejection has no effect on other clients or the upstream.
+    one_of_three_rejects => both "
+        first has cds * [x@1]
+        second gets cds * [x@1]
+        third gets cds * [x@1]
         origin put cds x@2
         first <- cds [x@2], ack
         second <- cds [x@2], nack
@@ -414,16 +253,11 @@ fn one_of_three_rejects() {
         second <- cds [x@3], ack
         third <- cds [x@3], ack
         second status cds Synced
-        ",
-    );
-}
+    ";
 
-/// B-22: that a name does not exist matters only to a client that asks for it. If the client rejects that and has given up the
-/// name before, it is not sent again because a wildcard has begun meanwhile.
-#[test]
-fn rejected_of_what_never_was() {
-    delta(
-        "
+    /// B-22: that a name does not exist matters only to a client that asks for it. If the client rejects that and has given up the
+    /// name before, it is not sent again because a wildcard has begun meanwhile.
+    rejected_of_what_never_was => delta "
         origin put rds r@1, late rds
         client subscribe rds r x
         client <- rds [r@1] -[x]
@@ -432,17 +266,11 @@ fn rejected_of_what_never_was() {
         client sends rds n1 !
         origin punctual rds
         client <- rds [r@1], ack
-        nothing for 2s
-        ",
-    );
-}
+    ";
 
-/// B-22: a name that was given up before its rejection, and that the wildcard still wants, is sent for the wildcard; the other
-/// member is tried alone.
-#[test]
-fn rejected_after_it_was_wanted_for_another_reason() {
-    delta(
-        "
+    /// B-22: a name that was given up before its rejection, and that the wildcard still wants, is sent for the wildcard; the other
+    /// member is tried alone.
+    rejected_after_it_was_wanted_for_another_reason => delta "
         origin put eds a@1 b@1
         client stalls
         client subscribe eds a b
@@ -456,17 +284,11 @@ fn rejected_after_it_was_wanted_for_another_reason() {
         nothing for 2s
         origin put eds b@2
         client <- eds [b@2], ack
-        nothing
-        ",
-    );
-}
+    ";
 
-/// B-22, C-08: a name that was given up, and that a wildcard with nothing known yet still wants, waits for the wildcard; the other
-/// member is tried alone.
-#[test]
-fn rejected_of_what_was_given_up_beside_a_wildcard() {
-    delta(
-        "
+    /// B-22, C-08: a name that was given up, and that a wildcard with nothing known yet still wants, waits for the wildcard; the other
+    /// member is tried alone.
+    rejected_of_what_was_given_up_beside_a_wildcard => delta "
         origin put eds a@1 b@1, late eds
         client sends eds +*
         client stalls
@@ -483,17 +305,11 @@ fn rejected_of_what_was_given_up_beside_a_wildcard() {
         nothing for 2s
         origin put eds b@2
         client <- eds [b@2], ack
-        nothing for 2s
-        ",
-    );
-}
+    ";
 
-/// B-22, K-16: a client may hold what it has rejected, also after it has given that up under a wildcard of which nothing is known, and
-/// has asked for it again: silence takes nothing away.
-#[test]
-fn rejected_and_given_up_under_a_wildcard() {
-    delta(
-        "
+    /// B-22, K-16: a client may hold what it has rejected, also after it has given that up under a wildcard of which nothing is known, and
+    /// has asked for it again: silence takes nothing away.
+    rejected_and_given_up_under_a_wildcard => delta "
         origin put sds a@1
         other talks sotw, late sds
         client sends sds +a
@@ -502,17 +318,11 @@ fn rejected_and_given_up_under_a_wildcard() {
         client sends sds +*
         client sends sds -a
         client sends sds +a
-        nothing for 20s
-        ",
-    );
-}
+    ";
 
-/// B-14, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
-/// client rejects only now.
-#[test]
-fn rejected_of_what_the_wildcard_had_brought_before() {
-    delta(
-        "
+    /// B-14, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
+    /// client rejects only now.
+    rejected_of_what_the_wildcard_had_brought_before => delta "
         origin put eds a@1 b@1
         client stalls
         client sends eds +* +b
@@ -524,16 +334,10 @@ fn rejected_of_what_the_wildcard_had_brought_before() {
         client reads
         client <- eds [b@1], ack
         client <- eds [a@1], ack
-        nothing for 2s
-        ",
-    );
-}
+    ";
 
-/// B-14, B-22: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
-#[test]
-fn a_rejected_full_state_is_given_up() {
-    sotw(
-        "
+    /// B-14, B-22: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
+    a_rejected_full_state_is_given_up => sotw "
         origin put lds a@1
         client sends lds [a]
         client <- lds [a@1], nack
@@ -544,12 +348,9 @@ fn a_rejected_full_state_is_given_up() {
         nothing for 2s
         origin put lds a@1
         client <- lds [a@1], ack
-        nothing for 2s
-        ",
-    );
+    ",
     // It gives it up before it rejects it.
-    sotw(
-        "
+    sotw "
         origin put lds a@1
         client sends lds [a]
         client <- lds [a@1]
@@ -560,16 +361,10 @@ fn a_rejected_full_state_is_given_up() {
         nothing for 2s
         origin put lds a@1
         client <- lds [a@1], ack
-        nothing for 2s
-        ",
-    );
-}
+    ";
 
-/// B-22: what is left of a rejected response, because its neighbour has gone meanwhile, was not rejected alone.
-#[test]
-fn rejected_with_what_has_gone_meanwhile() {
-    sotw(
-        "
+    /// B-22: what is left of a rejected response, because its neighbour has gone meanwhile, was not rejected alone.
+    rejected_with_what_has_gone_meanwhile => sotw "
         origin put eds a@1 b@bad
         client sends eds [a b]
         client <- eds [a@1 b@bad]
@@ -578,11 +373,9 @@ fn rejected_with_what_has_gone_meanwhile() {
         client <- eds [a@1], ack
         client <- eds ![b=5], ack
         client status eds Synced
-        ",
-    );
+    ",
     // The neighbour is given up.
-    delta(
-        "
+    delta "
         origin put eds a@1 b@bad
         client sends eds +a +b
         client <- eds [a@1 b@bad]
@@ -590,8 +383,7 @@ fn rejected_with_what_has_gone_meanwhile() {
         client sends eds n1 ! => nack
         client <- eds [a@1], ack
         client status eds Synced
-        ",
-    );
+    ";
 }
 
 /// The names `n000`, `n001`, ...
@@ -631,15 +423,11 @@ fn tries_are_bounded() {
     both(&story);
 }
 
-/// E-24: a relay says of the last response, which it has accepted, that its own clients reject something in it. That counts as a
-/// rejection, and nothing is sent again; the next change is sent as always.
-#[test]
-fn a_relay_speaks_for_its_clients() {
-    sotw(
-        "
-        origin put cds a@1
-        client subscribe cds *
-        client <- cds [a@1], ack
+stories! {
+    /// E-24: a relay says of the last response, which it has accepted, that its own clients reject something in it. That counts as a
+    /// rejection, and nothing is sent again; the next change is sent as always.
+    a_relay_speaks_for_its_clients => sotw "
+        client has cds * [a@1]
         client sends cds [*] v1 n1 ! => nack
         nothing for 20s
         client status cds Synced
@@ -649,13 +437,8 @@ fn a_relay_speaks_for_its_clients() {
         client sends cds [*] v1 n1 ! => stale
         client ack cds
         client status cds Synced
-        ",
-    );
-    delta(
-        "
-        origin put cds a@1
-        client subscribe cds *
-        client <- cds [a@1], ack
+    ", delta "
+        client has cds * [a@1]
         client sends cds n1 ! => nack
         nothing for 20s
         client status cds Synced
@@ -664,16 +447,13 @@ fn a_relay_speaks_for_its_clients() {
         client sends cds n1 ! => stale
         client ack cds
         client status cds Synced
-        ",
-    );
+    ",
     // What a client has rejected it does not reject twice.
-    delta(
-        "
+    delta "
         origin put cds a@bad
         client subscribe cds *
         client <- cds [a@bad], nack
         client sends cds n1 ! => stale
         client status cds Error
-        ",
-    );
+    ";
 }

@@ -1,49 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is sent although the client may have it: what it names anew, and what it says when it comes back.
 
-use crate::story::{both, delta, sotw};
+use crate::story::stories;
 
-/// B-14, L-3: a name that was dropped and named again is sent again, though version and nonce are the same.
-#[test]
-fn dropped_and_named_again() {
-    both(
-        "
-        origin put eds A@1
-        client subscribe eds A
-        client <- eds [A@1], ack
+stories! {
+    /// B-14, L-3: a name that was dropped and named again is sent again, though version and nonce are the same.
+    dropped_and_named_again => both "
+        client has eds A [A@1]
         client unsubscribe eds A
         nothing
-        client subscribe eds A
-        client <- eds [A@1], ack
-        ",
-    );
-}
+        client gets eds A [A@1]
+    ";
 
-/// B-14: in a full state too.
-#[test]
-fn dropped_and_named_again_in_a_full_state() {
-    both(
-        "
-        origin put lds A@1 B@1
-        client subscribe lds A B
-        client <- lds [A@1 B@1], ack
+    /// B-14: in a full state too.
+    dropped_and_named_again_in_a_full_state => both "
+        client has lds A B [A@1 B@1]
         client unsubscribe lds A
         nothing
-        client subscribe lds A
-        client <- lds sotw [A@1 B@1] | delta [A@1]
-        client ack
-        ",
-    );
-}
+        client gets lds A sotw [A@1 B@1] | delta [A@1]
+    ";
 
-/// C-11, B-14, L-4: a client that subscribes again to what it has subscribed to has forgotten it.
-#[test]
-fn subscribed_twice_is_sent_twice() {
-    delta(
-        "
-        origin put rds A@1
-        client subscribe rds A
-        client <- rds [A@1], ack
+    /// C-11, B-14, L-4: a client that subscribes again to what it has subscribed to has forgotten it.
+    subscribed_twice_is_sent_twice => delta "
+        client has rds A [A@1]
         client sends rds +A
         client <- rds [A@1], ack
         client sends rds +A +A
@@ -52,65 +31,29 @@ fn subscribed_twice_is_sent_twice() {
         nothing
         client ack
         client <- rds [A@1], ack
-        ",
-    );
-}
+    ";
 
-/// C-11: the same for the wildcard.
-#[test]
-fn the_wildcard_subscribed_twice() {
-    delta(
-        "
+    /// C-11: the same for the wildcard.
+    the_wildcard_subscribed_twice => delta "
         origin put cds a@1 b@1
         client sends cds +*
         client <- cds [a@1 b@1], ack
         client sends cds +*
         client <- cds [a@1 b@1], ack
-        ",
-    );
-}
+    ";
 
-/// B-14: only the new name has to be sent, unless the type lists all there is.
-#[test]
-fn one_more_name() {
-    both(
-        "
+    /// B-14: only the new name has to be sent, unless the type lists all there is.
+    one_more_name => both "
         origin put eds a@1 b@1, put lds a@1 b@1
-        client subscribe eds a
-        client <- eds [a@1], ack
-        client subscribe eds b
-        client <- eds [b@1], ack
-        client subscribe lds a
-        client <- lds [a@1], ack
-        client subscribe lds b
-        client <- lds sotw [a@1 b@1] | delta [b@1]
-        client ack
-        ",
-    );
-}
+        client gets eds a [a@1]
+        client gets eds b [b@1]
+        client gets lds a [a@1]
+        client gets lds b sotw [a@1 b@1] | delta [b@1]
+    ";
 
-/// B-14, C-15: names that do not exist are remembered, and sent once they exist.
-#[test]
-fn a_name_that_comes_into_being() {
-    both(
-        "
-        origin put rds a@1
-        client subscribe rds a later
-        client <- rds sotw [a@1] ![later=5] | delta [a@1] -[later]
-        client ack
-        nothing
-        origin put rds later@1
-        client <- rds [later@1], ack
-        ",
-    );
-}
-
-/// B-25, B-26, K-09, K-11, L-9: after a restart of the relay the client may have forgotten anything, so it is answered,
-/// although the version is the same as before; a nonce from another stream means nothing.
-#[test]
-fn forgotten_while_away() {
-    sotw(
-        "
+    /// B-25, B-26, K-09, K-11, L-9: after a restart of the relay the client may have forgotten anything, so it is answered,
+    /// although the version is the same as before; a nonce from another stream means nothing.
+    forgotten_while_away => sotw "
         origin put eds A@1 B@1
         client sends eds [A B]
         client <- eds [A@1 B@1]
@@ -120,75 +63,42 @@ fn forgotten_while_away() {
         client <- eds [A@1 B@1]
         client sends eds [A B] v2 n1 => stale
         client sends eds [A B] v1 n2 => ack      # v1 is v2: the same content has the same version
-        nothing
-        ",
-    );
-}
+    ";
 
-/// B-26: a wildcard is answered on every stream too.
-#[test]
-fn a_wildcard_is_answered_on_every_stream() {
-    sotw(
-        "
-        origin put cds a@1
-        client subscribe cds
-        client <- cds [a@1], ack
+    /// B-26: a wildcard is answered on every stream too.
+    a_wildcard_is_answered_on_every_stream => sotw "
+        client has cds [a@1]
         client reconnects
-        client subscribe cds
-        client <- cds [a@1], ack
-        ",
-    );
-}
+        client gets cds [a@1]
+    ";
 
-/// C-12, C-13, C-14, L-10: the versions that a client brings along are compared; endpoints are sent in any case.
-#[test]
-fn known_versions_are_not_sent_again() {
-    delta(
-        "
-        origin put cds a@1 b@1 c@1, put eds e1@1, put rds r@1
-        client subscribe cds *
-        client <- cds [a@1 b@1 c@1], ack
-        client subscribe eds e1
-        client <- eds [e1@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+    /// C-12, C-13, C-14, L-10: the versions that a client brings along are compared; endpoints are sent in any case.
+    known_versions_are_not_sent_again => delta "
+        client has cds * [a@1 b@1 c@1]
+        client has eds e1 [e1@1]
+        client has rds r [r@1]
         client reconnects
         origin put cds b@2, drop cds c
-        client subscribe cds
-        client <- cds [b@2], ack
+        client gets cds [b@2]
         client <- cds -[c], ack
-        client subscribe eds
-        client <- eds [e1@1], ack
+        client gets eds [e1@1]
         client subscribe rds
         nothing
         client sends cds =a@0 =z@0
         nothing
         origin put rds r@2
         client <- rds [r@2], ack
-        ",
-    );
-}
+    ";
 
-/// C-14: the same of endpoints that only a wildcard covers.
-#[test]
-fn endpoints_of_a_wildcard_are_sent_again() {
-    delta(
-        "
-        origin put eds e1@1 e2@1
-        client subscribe eds *
-        client <- eds [e1@1 e2@1], ack
+    /// C-14: the same of endpoints that only a wildcard covers.
+    endpoints_of_a_wildcard_are_sent_again => delta "
+        client has eds * [e1@1 e2@1]
         client reconnects
-        client subscribe eds
-        client <- eds [e1@1 e2@1], ack
-        ",
-    );
-}
+        client gets eds [e1@1 e2@1]
+    ";
 
-/// C-12, C-13: what a client brings along says what it holds, not what it wants; what is not asked for, or gone, is removed.
-#[test]
-fn knowledge_is_not_interest() {
-    delta(
-        "
+    /// C-12, C-13: what a client brings along says what it holds, not what it wants; what is not asked for, or gone, is removed.
+    knowledge_is_not_interest => delta "
         origin put rds a@1 b@1 c@1
         client sends rds +a =a@foreign =b@foreign =gone@foreign
         client <- rds [a@1], ack
@@ -198,37 +108,21 @@ fn knowledge_is_not_interest() {
         second sends rds +c +gone =c@foreign =gone@foreign
         second <- rds [c@1], ack
         second <- rds -[gone], ack
-        ",
-    );
-}
+    ";
 
-/// C-13, C-17: a client that comes back and holds exactly what there is gets one empty answer to its wildcard.
-#[test]
-fn nothing_has_changed_while_away() {
-    delta(
-        "
-        origin put cds a@1 b@1
-        client subscribe cds *
-        client <- cds [a@1 b@1], ack
+    /// C-13, C-17: a client that comes back and holds exactly what there is gets one empty answer to its wildcard.
+    nothing_has_changed_while_away => delta "
+        client has cds * [a@1 b@1]
         relay restarts
-        client subscribe cds
-        client <- cds [], ack
+        client gets cds []
         origin put cds b@2
         client <- cds [b@2], ack
-        ",
-    );
-}
+    ";
 
-/// C-13, D-01, K-16, G-20: a relay that knows nothing yet removes nothing from a client that comes back.
-#[test]
-fn coming_back_before_the_relay_knows_anything() {
-    both(
-        "
-        origin put cds a@1 b@1, put rds r@1 s@1
-        client subscribe cds *
-        client <- cds [a@1 b@1], ack
-        client subscribe rds r s
-        client <- rds [r@1 s@1], ack
+    /// C-13, D-01, K-16, G-20: a relay that knows nothing yet removes nothing from a client that comes back.
+    coming_back_before_the_relay_knows_anything => both "
+        client has cds * [a@1 b@1]
+        client has rds r s [r@1 s@1]
         relay restarts
         origin silent cds, silent rds, drop cds b, drop rds s
         client subscribe cds
@@ -240,16 +134,11 @@ fn coming_back_before_the_relay_knows_anything() {
         client <- rds sotw [r@1] ![s=5] | delta -[s]
         client ack rds
         delta client <- cds -[b], ack            # D-01: clusters go last
-        ",
-    );
-}
+    ";
 
-/// C-13, C-20, G-20: a client that asked by an alias brings the resource along under its own name, and keeps it while the relay
-/// does not know the alias yet.
-#[test]
-fn an_alias_that_is_not_known_yet() {
-    delta(
-        "
+    /// C-13, C-20, G-20: a client that asked by an alias brings the resource along under its own name, and keeps it while the relay
+    /// does not know the alias yet.
+    an_alias_that_is_not_known_yet => delta "
         origin put address a@1:aka=nick b@1
         client sends address +nick +b
         client <- address [a@1:aka=nick b@1], ack
@@ -262,10 +151,7 @@ fn an_alias_that_is_not_known_yet() {
         client <- address -[gone], ack
         origin put address a@2:aka=nick
         client <- address [a@2:aka=nick], ack
-        ",
-    );
-    delta(
-        "
+    ", delta "
         origin talks sotw, put address b@1
         client sends address +nick +b =a@old =b@old =gone@old
         client <- address [b@1], ack
@@ -273,10 +159,7 @@ fn an_alias_that_is_not_known_yet() {
         origin put address a@1:aka=nick
         client <- address [a@1:aka=nick], ack
         client <- address -[gone], ack
-        ",
-    );
-    delta(
-        "
+    ", delta "
         origin talks sotw, put address a@1:aka=nick
         client sends address +nick +ghost
         client <- address [a@1:aka=nick], ack
@@ -289,16 +172,10 @@ fn an_alias_that_is_not_known_yet() {
         nothing for 14s
         wait 1s
         client <- address -[ghost], ack
-        nothing
-        ",
-    );
-}
+    ";
 
-/// C-13: what a client brought along, does not ask for and cannot have by its wildcard goes at once; the rest waits for the wildcard.
-#[test]
-fn what_no_wildcard_covers_does_not_wait_for_it() {
-    delta(
-        "
+    /// C-13: what a client brought along, does not ask for and cannot have by its wildcard goes at once; the rest waits for the wildcard.
+    what_no_wildcard_covers_does_not_wait_for_it => delta "
         origin silent cds, put cds a@1
         client sends cds +* =a@old =gone@old =xdstp://a/CDS/x@old
         client <- cds -[xdstp://a/CDS/x], ack
@@ -306,21 +183,13 @@ fn what_no_wildcard_covers_does_not_wait_for_it() {
         origin speaks
         client <- cds [a@1], ack
         client <- cds -[gone], ack
-        nothing
-        ",
-    );
-}
+    ";
 
-/// C-20: a resource that an alias found, before the wildcard brought other content of it, is no longer sent under that alias.
-#[test]
-fn an_alias_of_what_is_older_than_the_wildcard() {
-    delta(
-        "
+    /// C-20: a resource that an alias found, before the wildcard brought other content of it, is no longer sent under that alias.
+    an_alias_of_what_is_older_than_the_wildcard => delta "
         origin put address a@2:aka=nick:aside b@1
-        second subscribe address nick
-        second <- address [a@2:aka=nick], ack
-        client subscribe address *
-        client <- address [b@1], ack
+        second gets address nick [a@2:aka=nick]
+        client gets address * [b@1]
         wait 1s
         origin behind address, put address a@1           # what is asked by name lags behind
         client <- address [a@1], ack
@@ -329,32 +198,20 @@ fn an_alias_of_what_is_older_than_the_wildcard() {
         origin punctual address
         client <- address -[nick], ack
         second <- address -[a], ack
-        ",
-    );
-}
+    ";
 
-/// C-15, F-09: that a name does not exist is not sent again, under other texts, because its collection is asked for as well.
-#[test]
-fn what_never_was_does_not_come_with_its_collection() {
-    delta(
-        "
+    /// C-15, F-09: that a name does not exist is not sent again, under other texts, because its collection is asked for as well.
+    what_never_was_does_not_come_with_its_collection => delta "
         origin put eds xdstp://a/EDS/y@1
-        client subscribe eds xdstp://a/EDS/%78
-        client <- eds -[xdstp://a/EDS/%78], ack
-        client subscribe eds xdstp://a/EDS/*
-        client <- eds [xdstp://a/EDS/y@1], ack
+        client gets eds xdstp://a/EDS/%78 -[xdstp://a/EDS/%78]
+        client gets eds xdstp://a/EDS/* [xdstp://a/EDS/y@1]
         nothing
         origin put eds xdstp://a/EDS/x@1
         client <- eds [xdstp://a/EDS/%78@1 xdstp://a/EDS/x@1], ack
-        ",
-    );
-}
+    ";
 
-/// C-13, C-20: what a client declared may be what it asks for by an alias, also if it gives up its wildcard before anything is known.
-#[test]
-fn what_is_declared_and_its_wildcard_given_up() {
-    delta(
-        "
+    /// C-13, C-20: what a client declared may be what it asks for by an alias, also if it gives up its wildcard before anything is known.
+    what_is_declared_and_its_wildcard_given_up => delta "
         origin put address a@1:aka=nick
         client sends address +nick
         client <- address [a@1:aka=nick], ack
@@ -366,7 +223,5 @@ fn what_is_declared_and_its_wildcard_given_up() {
         origin drop address a
         origin speaks
         client <- address -[a nick], ack
-        nothing for 2s
-        ",
-    );
+    ";
 }

@@ -7,6 +7,8 @@
 //!                                          # it is being tried for the first time
 //! client subscribe cds *                   # without names: the legacy empty request; the first one carries what it holds
 //! client unsubscribe cds a
+//! client gets cds * [a@1 b@1]              # it subscribes, is sent exactly this next, and accepts it
+//! client has cds * [a@1 b@1:eds]           # the same, after the control plane `origin` has put these
 //! client <- cds [a@1 b@1] -[c], ack        # the next response, exactly; answered at once, or by `client ack [cds]`
 //! client <- cds sotw [a@2] | delta -[b]    # where the dialects differ
 //! client sends cds [a *] v1 n2 => ack      # a SotW request as it is: names, version and nonce of the nth response of the
@@ -32,15 +34,12 @@
 //! client stalls | reads 1 | reads          # its transport takes nothing, one response, or everything
 //! nothing for 2s                           # no client is sent anything (300 ms by default)
 //! wait 2s                                  # time passes
-//! jump 2s | jump back 2s                   # the clock jumps forward or back
 //! relay restarts                           # and has forgotten everything
-//! relay unanswered 1s                      # a setting, before the first client
 //! relay rule {types: cds, names: a*}       # one more rule, as in the configuration; or `secrets by_rule`
 //! relay rules {names: a*}; {names: b}      # these are the rules from now on, also for open streams
 //! client proves spiffe://td/x dns:y        # its identity, before its first request
 //! poller polls cds [a] 2s                  # over REST, for 2s (1s): see `poller`
 //! poller <- cds 200 [a@1], ack             # or 304, 503, 404, `refused CODE`; with `nack` it keeps what it had
-//! files put a.yaml cds a@1                 # a directory as a source of the view `files`, see `folder`
 //! sotw client ...                          # a line for one dialect only
 //! client subscribe eds xdstp://a/EDS/x     # in a name of new style the type may be short, in capitals
 //! ```
@@ -58,11 +57,10 @@ use distributary::protocol::{self, ClientSettings, Server, StreamLimits, StreamS
 use distributary::xds::{Access, Dialect, Holds, Name, ServerFeatures, Types};
 
 use crate::client::Client;
-use crate::folder::Folder;
 use crate::origin::{Origin, resource};
 use crate::poller::Poller;
 use crate::text::{Spec, duration, expected, full, type_url};
-use crate::topic::raw;
+use crate::topic::{identity, raw};
 
 /// Runs the story in both dialects.
 pub(crate) fn both(text: &str) {
@@ -73,6 +71,27 @@ pub(crate) fn both(text: &str) {
 /// Who asks for everything, and what it is told beside its first answer in delta: one that gets what all others get, and one that has rows
 /// of its own. What is decided for both must stand in one place.
 pub(crate) const EVERYTHING: [(&str, &str, &str); 2] = [("*", "", ""), ("* none", " ![none=5]", " -[none]")];
+
+/// Tests that are stories, in both dialects or in one: `name => both "...";`, also several after each other. With `for ROW in ROWS` each runs
+/// once for each row, whose parts it has in braces; a failure prints the story as it ran.
+macro_rules! stories {
+    ($($(#[$doc:meta])* $name:ident $(for $row:tt in $rows:expr)? => $($dialect:ident $text:literal),+;)*) => {$(
+        $(#[$doc])*
+        #[test]
+        fn $name() {
+            $crate::story::stories!(@ $(for $row in $rows =>)? $($dialect $text),+);
+        }
+    )*};
+    (@ for $row:tt in $rows:expr => $($dialect:ident $text:literal),+) => {
+        for $row in $rows {
+            $($crate::story::$dialect(&format!($text));)+
+        }
+    };
+    (@ $($dialect:ident $text:literal),+) => {
+        $($crate::story::$dialect($text);)+
+    };
+}
+pub(crate) use stories;
 
 /// Runs the story with SotW clients.
 pub(crate) fn sotw(text: &str) {
@@ -181,30 +200,19 @@ impl Story {
                     self.origins.get_mut(subject).expect("an origin").clause(&words, now);
                 }
             }
-            "files" => {
-                let files = self.origins.entry("files".to_owned());
-                let files = files.or_insert_with(|| Origin::of(Folder::new()));
-                files.folder().line(rest);
-            }
             "nothing" => self.nothing(rest.strip_prefix("for ").map_or(NOTHING, duration)),
             "wait" => self.wait(duration(rest)),
-            "jump" => match rest.strip_prefix("back ") {
-                Some(how_far) => self.now -= duration(how_far),
-                None => self.now += duration(rest),
-            },
             "relay" => self.relay(&rest.split_whitespace().collect::<Vec<_>>()),
             name => self.client_line(name, rest),
         }
     }
 
     fn relay(&mut self, words: &[&str]) {
-        let timers = &mut self.settings.timers;
         match words {
             ["restarts"] => {
                 self.origins.values_mut().for_each(Origin::forget);
                 self.clients.values_mut().for_each(Client::disconnect);
             }
-            ["unanswered", bound] => timers.unanswered = duration(bound),
             ["chunk", bytes] => self.chunk = bytes.parse().expect("a number"),
             ["limit", "name_bytes", max] => self.settings.limits.name_bytes = max.parse().expect("a number"),
             ["limit", "names_per_stream", max] => {
@@ -232,14 +240,39 @@ impl Story {
     }
 
     fn client_line(&mut self, name: &str, line: &str) {
-        if let Some(rest) = line.strip_prefix("<- ") {
-            return self.expect(name, rest);
+        match line.split_once(' ') {
+            Some(("<-", rest)) => return self.expect(name, rest),
+            Some(("gets", rest)) => return self.gets(name, rest),
+            Some(("has", rest)) => return self.has(name, rest),
+            Some(_) | None => {}
         }
         let Some((line, how)) = line.split_once("=>") else {
             return self.client_event(name, line);
         };
         self.client_event(name, line);
         self.clients[name].was_understood(how.trim(), self.now);
+    }
+
+    /// `cds * [a@1]`, or `cds * sotw [a@1] | delta [a@1] -[b]`.
+    fn gets(&mut self, name: &str, rest: &str) {
+        let marks = [" [", " -[", " ![", " sotw "].map(|mark| rest.find(mark));
+        let (asked, said) = rest.split_at(marks.into_iter().flatten().min().expect("what it is sent"));
+        let topic = asked.split(' ').next().unwrap_or_default();
+        self.line(&format!("{name} subscribe {asked}"));
+        self.pump();
+        self.line(&format!("{name} <- {topic} {}, ack", said.trim()));
+    }
+
+    /// `cds * [a@1 b@1:eds]`.
+    fn has(&mut self, name: &str, rest: &str) {
+        let (asked, specs) = rest.split_once(" [").expect("names, and resources in brackets");
+        let topic = asked.split(' ').next().unwrap_or_default();
+        let specs = specs.trim_end_matches(']');
+        self.line(&format!("origin put {topic} {specs}"));
+        self.pump();
+        let items = specs.split_whitespace().map(Spec::parse);
+        let items: Vec<String> = items.map(|spec| identity(&spec.name, Some(&spec.label))).collect();
+        self.gets(name, &format!("{asked} [{}]", items.join(" ")));
     }
 
     fn client_event(&mut self, name: &str, line: &str) {

@@ -1,213 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several views: clients that must not share, and a client that moves from one view to another.
 
-use crate::story::{both, delta};
+use crate::story::stories;
 
-/// B-04, K-02, K-09, L-23: equal names and equal versions from two upstreams are different contents; neither client ever gets the
-/// other's.
-#[test]
-fn views_never_mix() {
-    both(
-        "
+stories! {
+    /// B-04, K-02, K-09, L-23: equal names and equal versions from two upstreams are different contents; neither client ever gets the
+    /// other's.
+    views_never_mix => both "
         origin put lds l@1, put rds r@for-first
         other put lds l@1, put rds r@for-second
         second moves other
-        first subscribe lds *
-        first <- lds [l@1], ack
-        second subscribe lds *
-        second <- lds [l@1], ack
-        second subscribe rds r
-        second <- rds [r@for-second], ack
-        first subscribe rds r
-        first <- rds [r@for-first], ack
+        first gets lds * [l@1]
+        second gets lds * [l@1]
+        second gets rds r [r@for-second]
+        first gets rds r [r@for-first]
         other put rds r@more
         second <- rds [r@more], ack
         second reconnects
         first reconnects
-        second subscribe rds
-        second <- rds sotw [r@more] | delta nothing
-        sotw second ack
-        first subscribe rds
-        first <- rds sotw [r@for-first] | delta nothing
-        sotw first ack
-        ",
-    );
-}
+        second gets rds sotw [r@more] | delta nothing
+        first gets rds sotw [r@for-first] | delta nothing
+    ";
 
-/// K-24: that a name does not exist for one class says nothing about another class.
-#[test]
-fn absence_is_not_shared() {
-    both(
-        "
+    /// K-24: that a name does not exist for one class says nothing about another class.
+    absence_is_not_shared => both "
         other put rds r@1
         second moves other
-        first subscribe rds r
-        first <- rds sotw nothing | delta -[r]
-        delta first ack
-        second subscribe rds r
-        second <- rds [r@1], ack
+        first gets rds r sotw nothing | delta -[r]
+        second gets rds r [r@1]
         other drop rds r
-        second <- rds sotw ![r=5] | delta -[r]
-        second ack
+        second <- rds sotw ![r=5] | delta -[r], ack
         origin put rds r@2
         first <- rds [r@2], ack
-        ",
-    );
-}
+    ";
 
-/// K-09, K-22: equal content of another view is the same content.
-#[test]
-fn moving_between_equal_views_is_not_heard() {
-    both(
-        "
+    /// K-09, K-22: equal content of another view is the same content.
+    moving_between_equal_views_is_not_heard => both "
         origin put cds a@1 b@1, put rds r@1
         other put cds a@1 b@1, put rds r@1
-        client subscribe cds *
-        client <- cds [a@1 b@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+        client gets cds * [a@1 b@1]
+        client gets rds r [r@1]
         client moves other
         nothing
         origin put cds a@2
         nothing
         other put cds a@2
-        client <- cds sotw [a@2 b@1] | delta [a@2]
-        client ack
-        ",
-    );
-}
+        client <- cds sotw [a@2 b@1] | delta [a@2], ack
+    ";
 
-/// C-13, L-28: what changed, was on its way or was rejected, and is not in the other view, is removed.
-#[test]
-fn removed_while_moving() {
-    both(
-        "
+    /// C-13, L-28: what changed, and is not in the other view, is removed.
+    removed_while_moving => both "
         origin put cds x@1 y@1, put rds x@1 y@1
         other put cds y@1, put rds y@1
-        client subscribe cds *
-        client <- cds [x@1 y@1], ack
-        client subscribe rds x y
-        client <- rds [x@1 y@1], ack
+        client gets cds * [x@1 y@1]
+        client gets rds x y [x@1 y@1]
         client stalls
         origin put cds x@2, put rds x@2
         client moves other
         client reads
-        client <- rds sotw ![x=5] | delta -[x]
-        client ack
-        client <- cds sotw [y@1] | delta -[x]
-        client ack
-        ",
-    );
-    for settle in ["ack", "nack"] {
-        delta(&format!(
-            "
-            origin put rds x@1 y@1
-            other put rds y@1
-            client subscribe rds x y
-            client <- rds [x@1 y@1], ack
-            origin put rds x@2
-            client <- rds [x@2]
-            client moves other
-            nothing
-            client {settle}
-            client <- rds -[x], ack
-            ",
-        ));
-        both(&format!(
-            "
-            origin put cds x@1 y@1
-            other put cds y@1
-            client subscribe cds *
-            client <- cds [x@1 y@1], ack
-            origin put cds x@2
-            client <- cds sotw [x@2 y@1] | delta [x@2]
-            client moves other
-            nothing
-            client {settle}
-            client <- cds sotw [y@1] | delta -[x]
-            client ack
-            ",
-        ));
-    }
-}
+        client <- rds sotw ![x=5] | delta -[x], ack
+        client <- cds sotw [y@1] | delta -[x], ack
+    ";
 
-/// G-20, K-16, L-28: a view that does not know a name yet removes nothing.
-#[test]
-fn moving_to_a_view_that_knows_nothing() {
-    both(
-        "
+    /// C-13, L-28: the same of what was on its way, be it accepted or rejected.
+    on_its_way_while_moving for settle in ["ack", "nack"] => delta "
+        client has rds x y [x@1 y@1]
+        other put rds y@1
+        origin put rds x@2
+        client <- rds [x@2]
+        client moves other
+        nothing
+        client {settle}
+        client <- rds -[x], ack
+    ", both "
+        client has cds * [x@1 y@1]
+        other put cds y@1
+        origin put cds x@2
+        client <- cds sotw [x@2 y@1] | delta [x@2]
+        client moves other
+        nothing
+        client {settle}
+        client <- cds sotw [y@1] | delta -[x], ack
+    ";
+
+    /// G-20, K-16, L-28: a view that does not know a name yet removes nothing.
+    moving_to_a_view_that_knows_nothing => both "
         origin put cds x@1 y@1, put rds r@1
         other put cds y@1, silent cds, silent rds
-        client subscribe cds *
-        client <- cds [x@1 y@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
+        client gets cds * [x@1 y@1]
+        client gets rds r [r@1]
         client moves other
         nothing for 20s
         other speaks cds
-        client <- cds sotw [y@1] | delta -[x]
-        client ack
+        client <- cds sotw [y@1] | delta -[x], ack
         other put rds r@2, speaks
         client <- rds [r@2], ack
-        ",
-    );
-}
+    ";
 
-/// C-20, K-16: a resource that no longer answers to an alias replaces what was held by the alias. It goes with the wildcard that
-/// brought it, whatever is unknown of the alias, and the alias brings the other one back.
-#[test]
-fn an_alias_in_one_view_alone() {
-    delta(
-        "
+    /// C-20, K-16: a resource that no longer answers to an alias replaces what was held by the alias. It goes with the wildcard that
+    /// brought it, whatever is unknown of the alias, and the alias brings the other one back.
+    an_alias_in_one_view_alone => delta "
         origin put address a@1:aka=nick b@1
         other talks sotw, put address a@2 b@1
-        client subscribe address nick *
-        client <- address [a@1:aka=nick b@1]
-        client ack
+        client gets address nick * [a@1:aka=nick b@1]
         client moves other
-        client <- address [a@2]
-        client ack
+        client <- address [a@2], ack
         client moves origin
-        client <- address [a@1:aka=nick]
-        client ack
+        client <- address [a@1:aka=nick], ack
         client moves other
-        client <- address [a@2]
-        client ack
+        client <- address [a@2], ack
         other drop address a
-        client <- address -[a]
-        client ack
-        ",
-    );
-}
+        client <- address -[a], ack
+    ";
 
-/// B-01, D-07: many streams of one node live side by side.
-#[test]
-fn streams_of_one_node() {
-    both(
-        "
-        origin put lds a@1 b@1
-        first subscribe lds a
-        first <- lds [a@1], ack
-        second subscribe lds b
-        second <- lds [b@1], ack
-        origin put lds a@2 b@2
-        first <- lds [a@2], ack
-        second <- lds [b@2], ack
-        ",
-    );
-}
-
-/// G-08, G-17, C-26: what was to come from the view that the session has left is not sent any more.
-#[test]
-fn moved_between_two_parts() {
-    both(
-        "
+    /// G-08, G-17, C-26: what was to come from the view that the session has left is not sent any more.
+    moved_between_two_parts => both "
         relay chunk 1
         origin put rds a@1 b@1 c@1
         other put rds a@1 b@2 c@1
         second moves other
-        second subscribe rds *
-        second <- rds [a@1], ack
+        second gets rds * [a@1]
         second <- rds [b@2], ack
         second <- rds [c@1], ack
         client stalls
@@ -218,25 +130,16 @@ fn moved_between_two_parts() {
         client reads
         client <- rds [b@2], ack
         client <- rds [c@1], ack
-        nothing
-        ",
-    );
-}
+    ";
 
-/// C-20, C-25: the same, if the client has given the name up meanwhile: it keeps what it held, because it asks for its alias.
-#[test]
-fn what_it_was_called_before_it_was_given_up() {
-    delta(
-        "
+    /// C-20, C-25: the same, if the client has given the name up meanwhile: it keeps what it held, because it asks for its alias.
+    what_it_was_called_before_it_was_given_up => delta "
         origin put address o@1:aka=z
-        client subscribe address o z
-        client <- address [o@1:aka=z], ack
+        client gets address o z [o@1:aka=z]
         origin put address o@2
         client <- address [o@2]
         client sends address -o
         client nack address
         client <- address -[o], ack
-        nothing
-        ",
-    );
+    ";
 }

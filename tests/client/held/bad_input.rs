@@ -31,21 +31,15 @@ fn everything_is_removed_for_ever() {
             };
             stage.restart();
             stage.pass(Duration::from_secs(1));
-            assert_eq!(
-                (stage.served(LDS).as_str(), stage.served(CDS).len()),
-                ("l", 29),
-                "{dialect:?} {turn}"
-            );
+            assert_eq!(stage.served(LDS), "l", "{dialect:?} {turn}");
+            assert_eq!(stage.served(CDS).len(), 29, "{dialect:?} {turn}");
             assert!(held(&stage) <= 24, "{:?}", stage.holds);
         }
         stage.plane.content.clear();
         stage.wanted.clear();
         stage.pass(Duration::from_secs(90));
-        assert_eq!(
-            (stage.served(LDS), stage.served(CDS)),
-            (String::new(), String::new()),
-            "{dialect:?}"
-        );
+        assert_eq!(stage.served(LDS), "", "{dialect:?}");
+        assert_eq!(stage.served(CDS), "", "{dialect:?}");
         assert!(
             stage.holds.is_empty() && stage.guard.poll_timeout().is_none(),
             "{:?}",
@@ -114,40 +108,6 @@ fn orders_for_rows_of_two_views() {
     }
 }
 
-/// 20,000 clusters are removed, and one route of half a megabyte names them all. It changes each second, and then leaves them.
-#[test]
-fn a_large_route_and_very_many_removals() {
-    const CLUSTERS: usize = 20_000;
-    let names: Vec<String> = (0..CLUSTERS).map(|n| format!("cluster-{n}")).collect();
-    let mut stage = Stage::new(Dialect::Delta, USUAL, &[(CDS, "*"), (RDS, "r")]);
-    stage.wanted.insert("r".to_owned());
-    stage.put(CDS, "stays", cluster("stays"));
-    names.iter().for_each(|name| stage.put(CDS, name, cluster(name)));
-    let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
-    let body = route("r", &all);
-    let size = body.len();
-    stage.put(RDS, "r", body);
-    stage.pass(Duration::from_secs(20));
-    names.iter().for_each(|name| stage.remove(CDS, name));
-    stage.pass(ms(200));
-    let first = std::mem::take(&mut stage.spent);
-    assert_eq!(held(&stage), CLUSTERS);
-    for turn in 1..=5 {
-        all.pop();
-        stage.put(RDS, "r", route("r", &all));
-        stage.pass(Duration::from_secs(1));
-        assert_eq!(held(&stage), CLUSTERS - turn);
-    }
-    let each = std::mem::take(&mut stage.spent) / 5;
-    stage.cuts = 0;
-    stage.put(RDS, "r", route("r", &["stays"]));
-    stage.pass(ms(1));
-    assert_eq!((stage.served(CDS).as_str(), held(&stage), stage.cuts), ("stays", 0, 2));
-    println!(
-        "{CLUSTERS} removals named by a route of {size} bytes: {first:?}, and {each:?} for each change of the route"
-    );
-}
-
 /// A route configuration of 1 MB changes each second while a removal waits that it holds: each content is read once, whatever else is
 /// decided meanwhile. The figures are printed.
 #[test]
@@ -175,10 +135,8 @@ fn a_huge_route_changes_each_second() {
         stage.remove(CDS, &format!("c{}", 20 + turn));
         stage.pass(ms(500));
         others += std::mem::take(&mut stage.spent);
-        assert_eq!(
-            (held(&stage), stage.why(CDS, "c0").as_str()),
-            (1 + turn, "referenced by rds r")
-        );
+        assert_eq!(held(&stage), 1 + turn);
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     }
     println!(
         "a route of {BYTES} bytes: {:?} for each change, {:?} for a removal",
@@ -194,8 +152,7 @@ fn opposite_orders() {
     let extend = HoldAction::Extend(Duration::from_secs(600));
     for actions in [[HoldAction::Release, extend], [extend, HoldAction::Release]] {
         let mut stage = settled(Dialect::Delta, USUAL);
-        stage.put(RDS, "r", route("r", &["c9"]));
-        stage.exchange();
+        stage.say(RDS, "r", route("r", &["c9"]));
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
         stage.pass(Duration::from_secs(10));
@@ -238,11 +195,8 @@ fn a_source_that_flaps_each_second() {
         }
         assert!(seconds >= 59 && pair.leads(&["b"]), "{dialect:?}: {seconds} s");
         pair.pass(Duration::from_secs(3));
-        assert_eq!(
-            (pair.main.served(CDS).as_str(), held(&pair.main)),
-            ("b", 0),
-            "{dialect:?}"
-        );
+        assert_eq!(pair.main.served(CDS), "b", "{dialect:?}");
+        assert_eq!(held(&pair.main), 0, "{dialect:?}");
     }
 }
 
@@ -262,11 +216,8 @@ fn views_that_follow_each_other() {
         (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
         stage.pass(Duration::from_secs(7));
         assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{view}");
-        assert_eq!(
-            (stage.served(LDS).as_str(), stage.served(EDS).as_str()),
-            ("l", "c5 c6 c7 c8 c9"),
-            "{view}"
-        );
+        assert_eq!(stage.served(LDS), "l", "{view}");
+        assert_eq!(stage.served(EDS), "c5 c6 c7 c8 c9", "{view}");
         let rows = held(&stage);
         assert_eq!(*first.get_or_insert(rows), rows, "{view}: {:?}", stage.holds);
         before = stage.upstream.cut;

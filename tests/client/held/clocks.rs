@@ -16,8 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A stage whose control plane has lost half of its clusters, to which no route leads, for so long.
 pub(super) fn halved(dialect: Dialect, settings: GuardSettings, held: Duration) -> Stage {
     let mut stage = settled(dialect, settings);
-    stage.put(RDS, "r", route("r", &["c9"]));
-    stage.exchange();
+    stage.say(RDS, "r", route("r", &["c9"]));
     (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
     reconnect(&mut stage);
     stage.pass(held);
@@ -108,8 +107,7 @@ fn a_route_that_nobody_can_say() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
         stage.wanted.clear();
-        stage.put(LDS, "l", listener("l", "s", 80));
-        stage.exchange();
+        stage.say(LDS, "l", listener("l", "s", 80));
         stage.remove(CDS, "c0");
         stage.pass(SECOND);
         assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
@@ -149,8 +147,7 @@ fn endpoints_that_come_late_and_empty() {
 fn clusters_that_come_late_and_in_part() {
     for (dialect, late) in BOTH.into_iter().flat_map(|dialect| [(dialect, 33), (dialect, 240)]) {
         let mut stage = settled(dialect, USUAL);
-        stage.put(RDS, "r", route("r", &["c9"]));
-        stage.exchange();
+        stage.say(RDS, "r", route("r", &["c9"]));
         stage.heard();
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.plane.late = Some(CDS);
@@ -175,8 +172,7 @@ fn endpoints_that_are_emptied_soon() {
         stage.restart();
         stage.pass(after * SECOND);
         for n in 0..10 {
-            stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0));
-            stage.exchange();
+            stage.say(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0));
         }
         stage.pass(ms(600));
         let why = if holds { "mass" } else { "" };

@@ -24,11 +24,9 @@ fn a_removed_cluster_keeps_its_endpoints() {
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
         // Endpoints of others never wait.
-        stage.put(EDS, "c1", endpoints("c1", 0));
-        stage.exchange();
+        stage.say(EDS, "c1", endpoints("c1", 0));
         assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 0)));
-        stage.put(RDS, "r", route("r", &["c1"]));
-        stage.exchange();
+        stage.say(RDS, "r", route("r", &["c1"]));
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
         assert!(stage.holds.is_empty(), "{:?}", stage.holds);
         stage.pass(ms(1999));
@@ -75,16 +73,14 @@ fn a_cluster_that_returns() {
         stage.put(EDS, "c0", endpoints("c0", 0));
         stage.pass(Duration::from_secs(1));
         if last > 0 {
-            stage.put(EDS, "c0", endpoints("c0", last));
-            stage.exchange();
+            stage.say(EDS, "c0", endpoints("c0", last));
             assert_eq!(
                 stage.body(EDS, "c0"),
                 Some(endpoints("c0", last)),
                 "{dialect:?}: new ones pass"
             );
         }
-        stage.put(CDS, "c0", content);
-        stage.exchange();
+        stage.say(CDS, "c0", content);
         if last == 0 {
             assert_eq!(
                 stage.body(EDS, "c0"),
@@ -104,8 +100,7 @@ fn a_drain_beside_a_removal() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
         stage.remove(CDS, "c0");
-        stage.put(EDS, "c1", endpoints("c1", 0));
-        stage.exchange();
+        stage.say(EDS, "c1", endpoints("c1", 0));
         assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 0)), "{dialect:?}");
     }
 }

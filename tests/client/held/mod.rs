@@ -12,6 +12,7 @@ mod endpoints;
 mod many;
 mod overdue;
 mod pair;
+mod quiet;
 mod reading;
 mod silence;
 mod spots;
@@ -80,8 +81,7 @@ fn a_cluster_that_a_route_names() {
         stage.pass(Duration::from_secs(3600));
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
         assert!(stage.served(CDS).starts_with("c0 ") && stage.served(EDS).starts_with("c0 "));
-        stage.put(RDS, "r", route("r", &["c1"]));
-        stage.exchange();
+        stage.say(RDS, "r", route("r", &["c1"]));
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
         if dialect == Dialect::Delta {
             assert_eq!(
@@ -90,22 +90,6 @@ fn a_cluster_that_a_route_names() {
             );
             assert!(stage.served(EDS).starts_with("c1 "));
         }
-    }
-}
-
-/// A route and then its cluster go as fast as without the rule.
-#[test]
-fn a_route_and_then_its_cluster() {
-    for dialect in BOTH {
-        let mut stage = settled(dialect, USUAL);
-        stage.put(RDS, "r", route("r", &["c1"]));
-        stage.exchange();
-        stage.remove(CDS, "c0");
-        stage.pass(ms(99));
-        assert!(stage.served(CDS).starts_with("c0 "));
-        stage.pass(ms(1));
-        assert!(stage.served(CDS).starts_with("c1 "));
-        assert_eq!(stage.heard(), "");
     }
 }
 
@@ -128,19 +112,6 @@ fn a_listener_with_all_that_it_leads_to() {
     assert_eq!(stage.heard(), "+rds referenced 1, -rds referenced free");
 }
 
-/// The only listener, removed in steady state, goes as fast as without the rules.
-#[test]
-fn the_only_listener() {
-    for dialect in BOTH {
-        let mut stage = settled(dialect, USUAL);
-        stage.remove(LDS, "l");
-        stage.pass(ms(99));
-        assert_eq!(stage.served(LDS), "l");
-        stage.pass(ms(1));
-        assert_eq!((stage.served(LDS).as_str(), stage.heard().as_str()), ("", ""));
-    }
-}
-
 /// In SotW nobody says that a route is gone: it counts as long as a client wants it, or a listener names it.
 #[test]
 fn a_route_that_only_a_client_wants() {
@@ -148,10 +119,8 @@ fn a_route_that_only_a_client_wants() {
     stage.remove(LDS, "l");
     stage.remove(CDS, "c0");
     stage.pass(Duration::from_secs(30));
-    assert_eq!(
-        (stage.served(LDS).as_str(), stage.why(CDS, "c0").as_str()),
-        ("", "referenced by rds r")
-    );
+    assert_eq!(stage.served(LDS), "");
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     stage.wanted.clear();
     stage.pass(ms(1));
     stage.set(USUAL);
@@ -168,8 +137,7 @@ fn a_listener_takes_another_route() {
         stage.remove(EDS, "c0");
         stage.pass(Duration::from_secs(30));
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
-        stage.put(LDS, "l", listener("l", "next", 80));
-        stage.exchange();
+        stage.say(LDS, "l", listener("l", "next", 80));
         stage.wanted.clear();
         stage.unwant(RDS, "r");
         stage.pass(ms(1000));
@@ -205,8 +173,7 @@ fn a_listener_takes_another_route_after_an_order() {
         let extend = HoldAction::Extend(Duration::from_secs(20));
         assert_eq!(stage.order(hold(CDS, HoldReason::Referenced), extend), 1);
         stage.pass(Duration::from_secs(30));
-        stage.put(LDS, "l", listener("l", "next", 80));
-        stage.exchange();
+        stage.say(LDS, "l", listener("l", "next", 80));
         stage.wanted.clear();
         stage.unwant(RDS, "r");
         stage.pass(ms(1));
@@ -262,12 +229,9 @@ fn a_route_that_a_listener_names() {
     let mut stage = settled(Dialect::Delta, USUAL);
     stage.remove(RDS, "r");
     stage.pass(Duration::from_secs(60));
-    assert_eq!(
-        (stage.served(RDS).as_str(), stage.why(RDS, "r").as_str()),
-        ("r", "referenced by lds l")
-    );
-    stage.put(LDS, "l", proxy("l", "c0", 80));
-    stage.exchange();
+    assert_eq!(stage.served(RDS), "r");
+    assert_eq!(stage.why(RDS, "r"), "referenced by lds l");
+    stage.say(LDS, "l", proxy("l", "c0", 80));
     assert_eq!(stage.served(RDS), "");
 }
 
@@ -310,25 +274,18 @@ fn half_a_state() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
         let whole = stage.plane.content.clone();
-        stage.put(RDS, "r", route("r", &["c9"]));
-        stage.exchange();
+        stage.say(RDS, "r", route("r", &["c9"]));
         stage.cuts = 0;
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
         stage.pass(Duration::from_secs(10));
-        assert_eq!(
-            (stage.served(CDS).len(), stage.why(CDS, "c0").as_str()),
-            (29, "mass"),
-            "{dialect:?}"
-        );
+        assert_eq!(stage.served(CDS).len(), 29, "{dialect:?}");
+        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
         stage.plane.content = whole;
         stage.put(RDS, "r", route("r", &["c9"]));
         stage.pass(Duration::from_secs(120));
-        assert_eq!(
-            (stage.served(CDS).len(), stage.cuts),
-            (29, 0),
-            "nothing changed for anybody"
-        );
+        assert_eq!(stage.served(CDS).len(), 29, "nothing changed for anybody");
+        assert_eq!(stage.cuts, 0, "nothing changed for anybody");
         assert_eq!(stage.heard(), "+cds mass 5, -cds mass server");
     }
 }
@@ -338,8 +295,7 @@ fn half_a_state() {
 fn a_loss_that_stays() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
-        stage.put(RDS, "r", route("r", &["c9"]));
-        stage.exchange();
+        stage.say(RDS, "r", route("r", &["c9"]));
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
         stage.exchange();
@@ -348,11 +304,8 @@ fn a_loss_that_stays() {
         assert_eq!(stage.served(CDS).len(), 29);
         // It runs once the first state is over.
         stage.pass(Duration::from_secs(12));
-        assert_eq!(
-            (stage.served(CDS).as_str(), stage.cuts),
-            ("c5 c6 c7 c8 c9", 1),
-            "{dialect:?}"
-        );
+        assert_eq!(stage.served(CDS), "c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(stage.cuts, 1, "{dialect:?}");
         assert_eq!(stage.heard(), "+cds mass 5, -cds mass clock");
     }
 }
@@ -366,11 +319,8 @@ fn an_empty_state() {
         stage.restart();
         stage.pass(Duration::from_secs(5));
         assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).len()), ("l", 29));
-        assert_eq!(
-            (stage.why(LDS, "l").as_str(), stage.why(CDS, "c0").as_str()),
-            ("mass", "mass"),
-            "{dialect:?}"
-        );
+        assert_eq!(stage.why(LDS, "l"), "mass", "{dialect:?}");
+        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
         stage.plane.content = whole;
         stage.pass(Duration::from_secs(100));
         assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).len()), ("l", 29));
@@ -470,10 +420,8 @@ fn each_message() {
         let whole = stage.plane.content.clone();
         stage.remove(LDS, "l");
         stage.pass(Duration::from_secs(50));
-        assert_eq!(
-            (stage.served(LDS).as_str(), stage.why(LDS, "l").as_str()),
-            ("l", "mass")
-        );
+        assert_eq!(stage.served(LDS), "l");
+        assert_eq!(stage.why(LDS, "l"), "mass");
         stage.plane.content = whole;
         stage.pass(Duration::from_secs(50));
         assert_eq!((stage.served(LDS).as_str(), stage.why(LDS, "l").as_str()), ("l", ""));
@@ -496,14 +444,11 @@ fn each_message() {
 fn each_message_from_the_start() {
     for dialect in BOTH {
         let mut stage = Stage::new(dialect, ALWAYS, &[(LDS, "*"), (CDS, "*")]);
-        stage.put(LDS, "l", listener("l", "r", 80));
-        stage.exchange();
+        stage.say(LDS, "l", listener("l", "r", 80));
         stage.remove(LDS, "l");
         stage.pass(Duration::from_secs(1));
-        assert_eq!(
-            (stage.served(LDS).as_str(), stage.why(LDS, "l").as_str()),
-            ("l", "mass")
-        );
+        assert_eq!(stage.served(LDS), "l");
+        assert_eq!(stage.why(LDS, "l"), "mass");
     }
 }
 
@@ -572,8 +517,7 @@ fn an_address_that_is_taken() {
         stage.restart();
         stage.pass(Duration::from_secs(10));
         assert_eq!(stage.served(LDS), "l other");
-        stage.put(LDS, "new", listener("new", "r", 80));
-        stage.exchange();
+        stage.say(LDS, "new", listener("new", "r", 80));
         assert_eq!(stage.served(LDS), "new other", "{dialect:?}");
     }
 }
@@ -594,8 +538,7 @@ fn an_address_that_is_taken_at_once() {
                 assert_eq!(stage.served(LDS), "l other", "{dialect:?}");
                 stage.pass(later);
             }
-            stage.put(LDS, "new", listener("new", "r", 80));
-            stage.exchange();
+            stage.say(LDS, "new", listener("new", "r", 80));
             assert_eq!(stage.served(LDS), "new other", "{dialect:?}, {later:?}");
             stage.pass(ms(200));
             assert_eq!(stage.served(LDS), "new", "{dialect:?}, {later:?}");
@@ -711,8 +654,7 @@ fn remembered_reference(extended: Option<Arc<str>>) {
 fn a_memory_of_holds() {
     for left in [30, 0] {
         let mut stage = settled(Dialect::Delta, USUAL);
-        stage.put(RDS, "r", route("r", &["c9"]));
-        stage.exchange();
+        stage.say(RDS, "r", route("r", &["c9"]));
         let now = stage.upstream.now;
         let removal = HeldRemoval {
             since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),

@@ -38,12 +38,10 @@ fn a_route_that_still_leads_there() {
         stage.pass(ms(1));
         assert_eq!(trouble(&stage), (true, true), "{dialect:?}");
         // The listener leads elsewhere: only a client that drains still wants the old route.
-        stage.put(LDS, "l", listener("l", "s", 80));
-        stage.exchange();
+        stage.say(LDS, "l", listener("l", "s", 80));
         assert_eq!(trouble(&stage), (false, false), "{dialect:?}");
         // It leads there again.
-        stage.put(LDS, "l", listener("l", "r", 80));
-        stage.exchange();
+        stage.say(LDS, "l", listener("l", "r", 80));
         assert_eq!(trouble(&stage), (true, true), "{dialect:?}");
     }
 }

@@ -122,6 +122,11 @@ impl Pair {
         self.of(kind).put(kind, name, body);
     }
 
+    pub(crate) fn say(&mut self, kind: &str, name: &str, body: Bytes) {
+        self.put(kind, name, body);
+        self.exchange();
+    }
+
     pub(crate) fn remove(&mut self, kind: &str, name: &str) {
         self.of(kind).remove(kind, name);
     }

@@ -75,6 +75,12 @@ impl Stage {
         of_kind.insert(name.to_owned(), body);
     }
 
+    /// The control plane has this from now on, and says so.
+    pub(crate) fn say(&mut self, kind: &str, name: &str, body: Bytes) {
+        self.put(kind, name, body);
+        self.exchange();
+    }
+
     pub(crate) fn remove(&mut self, kind: &str, name: &str) {
         let of_kind = self.plane.content.entry(kind.to_owned()).or_default();
         assert!(of_kind.remove(name).is_some(), "{kind} {name}");

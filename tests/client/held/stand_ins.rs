@@ -19,8 +19,7 @@ pub(super) fn reject(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
         slot.resource(&Name::from(name)).unwrap().clone()
     };
     let older = content(stage);
-    stage.put(kind, name, says);
-    stage.exchange();
+    stage.say(kind, name, says);
     let mut all = Vec::clone(stage.upstream.cut.older());
     all.push(Older {
         type_url: TypeUrl::new(kind),
@@ -84,10 +83,8 @@ fn a_route_that_only_the_older_listener_names() {
     stage.remove(RDS, "r");
     stage.remove(CDS, "c0");
     stage.pass(HOUR);
-    assert_eq!(
-        (stage.served(RDS).as_str(), stage.why(RDS, "r").as_str()),
-        ("r", "referenced by lds l")
-    );
+    assert_eq!(stage.served(RDS), "r");
+    assert_eq!(stage.why(RDS, "r"), "referenced by lds l");
     assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     // The listener goes, and all that only the older one named goes with it.
     stage.remove(LDS, "l");
