@@ -169,6 +169,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::xds::{Name, ResourceParts};
 
     fn told(one: Value, other: Value) -> Vec<String> {
         let mut fields = Vec::new();
@@ -192,5 +193,28 @@ mod tests {
         assert_eq!(told(json!([1, 1]), json!([1])), ["[1]: 1 -"]);
         let long = told(json!({"text": "a"}), json!({"text": "ä".repeat(1000)}));
         assert!(long[0].ends_with("...") && long[0].chars().count() < 250, "{long:?}");
+    }
+    /// Fields in another order mean the same.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+    fn an_encoding_is_no_difference() {
+        let type_url = TypeUrl::called("cds").unwrap();
+        let (name, second, seconds) = (&b"\x0a\x01a"[..], &b"\x22\x02\x08\x01"[..], &b"\x22\x02\x08\x02"[..]);
+        let cluster = |fields: [&[u8]; 2]| {
+            let parts = ResourceParts {
+                type_url: &type_url,
+                name: Name::from("a"),
+                aliases: Vec::new(),
+                passed_on: &[],
+                body: &fields.concat(),
+                endpoints: None,
+                received: std::time::Instant::now(),
+            };
+            Resource::new(parts, 0)
+        };
+        let mut contents = Contents::new(Schemas::standard());
+        let one = cluster([name, second]);
+        assert!(contents.are_alike(&type_url, &one, &cluster([second, name])));
+        assert!(!contents.are_alike(&type_url, &one, &cluster([seconds, name])));
     }
 }

@@ -3,7 +3,7 @@
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
-use super::{Relay, file, output, program};
+use super::{file, output, serve};
 
 /// Writes a certificate and its key, and returns their paths.
 fn signed(name: &str, authority: &CertifiedIssuer<'_, KeyPair>, purpose: ExtendedKeyUsagePurpose) -> [String; 2] {
@@ -32,11 +32,7 @@ fn only_who_shows_a_certificate() {
         resources.display()
     );
     let config = file("admin-tls.yaml", &text);
-    let mut relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
-    let line = relay.line("admin address");
-    let admin = line.split_once("address=").unwrap().1.trim_matches('"').to_owned();
-    relay.line("listening for clients");
-
+    let (mut relay, admin, _) = serve(&["--config", config.to_str().unwrap()]);
     let with = |command: &str, more: &[&str]| output(&[&[command, "--admin", &admin], more].concat());
     let complete = ["--ca", &ca, "--cert", &shown, "--key", &shown_key];
     assert!((0..1000).any(|_| with("health", &complete).0 == Some(0)), "not ready");

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
-use crate::{PATIENCE, Relay, address_in, ask, file, now, output, program};
+use crate::{PATIENCE, PORTS, Relay, ask, file, now, output, program, serve};
 
 /// A relay with a file, and where it is asked.
 struct Stage {
@@ -18,9 +18,7 @@ struct Stage {
 impl Stage {
     fn start(name: &str, lines: &str) -> Self {
         let path = file(&format!("against-{name}.yaml"), &whole(lines));
-        let relay = Relay::start(program(&["serve", path.to_str().unwrap()]));
-        let admin = address_in(&relay.line("admin address"));
-        let listener = address_in(&relay.line("listening for clients"));
+        let (relay, admin, listener) = serve(&[path.to_str().unwrap()]);
         Self {
             relay,
             path,
@@ -66,7 +64,7 @@ fn whole(lines: &str) -> String {
         &format!("resources: [{{'@type': {CDS}, name: web, connect_timeout: 1s}}]\n"),
     );
     format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n{lines}",
+        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\n{PORTS}{lines}",
         resources.display()
     )
 }
@@ -175,20 +173,14 @@ fn what_is_in_files_is_not_told() {
     );
     let [secret, keys, bootstrap] = [secret, keys, bootstrap].map(|path| path.display().to_string());
     let upstream = |path: &str| format!("upstream: '{path}'\nlisteners: [{{address: '127.0.0.1:0'}}]\n");
-    for (text, words) in [
+    #[rustfmt::skip]
+    let rows = [
         (upstream(&secret), format!("{secret}:1:41: something is wrong here")),
         (upstream(&bootstrap), format!("{bootstrap}:1:")),
         (upstream("/dev/zero"), "it is not a regular file".to_owned()),
-        (
-            whole(&format!("descriptors: ['{secret}', nowhere.pb]\n")),
-            "nowhere.pb: cannot be read".to_owned(),
-        ),
-        (
-            whole(&format!(
-                "jwt: [{{issuer: i, audiences: [a], jwks_file: '{keys}'}}]\nrules: [{{identities: 'jwt:i#*'}}]\n"
-            )),
-            "jwt[0]: its keys cannot be used".to_owned(),
-        ),
+        (whole(&format!("descriptors: ['{secret}', nowhere.pb]\n")), "nowhere.pb: cannot be read".to_owned()),
+        (whole(&format!("jwt: [{{issuer: i, audiences: [a], jwks_file: '{keys}'}}]\nrules: [{{identities: 'jwt:i#*'}}]\n")),
+            "jwt[0]: its keys cannot be used".to_owned()),
         (
             whole("").replace(
                 "127.0.0.1:0'}]",
@@ -196,7 +188,8 @@ fn what_is_in_files_is_not_told() {
             ),
             secret.clone(),
         ),
-    ] {
+    ];
+    for (text, words) in rows {
         let error = stage.refused(&text, &[&words]);
         assert!(!error.contains("hush"), "{error}");
     }

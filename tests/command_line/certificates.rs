@@ -4,7 +4,7 @@
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, SerialNumber, date_time_ymd};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, Relay, ask, file, now, output, program};
+use super::{PATIENCE, Relay, address_in, ask, file, now, output, program, replace, serve};
 
 fn made(serial: u64, until: i32) -> CertifiedKey<KeyPair> {
     let mut params = CertificateParams::new(["relay.example.com".to_owned()]).unwrap();
@@ -52,11 +52,7 @@ fn certificates_in_use() {
          listeners: [{{address: '127.0.0.1:0', tls: {{certificate: '{certificate_path}', private_key: '{key_path}'}}}}]\n"
     );
     let config = file("certificates.yaml", &text);
-    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
-    let line = relay.line("admin address");
-    let admin = line.split_once("address=").unwrap().1.trim_matches('"').to_owned();
-    relay.line("listening for clients");
-
+    let (relay, admin, _) = serve(&["--config", config.to_str().unwrap()]);
     let shown = certs(&admin, |shown| shown["certificates"].as_array().unwrap().len() == 2);
     let one = |path: &std::path::Path, serial: &str, until: &str, days: &Value| {
         json!({
@@ -123,8 +119,7 @@ fn a_certificate_ends() {
     );
     let config = file("ends.yaml", &text);
     let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
-    let line = relay.line("admin address");
-    let admin = line.split_once("address=").unwrap().1.trim_matches('"').to_owned();
+    let admin = address_in(&relay.line("admin address"));
     relay.line("a certificate has ended");
     let said = format!("{}: a certificate in it ended at ", certificate.display());
     let (code, _, error) = output(&["status", "--admin", &admin]);
@@ -159,9 +154,7 @@ fn settings_change() {
     let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
     relay.line("listening for clients");
     let reload = |text: &str| {
-        let new = config.with_extension("new");
-        std::fs::write(&new, text).unwrap();
-        std::fs::rename(&new, &config).unwrap();
+        replace(&config, text);
         relay.line("configuration read again")
     };
     let more = format!(

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `distributary compare`: what it finds, what it does not find, and its exit codes.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use distributary::get::{Contents, Reached, Ways, differing, roots};
+use distributary::get::Contents;
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::Resource;
 use distributary::proto::google::protobuf::Any;
-use distributary::xds::{Changes, Cut, Name, Phase, Resource as Content, ResourceParts, TypeUrl, Update};
+use distributary::xds::{Name, Resource as Content, ResourceParts, TypeUrl};
 use serde_json::Value;
 
 use crate::get::{CDS, Outcome, cluster, delta};
 use crate::plane::{Call, Plane, soon};
-use crate::{PATIENCE, Relay, address_in, file, now, output, program};
+use crate::{PATIENCE, Relay, file, now, output, replace, serve};
 
 /// All that a client comes to know of a server: eleven resources of eleven kinds, each named by another one, or listed.
 const WORLD: &str = r#"resources:
@@ -95,59 +94,22 @@ const LISTENER: &str = r#"- "@type": type.googleapis.com/envoy.config.listener.v
 "#;
 
 /// What is planted: a text of the world, what takes its place, and the lines that are expected. `@1` and `@2` are the servers.
+#[rustfmt::skip]
 const PLANTED: [(&str, &str, &[&str]); 12] = [
-    (
-        "stat_prefix: edge",
-        "stat_prefix: other",
-        &[
-            "lds edge differs: # at @1; # at @2",
-            "  filter_chains[0].filters[0].typed_config.stat_prefix: \"edge\" -> \"other\"",
-        ],
-    ),
+    ("stat_prefix: edge", "stat_prefix: other",
+        &["lds edge differs: # at @1; # at @2", "  filter_chains[0].filters[0].typed_config.stat_prefix: \"edge\" -> \"other\""]),
     ("resources:\n", "ADD", &["lds further differs: nothing at @1; # at @2"]),
     ("resources:\n", "LACK", &["lds scoped differs: # at @1; nothing at @2"]),
-    (
-        "route: { cluster: a }",
-        "route: { cluster: c }",
-        &[
-            "rds main differs: # at @1; # at @2",
-            "  virtual_hosts[0].routes[0].route.cluster: \"a\" -> \"c\"",
-        ],
-    ),
-    (
-        "name: tenant\n",
-        "name: gone\n",
-        &["rds tenant differs: # at @1; nothing at @2"],
-    ),
-    (
-        "string_key: one",
-        "string_key: two",
-        &[
-            "srds scope differs: # at @1; # at @2",
-            "  key.fragments[0].string_key: \"one\" -> \"two\"",
-        ],
-    ),
-    (
-        "domains: [ shop.example ]",
-        "domains: [ shop.example, shop.test ]",
-        &[
-            "vhds main/shop.example in delta differs: # at @1; # at @2",
-            "  domains[1]: nothing -> \"shop.test\"",
-        ],
-    ),
-    (
-        "name: b\n  connect_timeout: 1s",
-        "name: b\n  connect_timeout: 5s",
-        &["cds b differs: # at @1; # at @2", "  connect_timeout: \"1s\" -> \"5s\""],
-    ),
-    (
-        "name: b\n",
-        "name: d\n",
-        &[
-            "cds b differs: # at @1; nothing at @2",
-            "cds d differs: nothing at @1; # at @2",
-        ],
-    ),
+    ("route: { cluster: a }", "route: { cluster: c }",
+        &["rds main differs: # at @1; # at @2", "  virtual_hosts[0].routes[0].route.cluster: \"a\" -> \"c\""]),
+    ("name: tenant\n", "name: gone\n", &["rds tenant differs: # at @1; nothing at @2"]),
+    ("string_key: one", "string_key: two",
+        &["srds scope differs: # at @1; # at @2", "  key.fragments[0].string_key: \"one\" -> \"two\""]),
+    ("domains: [ shop.example ]", "domains: [ shop.example, shop.test ]",
+        &["vhds main/shop.example in delta differs: # at @1; # at @2", "  domains[1]: nothing -> \"shop.test\""]),
+    ("name: b\n  connect_timeout: 1s", "name: b\n  connect_timeout: 5s",
+        &["cds b differs: # at @1; # at @2", "  connect_timeout: \"1s\" -> \"5s\""]),
+    ("name: b\n", "name: d\n", &["cds b differs: # at @1; nothing at @2", "cds d differs: nothing at @1; # at @2"]),
     (
         "address: 10.0.0.1",
         "address: 10.0.0.2",
@@ -156,14 +118,8 @@ const PLANTED: [(&str, &str, &[&str]); 12] = [
             "  endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address: \"10.0.0.1\" -> \"10.0.0.2\"",
         ],
     ),
-    (
-        "most-secret-one",
-        "most-secret-two",
-        &[
-            "sds cert differs: # at @1; # at @2",
-            "  secrets are compared by their hashes",
-        ],
-    ),
+    ("most-secret-one", "most-secret-two",
+        &["sds cert differs: # at @1; # at @2", "  secrets are compared by their hashes"]),
     (
         "suppress_envoy_headers: true",
         "start_child_span: true",
@@ -192,9 +148,7 @@ fn started(upstream: &str) -> (Relay, String) {
             .bytes()
             .fold(7_u64, |sum, byte| sum * 31 % 1_000_003 + u64::from(byte))
     );
-    let config = file(&name, &text);
-    let relay = Relay::start(program(&["serve", config.to_str().unwrap()]));
-    let address = address_in(&relay.line("listening for clients"));
+    let (relay, _, address) = serve(&[file(&name, &text).to_str().unwrap()]);
     (relay, address)
 }
 
@@ -208,17 +162,6 @@ impl Served {
             file,
         }
     }
-
-    fn write(&self, text: &str) {
-        write(&self.file, text);
-    }
-}
-
-/// Replaces a file, so that no reader sees a part of it.
-fn write(path: &Path, text: &str) {
-    let new = path.with_extension("new");
-    std::fs::write(&new, text).unwrap();
-    std::fs::rename(new, path).unwrap();
 }
 
 fn compared(one: &str, other: &str, more: &[&str]) -> Outcome {
@@ -260,7 +203,7 @@ fn each_planted_difference() {
     for (text, other, expected) in PLANTED {
         let changed = planted(text, other);
         assert_ne!(changed, WORLD, "{text}");
-        two.write(&changed);
+        replace(&two.file, &changed);
         let end = now() + PATIENCE;
         loop {
             let (code, out, error) = compared(&one.address, &two.address, &["--settle", "200ms"]);
@@ -300,7 +243,7 @@ fn what_stays_different_during_changes() {
         let mut round = 0_u32;
         while stopped.recv_timeout(Duration::from_millis(30)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             round += 1;
-            write(
+            replace(
                 &path,
                 &WORLD
                     .replace("stat_prefix: edge", &format!("stat_prefix: \"{round}\""))
@@ -447,43 +390,6 @@ fn faulty_bootstraps() {
     assert_eq!(code, Some(2), "{error}");
 }
 
-/// What a server has said: clusters, which it lists, and their endpoints, by name. `turned`: the fields of each body come in another order.
-fn said(worlds: &[(Vec<u8>, Vec<u8>)], turned: bool) -> Cut {
-    let types = ["cds", "eds"].map(|short| TypeUrl::called(short).unwrap());
-    let body = |body: &[u8]| {
-        // Each body has two fields of up to 127 bytes: another order of them means the same.
-        let first = usize::from(*body.get(1).unwrap()) + 2;
-        let (one, other) = body.split_at(first);
-        if turned { [other, one].concat() } else { body.to_vec() }
-    };
-    let mut cut = Cut::default();
-    for (at, type_url) in types.iter().enumerate() {
-        let put = worlds.iter().enumerate().map(|(number, bodies)| {
-            let name = Name::from(format!("c{number}").as_str());
-            let parts = ResourceParts {
-                type_url,
-                name: name.clone(),
-                aliases: Vec::new(),
-                passed_on: &[],
-                body: &body(if at == 0 { &bodies.0 } else { &bodies.1 }),
-                endpoints: (at == 0).then_some(name),
-                received: now(),
-            };
-            Update::Put(std::sync::Arc::new(Content::new(parts, 0)), None)
-        });
-        let changes = Changes {
-            type_url: type_url.clone(),
-            wildcard: at == 0,
-            updates: put.collect(),
-            complete: (at == 0).then_some(true),
-            answered: Some(true),
-            phase: Phase::Steady,
-        };
-        cut = cut.with(&changes).0;
-    }
-    cut
-}
-
 fn encoded(short: &str, json: &str) -> Vec<u8> {
     let tree = Tree::json(json.as_bytes(), Bounds::FILE).unwrap();
     let name = TypeUrl::called(short).unwrap().full_name().to_owned();
@@ -515,35 +421,4 @@ fn a_key_in_a_cluster_is_not_shown() {
     let contents = Contents::new(Schemas::standard());
     let told = contents.fields(&type_url, &with("most-secret-one"), &with("most-secret-two"));
     assert_eq!(told, Err("what is secret in it".to_owned()));
-}
-
-/// In 200 worlds nothing is found between what means the same, and what is planted alone: also where contents are encoded otherwise.
-#[test]
-fn nothing_in_two_hundred_quiet_worlds() {
-    let world = |seed: usize, number: usize| {
-        let cluster = format!(
-            "{{\"name\": \"c{number}\", \"connect_timeout\": \"{}s\"}}",
-            1 + (seed + number) % 50
-        );
-        let host = format!("{{\"address\": \"10.0.{}.{number}\", \"port_value\": 80}}", seed % 250);
-        let host = format!("{{\"endpoint\": {{\"address\": {{\"socket_address\": {host}}}}}}}");
-        let endpoints = format!("{{\"cluster_name\": \"c{number}\", \"endpoints\": [{{\"lb_endpoints\": [{host}]}}]}}");
-        (encoded("cds", &cluster), encoded("eds", &endpoints))
-    };
-    let (mut ways, mut contents) = (Ways::new(Schemas::standard()), Contents::new(Schemas::standard()));
-    let mut reached =
-        |worlds: &[_], turned| Reached::of(&said(worlds, turned), &roots(&[]), &BTreeMap::new(), &mut ways);
-    for seed in 0..200 {
-        let worlds: Vec<_> = (0..1 + seed % 7).map(|number| world(seed, number)).collect();
-        let one = reached(&worlds, false);
-        assert_eq!(one.keys().count(), 2 * worlds.len());
-        let found = differing(&one, &reached(&worlds, seed % 2 == 0), &mut contents);
-        assert!(found.is_empty(), "{seed}: {found:?}");
-        let mut other = worlds.clone();
-        let at = seed % worlds.len();
-        other[at].1 = world(seed + 1, at).1;
-        let found = differing(&one, &reached(&other, seed % 2 == 0), &mut contents);
-        let names: Vec<_> = found.keys().map(|(of, name)| format!("{} {name}", of.word())).collect();
-        assert_eq!(names, [format!("eds c{at}")], "{seed}");
-    }
 }

@@ -8,7 +8,7 @@ use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use serde_json::Value;
 
 use super::status::column;
-use super::{PATIENCE, Relay, address_in, ask, file, now, output, program};
+use super::{PATIENCE, PORTS, Relay, address_in, ask, file, now, output, program, serve};
 
 /// Returns a certificate for this name that signs itself.
 fn signed(name: &str) -> CertifiedKey<KeyPair> {
@@ -31,26 +31,19 @@ fn plane(name: &str, listen: &str, tls: Option<&CertifiedKey<KeyPair>>) -> (Rela
         tls.unwrap_or_default()
     );
     let config = file(&format!("{name}-plane.yaml"), &config);
-    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
-    let address = address_in(&relay.line("listening for clients"));
+    let (relay, _, address) = serve(&["--config", config.to_str().unwrap()]);
     (relay, address.rsplit(':').next().unwrap().to_owned())
 }
 
 /// A relay with these servers. Returns it with its admin address.
 fn relay(name: &str, servers: &str) -> (Relay, String) {
-    let config = format!(
-        "upstream: {{xds_servers: [{servers}]}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n"
+    let config = file(
+        &format!("{name}.yaml"),
+        &format!("upstream: {{xds_servers: [{servers}]}}\n{PORTS}"),
     );
-    let config = file(&format!("{name}.yaml"), &config);
-    let relay = Relay::start(program(&[
-        "serve",
-        "--log-format",
-        "json",
-        "--config",
-        config.to_str().unwrap(),
-    ]));
-    let fields: Value = serde_json::from_str(&relay.line("admin address")).unwrap();
-    let admin = fields.get("address").unwrap().as_str().unwrap().to_owned();
+    let args = ["serve", "--log-format", "json", "--config", config.to_str().unwrap()];
+    let relay = Relay::start(program(&args));
+    let admin = address_in(&relay.line("admin address"));
     (relay, admin)
 }
 
@@ -115,36 +108,17 @@ fn assert_all_say(name: &str, uri: &str, entry: &str, words: &str) {
     assert_eq!(said, 2, "{name}: {clusters}");
 }
 
+/// A port where nobody listens, also of a server that is polled, and a name that no resolver is asked for, because a part of it is empty.
 #[test]
-fn a_wrong_port() {
-    let uri = "127.0.0.1:1";
-    let entry = format!("{{server_uri: '{uri}'}}");
-    assert_all_say(
-        "contact-port",
-        uri,
-        &entry,
-        "cannot connect to 127.0.0.1:1: Connection refused",
-    );
-}
-
-/// A name that no resolver is asked for, because a part of it is empty.
-#[test]
-fn a_wrong_name() {
-    let uri = "wrong..example:1";
-    let entry = format!("{{server_uri: '{uri}'}}");
-    assert_all_say("contact-name", uri, &entry, "cannot resolve wrong..example: ");
-}
-
-#[test]
-fn the_certificate_of_another_name() {
-    let own = signed("other.example");
-    let (_plane, port) = plane("contact-other", "127.0.0.1:0", Some(&own));
-    let (uri, trusted) = (
-        format!("localhost:{port}"),
-        file("contact-other-ca.pem", &own.cert.pem()),
-    );
-    let words = "the TLS handshake with localhost failed: ";
-    assert_all_say("contact-other", &uri, &secured(&uri, &trusted), words);
+fn where_nobody_is() {
+    let refused = "cannot connect to 127.0.0.1:1: Connection refused";
+    for (name, uri, words) in [
+        ("contact-port", "127.0.0.1:1", refused),
+        ("contact-rest", "rest+http://127.0.0.1:1", refused),
+        ("contact-name", "wrong..example:1", "cannot resolve wrong..example: "),
+    ] {
+        assert_all_say(name, uri, &format!("{{server_uri: '{uri}'}}"), words);
+    }
 }
 
 #[test]
@@ -154,36 +128,6 @@ fn an_untrusted_certificate() {
     let uri = format!("localhost:{port}");
     let words = "the server's certificate is signed by no authority that the relay trusts";
     assert_all_say("contact-untrusted", &uri, &secured(&uri, &trusted), words);
-}
-
-#[test]
-fn tls_to_a_plaintext_port() {
-    let (_plane, port) = plane("contact-plain", "127.0.0.1:0", None);
-    let trusted = file("contact-plain-ca.pem", &signed("localhost").cert.pem());
-    let uri = format!("localhost:{port}");
-    let words = "the TLS handshake with localhost failed: ";
-    assert_all_say("contact-plain", &uri, &secured(&uri, &trusted), words);
-}
-
-#[test]
-fn plaintext_to_a_tls_port() {
-    let (_plane, port) = plane("contact-tls", "127.0.0.1:0", Some(&signed("localhost")));
-    let uri = format!("localhost:{port}");
-    let words = "is TLS needed or not?";
-    assert_all_say("contact-tls", &uri, &format!("{{server_uri: '{uri}'}}"), words);
-}
-
-/// A server that is polled is tried before the first client, too.
-#[test]
-fn a_wrong_port_of_a_server_that_is_polled() {
-    let uri = "rest+http://127.0.0.1:1";
-    let entry = format!("{{server_uri: '{uri}'}}");
-    assert_all_say(
-        "contact-rest",
-        uri,
-        &entry,
-        "cannot connect to 127.0.0.1:1: Connection refused",
-    );
 }
 
 /// `health --wait` ends as soon as the relay is ready. Then nothing is wrong any more, although no client has come.
@@ -266,12 +210,11 @@ fn the_source_that_is_missing_is_named() {
     let resources = file("contact-source-resources.yaml", resources);
     let config = format!(
         "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nsources: [{{name: endpoints, types: [eds], xds_servers: [{{server_uri: '127.0.0.1:1'}}]}}]\n\
-         admin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n",
+         {PORTS}",
         resources.display()
     );
     let config = file("contact-source.yaml", &config);
-    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
-    let admin = address_in(&relay.line("admin address"));
+    let (_relay, admin, _) = serve(&["--config", config.to_str().unwrap()]);
     let said = "STARTING: no control plane of the source `endpoints` has been reached yet; 127.0.0.1:1: cannot connect";
     let deadline = now() + PATIENCE;
     loop {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `distributary get`: what it asks, what it prints, and its exit code.
 
-use std::io::{BufRead as _, BufReader};
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
@@ -13,7 +11,7 @@ use distributary::xds::{Changes, Cut, Name, Phase, Resource as Content, Resource
 use tonic::Code;
 
 use crate::plane::{Plane, soon};
-use crate::{PATIENCE, Relay, SERVE, address_in, output, program};
+use crate::{PATIENCE, SERVE, now, output, printed, program, serve};
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
@@ -181,8 +179,7 @@ async fn a_server_that_cannot_answer_now() {
 /// A relay whose control plane is down says why at once.
 #[test]
 fn a_relay_that_knows_nothing() {
-    let relay = Relay::start(program(&SERVE));
-    let listener = address_in(&relay.line("listening for clients"));
+    let (_relay, _, listener) = serve(&SERVE[1..]);
     for what in [&["cds"][..], &["eds", "a"]] {
         let begun = now();
         let (code, out, error) = output(&[&["get", "--server", &listener], what].concat());
@@ -260,14 +257,7 @@ async fn watching() {
     let mut child = program(&["get", "cds", "a", "--watch", "-o", "name", "--server", &server])
         .spawn()
         .unwrap();
-    let printed = BufReader::new(child.stdout.take().unwrap());
-    let (sender, lines) = sync_channel(16);
-    std::thread::spawn(move || {
-        printed
-            .lines()
-            .map_while(Result::ok)
-            .try_for_each(|line| sender.send(line))
-    });
+    let lines = printed(&mut child);
     let mut call = plane.call().await;
     call.delta().await;
     let changed = any(&format!("{{\"@type\":\"{CDS}\",\"name\":\"a\"}}"));
@@ -365,16 +355,10 @@ fn what_is_on_disk() {
     assert!(error.contains("/nowhere: cannot be read"), "{error}");
 }
 
-#[expect(clippy::disallowed_methods, reason = "any instant will do")]
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
-}
-
 /// Somebody who takes the admin address for an xDS port is told at once what it is.
 #[test]
 fn the_admin_address_is_no_xds_port() {
-    let relay = Relay::start(program(&SERVE));
-    let admin = address_in(&relay.line("admin address"));
+    let (_relay, admin, _) = serve(&SERVE[1..]);
     let (code, out, error) = output(&["get", "cds", "--server", &admin]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(error.contains(": this is the admin address of a relay, "), "{error}");

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use super::{Relay, file, output, program};
+use super::{file, output, serve};
 
 fn health(admin: &str) -> (Option<i32>, String, String) {
     output(&["health", "--admin", admin])
@@ -17,17 +17,7 @@ fn it_is_what_ready_says() {
     let socket = format!("unix:{}/health.sock", env!("CARGO_TARGET_TMPDIR"));
     for admin in ["127.0.0.1:0", &*socket] {
         let start = |upstream: &str| {
-            let relay = Relay::start(program(&[
-                "serve",
-                "--upstream",
-                upstream,
-                "--listen",
-                "127.0.0.1:0",
-                "--admin",
-                admin,
-            ]));
-            let line = relay.line("admin address");
-            let address = line.split_once("address=").unwrap().1.trim_matches('"').to_owned();
+            let (relay, address, _) = serve(&["--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", admin]);
             (relay, address)
         };
         let (relay, address) = start(&format!("file://{}", resources.display()));

@@ -28,10 +28,11 @@ mod survey;
 mod validate;
 mod words;
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use peers::process::{Process as Relay, address_in};
@@ -72,6 +73,60 @@ fn output(args: &[&str]) -> (Option<i32>, String, String) {
         String::from_utf8(stdout).unwrap(),
         String::from_utf8(stderr).unwrap(),
     )
+}
+
+/// What most relays of the tests have in their files: their addresses, on free ports.
+const PORTS: &str = "admin: {address: '127.0.0.1:0'}\nlisteners: [{address: '127.0.0.1:0'}]\n";
+
+/// Starts a relay. Returns it, its admin address, and where its clients connect.
+fn serve(args: &[&str]) -> (Relay, String, String) {
+    let relay = Relay::start(program(&[&["serve"], args].concat()));
+    let admin = address_in(&relay.line("admin address"));
+    let listener = address_in(&relay.line("listening for clients"));
+    (relay, admin, listener)
+}
+
+/// A relay that takes its contents from this server, on free ports.
+fn serve_from(upstream: &str) -> (Relay, String, String) {
+    serve(&[
+        "--upstream",
+        upstream,
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+    ])
+}
+
+/// Returns the lines that a program prints, as they come. They are read to the end: a program that cannot print any more ends.
+fn printed(child: &mut Child) -> Receiver<String> {
+    let lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let (sender, receiver) = sync_channel(64);
+    std::thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
+    receiver
+}
+
+/// Replaces a file, so that no reader sees a part of it.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+fn has_metric(admin: &str, line: &str) -> bool {
+    let line = format!("distributary_{line}");
+    ask(admin, "GET /metrics").lines().any(|shown| shown == line)
+}
+
+/// Waits until the metrics have this line.
+fn metric(admin: &str, line: &str) {
+    let deadline = now() + PATIENCE;
+    while !has_metric(admin, line) {
+        assert!(now() < deadline, "no {line} in\n{}", ask(admin, "GET /metrics"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn file(name: &str, text: &str) -> PathBuf {
@@ -163,24 +218,11 @@ fn other_signals_do_not_end_it() {
 
 /// A relay with a client, its admin address, and where clients connect.
 fn with_a_client(name: &str, timers: &str) -> (Relay, String, TcpStream, String) {
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\ntimers: {{{timers}}}\n"
-    );
-    let relay = Relay::start(program(&[
-        "serve",
-        "--log-format",
-        "json",
-        "--config",
-        file(name, &text).to_str().unwrap(),
-    ]));
-    let admin = address_in(&relay.line("admin address"));
-    let listener = address_in(&relay.line("listening for clients"));
+    let text = format!("upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n{PORTS}timers: {{{timers}}}\n");
+    let path = file(name, &text);
+    let (relay, admin, listener) = serve(&["--log-format", "json", "--config", path.to_str().unwrap()]);
     let client = TcpStream::connect(&listener).unwrap();
-    let deadline = now() + PATIENCE;
-    while !ask(&admin, "GET /metrics").contains("distributary_connections 1") {
-        assert!(now() < deadline, "no client");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    metric(&admin, "connections 1");
     (relay, admin, client, listener)
 }
 
@@ -239,8 +281,8 @@ fn an_operator_has_clients_leave() {
 #[test]
 fn the_nearest_setting_wins() {
     let admin = |flag: bool, variable: bool| {
-        let text = "upstream: {xds_servers: [{server_uri: 'unix:/file'}]}\nadmin: {address: '127.0.0.1:0'}\nlisteners: [{address: '127.0.0.1:0'}]\n";
-        let path = file(&format!("nearest-{flag}-{variable}.yaml"), text);
+        let text = format!("upstream: {{xds_servers: [{{server_uri: 'unix:/file'}}]}}\n{PORTS}");
+        let path = file(&format!("nearest-{flag}-{variable}.yaml"), &text);
         let socket = |name: &str| format!("unix:{}/{name}-{flag}-{variable}.sock", env!("CARGO_TARGET_TMPDIR"));
         let mut args = vec![
             "serve".to_owned(),

@@ -4,20 +4,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{PATIENCE, Relay, address_in, file, now, output, program, with_a_client};
+use super::{PATIENCE, Relay, file, now, output, program, serve, with_a_client};
 
 /// A relay with this file, and its admin address.
 fn start(path: &str) -> (Relay, String) {
-    let relay = Relay::start(program(&[
-        "serve",
-        path,
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-    ]));
-    let admin = address_in(&relay.line("admin address"));
-    relay.line("listening for clients");
+    let (relay, admin, _) = serve(&[path, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
     (relay, admin)
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{Relay, ask, file, program};
+use crate::{ask, file, serve};
 
 fn get(admin: &str, request: &str) -> (String, String) {
     let answer = ask(admin, request);
@@ -24,13 +24,7 @@ fn the_process_shows_itself() {
     );
     let path = file("pages.yaml", &text);
     let path = path.to_str().unwrap();
-    let relay = Relay::start(program(&["serve", "--log-format", "json", "--config", path]));
-    let address = |line: String| {
-        let fields: Value = serde_json::from_str(&line).unwrap();
-        fields["address"].as_str().unwrap().to_owned()
-    };
-    let admin = address(relay.line("admin address"));
-    let first = address(relay.line("listening for clients"));
+    let (relay, admin, first) = serve(&["--log-format", "json", "--config", path]);
     relay.line("listening for clients");
 
     let deadline = crate::now() + crate::PATIENCE;
@@ -66,43 +60,4 @@ fn the_process_shows_itself() {
     );
     assert_eq!(get(&admin, "POST /logging?level=loud").0, "400");
     assert_eq!(get(&admin, "GET /logging?level=debug").0, "400");
-}
-
-/// What a client has asked for is in the dump.
-#[test]
-fn the_dump_has_resources() {
-    let cluster = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-    let resources = file(
-        "pages-resources.yaml",
-        &format!("- \"@type\": {cluster}\n  name: web\n- \"@type\": {cluster}\n  name: db\n"),
-    );
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
-         listeners: [{{address: '127.0.0.1:0'}}]\n",
-        resources.display()
-    );
-    let path = file("pages-views.yaml", &text);
-    let relay = Relay::start(program(&[
-        "serve",
-        "--log-format",
-        "json",
-        "--config",
-        path.to_str().unwrap(),
-    ]));
-    let address = |line: String| {
-        let fields: Value = serde_json::from_str(&line).unwrap();
-        fields["address"].as_str().unwrap().to_owned()
-    };
-    let admin = address(relay.line("admin address"));
-    let listener = address(relay.line("listening for clients"));
-    let (code, names, error) = crate::output(&["get", "cds", "--server", &listener, "-o", "name"]);
-    assert_eq!((code, names.as_str()), (Some(0), "db\nweb\n"), "{error}");
-    let dump: Value =
-        serde_json::from_str(&get(&admin, "GET /config_dump?name_regex=web HTTP/1.0\r\nx-was:").1).unwrap();
-    let clusters = dump["configs"][1]["dynamic_active_clusters"].as_array().unwrap();
-    assert_eq!(
-        (clusters.len(), &clusters[0]["cluster"]["name"]),
-        (1, &"web".into()),
-        "{dump}"
-    );
 }

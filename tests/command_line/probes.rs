@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::{Relay, ask, file, program};
+use crate::{Relay, address_in, ask, file, program, serve};
 
 const PATHS: [&str; 4] = ["/ready", "/live", "/healthz", "/metrics"];
 
@@ -20,12 +20,8 @@ fn start(name: &str) -> (Relay, String, String) {
     let path = file(&format!("{name}.yaml"), &text);
     let args = ["serve", "--log-format", "json", "--config", path.to_str().unwrap()];
     let relay = Relay::start(program(&args));
-    let address = |line: String| {
-        let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
-        fields.get("address").unwrap().as_str().unwrap().to_owned()
-    };
-    let admin = address(relay.line("\"admin address\""));
-    let probes = address(relay.line("\"address of the probes\""));
+    let admin = address_in(&relay.line("\"admin address\""));
+    let probes = address_in(&relay.line("\"address of the probes\""));
     (relay, admin, probes)
 }
 
@@ -40,15 +36,7 @@ fn the_admin_address_has_names() {
     let text = "upstream: {xds_servers: [{server_uri: '127.0.0.1:1'}]}\nlisteners: [{address: '127.0.0.1:0'}]\n\
                 admin: {address: '127.0.0.1:0', hosts: relay.example.com}\n";
     let path = file("names.yaml", text);
-    let relay = Relay::start(program(&[
-        "serve",
-        "--log-format",
-        "json",
-        "--config",
-        path.to_str().unwrap(),
-    ]));
-    let fields: serde_json::Value = serde_json::from_str(&relay.line("\"admin address\"")).unwrap();
-    let admin = fields.get("address").unwrap().as_str().unwrap().to_owned();
+    let (_relay, admin, _) = serve(&["--config", path.to_str().unwrap()]);
     let asks = |host: &str, request: &str| {
         let mut stream = TcpStream::connect(&admin).unwrap();
         let head = format!("host: {host}\r\ncontent-length: 0\r\nconnection: close");

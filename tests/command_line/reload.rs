@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{PATIENCE, Relay, ask, file, now, program};
+use crate::{PATIENCE, Relay, ask, file, has_metric, metric, now, program, replace, serve};
 
 /// A relay with a configuration of these lines besides what every test needs.
 struct Stage {
@@ -27,25 +27,18 @@ impl Stage {
     /// The same with this whole file.
     fn serve(name: &str, text: &str) -> Self {
         let path = file(&format!("reload-{name}.yaml"), text);
-        let args = ["serve", "--log-format", "json", "--config", path.to_str().unwrap()];
-        let relay = Relay::start(program(&args));
-        let address = |line: String| {
-            let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
-            fields.get("address").unwrap().as_str().unwrap().to_owned()
-        };
+        let (relay, admin, listener) = serve(&["--log-format", "json", "--config", path.to_str().unwrap()]);
         Self {
-            admin: address(relay.line("admin address")),
-            listener: address(relay.line("listening for clients")),
             relay,
             path,
+            admin,
+            listener,
         }
     }
 
     /// Replaces the whole file at once.
     fn replace(&self, text: &str) {
-        let new = self.path.with_extension("new");
-        std::fs::write(&new, text).unwrap();
-        std::fs::rename(&new, &self.path).unwrap();
+        replace(&self.path, text);
     }
 
     /// Replaces these lines.
@@ -61,18 +54,9 @@ impl Stage {
         (status, body.to_owned())
     }
 
-    fn has_metric(&self, line: &str) -> bool {
-        let metrics = ask(&self.admin, "GET /metrics");
-        metrics.lines().any(|shown| shown == format!("distributary_{line}"))
-    }
-
     /// Waits until the metrics have this line.
     fn metric(&self, line: &str) {
-        let deadline = now() + PATIENCE;
-        while !self.has_metric(line) {
-            assert!(now() < deadline, "no {line} in\n{}", ask(&self.admin, "GET /metrics"));
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        metric(&self.admin, line);
     }
 
     /// Whether a new connection is served: the relay closes one that it does not admit.
@@ -225,7 +209,9 @@ fn a_file_half_written() {
     let line = stage.relay.line("configuration read again");
     assert!(line.contains("limits.connections chunk"), "{line}");
     assert!(
-        stage.has_metric("reloads_total{result=\"changed\"} 1") && stage.has_metric("reloads_total{result=\"bad\"} 0")
+        ["changed\"} 1", "bad\"} 0"]
+            .iter()
+            .all(|end| has_metric(&stage.admin, &format!("reloads_total{{result=\"{end}")))
     );
 }
 
@@ -349,21 +335,6 @@ fn not_while_it_drains() {
     assert!(status == 503 && said.contains("stopping"), "{said}");
     stage.relay.signal("-HUP");
     stage.relay.line("does not read its configuration again");
-}
-
-/// Orders come one after the other, and each has its answer.
-#[test]
-fn a_hundred_in_a_row() {
-    let stage = Stage::start("row", "");
-    for turn in 0..100 {
-        stage.write(&format!("limits: {{connections: {}}}\n", 100 + turn));
-        assert_eq!(stage.order("/reload").0, 200);
-    }
-    stage.write("limits: {connections: 1}\n");
-    assert_eq!(stage.order("/reload").0, 200);
-    let _client = TcpStream::connect(&stage.listener).unwrap();
-    stage.metric("connections 1");
-    assert!(stage.refuses());
 }
 
 /// The level of the file counts at once, unless a flag says another one.

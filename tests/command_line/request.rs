@@ -9,7 +9,7 @@ use distributary::proto::google::protobuf::value::Kind;
 
 use crate::get::{CDS, answer, ask, cluster, delta};
 use crate::plane::Plane;
-use crate::{Relay, address_in, file, output, program};
+use crate::{file, output, program, serve_from};
 
 /// A response that says who answers.
 fn named(nonce: &str, put: &[&str]) -> DeltaDiscoveryResponse {
@@ -111,18 +111,7 @@ fn wrong_flags() {
 async fn the_version_of_the_control_plane() {
     let mut plane = Plane::start().await;
     let upstream = plane.address.to_string();
-    let serve = [
-        "serve",
-        "--upstream",
-        &upstream,
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-    ];
-    let relay = Relay::start(program(&serve));
-    let admin = address_in(&relay.line("admin address"));
-    let listener = address_in(&relay.line("listening for clients"));
+    let (_relay, admin, listener) = serve_from(&upstream);
     let mut watch = program(&["get", "cds", "a", "--watch", "-o", "name", "--server", &listener]);
     let mut client = watch.stdout(Stdio::null()).spawn().unwrap();
     let mut call = plane.call().await;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::agent::{Agent, Answer};
 use crate::certificates::certs;
-use crate::{Relay, ask, file, output, program};
+use crate::{Relay, address_in, ask, file, output, program};
 
 fn svid(serial: u64) -> Answer {
     let mut params = CertificateParams::new([]).unwrap();
@@ -40,8 +40,7 @@ fn one_agent_for_all() {
     let mut serve = program(&["serve", "--config", config.to_str().unwrap()]);
     serve.env("SPIFFE_ENDPOINT_SOCKET", format!("unix://{}", socket.display()));
     let relay = Relay::start(serve);
-    let line = relay.line("admin address");
-    let admin = line.split_once("address=").unwrap().1.trim_matches('"').to_owned();
+    let admin = address_in(&relay.line("admin address"));
     let of_both = |shown: &Value, serial: &str| {
         let all = shown["certificates"].as_array().unwrap().clone();
         all.len() == 2

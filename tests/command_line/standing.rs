@@ -2,11 +2,8 @@
 //! What is wrong with files for as long as it is: gauges, `/clusters` and `distributary status`.
 
 use std::path::Path;
-use std::time::Duration;
 
-use rcgen::generate_simple_self_signed;
-
-use super::{PATIENCE, Relay, address_in, ask, file, now, output, program};
+use super::{PORTS, Relay, address_in, ask, file, metric, output, program, replace};
 
 /// A relay with this configuration, and its admin address.
 fn start(name: &str, config: &str) -> (Relay, String) {
@@ -14,23 +11,6 @@ fn start(name: &str, config: &str) -> (Relay, String) {
     let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
     let admin = address_in(&relay.line("admin address"));
     (relay, admin)
-}
-
-/// Replaces the file, so that no reader sees a part of it.
-fn replace(path: &Path, text: &str) {
-    let new = path.with_extension("new");
-    std::fs::write(&new, text).unwrap();
-    std::fs::rename(new, path).unwrap();
-}
-
-/// Waits until the metrics have this line.
-fn metric(admin: &str, line: &str) {
-    let deadline = now() + PATIENCE;
-    let has = |metrics: &str| metrics.lines().any(|shown| shown == format!("distributary_{line}"));
-    while !has(&ask(admin, "GET /metrics")) {
-        assert!(now() < deadline, "no {line} in\n{}", ask(admin, "GET /metrics"));
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Checks that `status` has the exit code 1 for this reason alone.
@@ -54,8 +34,7 @@ fn assert_well(admin: &str) {
 fn a_bad_configuration() {
     let resources = file("standing-config-resources.yaml", "resources: []\n");
     let good = format!(
-        "upstream: {{xds_servers: [{{server_uri: 'file://{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
-         listeners: [{{address: '127.0.0.1:0'}}]\n",
+        "upstream: {{xds_servers: [{{server_uri: 'file://{}'}}]}}\n{PORTS}",
         resources.display()
     );
     let (relay, admin) = start("config", &good);
@@ -80,33 +59,6 @@ fn a_bad_configuration() {
     assert_well(&admin);
 }
 
-#[test]
-fn a_bad_certificate() {
-    let resources = file("standing-tls-resources.yaml", "resources: []\n");
-    let [own, other] = [(); 2].map(|()| generate_simple_self_signed(["relay.example".to_owned()]).unwrap());
-    let certificate = file("standing-tls.pem", &own.cert.pem());
-    let key = file("standing-tls.key", &own.signing_key.serialize_pem());
-    let config = format!(
-        "upstream: {{xds_servers: [{{server_uri: 'file://{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
-         listeners: [{{address: '127.0.0.1:0', tls: {{certificate: '{}', private_key: '{}'}}}}]\n",
-        resources.display(),
-        certificate.display(),
-        key.display()
-    );
-    let (relay, admin) = start("tls", &config);
-    relay.line("ready: clients can be served");
-    metric(&admin, "bad_certificates 0");
-    assert_well(&admin);
-    replace(&key, &other.signing_key.serialize_pem());
-    metric(&admin, "bad_certificates 1");
-    assert_status_says(&admin, "the certificates cannot be used; keeping those from before: ");
-    let clusters = ask(&admin, "GET /clusters");
-    assert!(clusters.contains("#relay::fault::listener "), "{clusters}");
-    replace(&key, &own.signing_key.serialize_pem());
-    metric(&admin, "bad_certificates 0");
-    assert_well(&admin);
-}
-
 /// Files are counted, not faults, and one that names what another has is bad, too.
 #[test]
 fn bad_files() {
@@ -120,10 +72,7 @@ fn bad_files() {
     let put = |name: &str, text: &str| replace(&folder.join(name), text);
     put("one.yaml", &cluster("1s"));
     let uri = format!("file://{}", folder.display());
-    let config = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{uri}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
-         listeners: [{{address: '127.0.0.1:0'}}]\n"
-    );
+    let config = format!("upstream: {{xds_servers: [{{server_uri: '{uri}'}}]}}\n{PORTS}");
     let (relay, admin) = start("files", &config);
     relay.line("ready: clients can be served");
     let bad = |count: usize| metric(&admin, &format!("bad_files{{server=\"{uri}\"}} {count}"));

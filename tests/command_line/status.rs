@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `distributary status` over relays that have the same, differ, fail, and are gone.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
-use std::sync::mpsc::sync_channel;
 
 use serde_json::Value;
 
-use super::{PATIENCE, Relay, address_in, file, now, output, program};
+use super::{PATIENCE, Relay, file, now, output, printed, program, replace, serve_from};
 
 /// A relay that serves clusters from a file, and a client that asks it for all of them.
 struct Replica {
@@ -28,50 +26,16 @@ fn clusters(names: &[&str], timeout: &str) -> String {
     names.iter().map(one).collect()
 }
 
-/// Replaces the file, so that no reader sees a part of it.
-fn write(path: &Path, text: &str) {
-    let new = path.with_extension("new");
-    std::fs::write(&new, text).unwrap();
-    std::fs::rename(new, path).unwrap();
-}
-
 impl Replica {
     fn start(name: &str, names: &[&str]) -> Self {
         let file = file(&format!("status-{name}.yaml"), &clusters(names, "1s"));
         let source = format!("file://{}", file.display());
-        let serve = [
-            "serve",
-            "--upstream",
-            &source,
-            "--listen",
-            "127.0.0.1:0",
-            "--admin",
-            "127.0.0.1:0",
-        ];
-        let relay = Relay::start(program(&serve));
-        let admin = address_in(&relay.line("admin address"));
-        let listener = address_in(&relay.line("listening for clients"));
-        let ask = [
-            "get",
-            "cds",
-            "--watch",
-            "-o",
-            "name",
-            "--node-id",
-            name,
-            "--server",
-            &listener,
-        ];
-        let mut client = program(&ask).spawn().unwrap();
-        let printed = BufReader::new(client.stdout.take().unwrap());
-        let (sender, lines) = sync_channel(64);
-        std::thread::spawn(move || {
-            printed
-                .lines()
-                .map_while(Result::ok)
-                // It goes on reading: a client that cannot print any more ends.
-                .for_each(|line| drop(sender.send(line)))
-        });
+        let (relay, admin, listener) = serve_from(&source);
+        let mut client = program(&["get", "cds", "--watch", "-o", "name"])
+            .args(["--node-id", name, "--server", &listener])
+            .spawn()
+            .unwrap();
+        let lines = printed(&mut client);
         for _ in names {
             assert!(lines.recv_timeout(PATIENCE).unwrap().starts_with("+ "));
         }
@@ -139,7 +103,7 @@ fn two_relays_with_the_same_contents_then_with_others() {
     let (_, alone, _) = status(&[&one], &[]);
     assert_eq!(column(&alone, "CONTENT"), ["-"]);
 
-    write(&other.file, &clusters(&["b", "c"], "1s"));
+    replace(&other.file, &clusters(&["b", "c"], "1s"));
     let (out, error) = until(1, 2, &both, &[]);
     assert_eq!(column(&out, "CONTENT"), ["differs"; 2], "{out}");
     let lines: Vec<&str> = error.lines().collect();
@@ -162,7 +126,7 @@ fn two_relays_with_the_same_contents_then_with_others() {
     let (code, out, _) = status(&both, &["-o", "yaml", "--servers"]);
     assert_eq!((code, out.contains("state: answering")), (Some(0), true), "{out}");
 
-    write(&other.file, &clusters(&["a", "b"], "1s"));
+    replace(&other.file, &clusters(&["a", "b"], "1s"));
     until(0, 0, &both, &["--resources"]);
 }
 
@@ -199,13 +163,11 @@ fn who_is_gone_and_what_fails() {
     let (_, out, _) = output(&["status", "--admin", &admin]);
     assert!(out.lines().nth(2).unwrap().contains("NO-ANSWER"), "{out}");
 
-    write(&one.file, "- {name: 1");
+    replace(&one.file, "- {name: 1");
     let (out, error) = until(1, 1, &[&one], &["--servers"]);
     assert!(error.starts_with(&format!("{}: file://", one.admin)), "{error}");
     assert!(column(&out, "SERVER")[0].starts_with("file://"), "{out}");
-    let lost = Relay::start(program(&super::SERVE));
-    let line = lost.line("admin address");
-    let admin = address_in(&line);
+    let (_lost, admin, _) = serve_from("127.0.0.1:1");
     let (code, out, error) = output(&["status", "--admin", &admin]);
     assert_eq!((code, column(&out, "STATE")), (Some(1), vec!["STARTING"]), "{out}");
     assert!(
@@ -242,18 +204,11 @@ fn watching() {
     let mut watch = program(&["status", "--resources", "--watch", "--admin", &replica.admin])
         .spawn()
         .unwrap();
-    let printed = BufReader::new(watch.stdout.take().unwrap());
-    let (sender, lines) = sync_channel(64);
-    std::thread::spawn(move || {
-        printed
-            .lines()
-            .map_while(Result::ok)
-            .try_for_each(|line| sender.send(line))
-    });
+    let lines = printed(&mut watch);
     let next = || lines.recv_timeout(PATIENCE).unwrap();
     assert!(next().starts_with("TYPE   NAME   STATE"));
     assert!(next().starts_with("cds    a      acked"));
-    write(&replica.file, &clusters(&["a", "b"], "1s"));
+    replace(&replica.file, &clusters(&["a", "b"], "1s"));
     assert_eq!(next(), "");
     assert!(next().starts_with("TYPE   NAME   STATE"));
     assert!(next().starts_with("cds    a      acked") && next().starts_with("cds    b      acked"));
@@ -281,16 +236,12 @@ fn wrong_use_is_two() {
 /// An error about relays that the environment names says so.
 #[test]
 fn who_is_named_by_the_environment() {
-    for (value, words) in [
-        (
-            "127.0.0.1:1",
-            "no answer from 127.0.0.1:1, which DISTRIBUTARY_ADMIN names: ",
-        ),
-        (
-            "127.0.0.1:1,bad:",
-            "unix:/path (the value is that of DISTRIBUTARY_ADMIN)",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("127.0.0.1:1", "no answer from 127.0.0.1:1, which DISTRIBUTARY_ADMIN names: "),
+        ("127.0.0.1:1,bad:", "unix:/path (the value is that of DISTRIBUTARY_ADMIN)"),
+    ];
+    for (value, words) in rows {
         let said = program(&["health"]).env("DISTRIBUTARY_ADMIN", value).output().unwrap();
         let error = String::from_utf8(said.stderr).unwrap();
         assert!(!said.status.success() && error.contains(words), "{error}");

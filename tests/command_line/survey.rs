@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::get::{CDS, Outcome, answer, any, delta};
 use crate::plane::{Call, Plane};
-use crate::{Relay, address_in, file, output, program};
+use crate::{PORTS, file, output};
 
 const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
@@ -140,15 +140,10 @@ fn block(out: &str) -> String {
 type Rule = fn(&Node, usize) -> Option<String>;
 
 /// Rules, what is printed for each, how many views that makes, and how many questions it takes at most.
+#[rustfmt::skip]
 const RULES: [(&str, Rule, &str, usize, usize); 8] = [
     ("nothing", |_, _| Some(String::new()), "classes: []\n", 0, 8),
-    (
-        "cluster",
-        |node, _| Some(node.cluster.clone()),
-        "classes:\n  - { key: [cluster] }\n",
-        2,
-        20,
-    ),
+    ("cluster", |node, _| Some(node.cluster.clone()), "classes:\n  - { key: [cluster] }\n", 2, 20),
     (
         "zone",
         // Any part of a locality makes one, but only the zone has to be there.
@@ -157,42 +152,17 @@ const RULES: [(&str, Rule, &str, usize, usize); 8] = [
         2,
         26,
     ),
-    (
-        "member",
-        |node, _| member(node, "TEAM").or(Some(String::new())),
-        "classes:\n  - { key: [metadata.TEAM] }\n",
-        2,
-        20,
-    ),
+    ("member", |node, _| member(node, "TEAM").or(Some(String::new())), "classes:\n  - { key: [metadata.TEAM] }\n", 2,
+        20),
     // It matters that it is a number.
-    (
-        "number",
-        |node, _| Some(member(node, "TIER").unwrap_or_default().replace("number 1", "one")),
-        "classes:\n  - { key: [metadata.TIER], node: { metadata: [TIER] } }\n",
-        2,
-        20,
-    ),
-    (
-        "both",
-        |node, _| Some((node.cluster == "api" && member(node, "TEAM").as_deref() == Some("blue")).to_string()),
-        "classes:\n  - { key: [cluster, metadata.TEAM] }\n",
-        2,
-        32,
-    ),
-    (
-        "any",
-        |node, _| (!node.cluster.is_empty()).then(String::new),
-        "classes:\n  - { node: { cluster: web } }\n",
-        1,
-        20,
-    ),
-    (
-        "id",
-        |node, _| (!node.id.starts_with("survey-")).then(|| node.id.clone()),
-        "classes:\n  - { key: [id], node: client }\n",
-        2,
-        5,
-    ),
+    ("number", |node, _| Some(member(node, "TIER").unwrap_or_default().replace("number 1", "one")),
+        "classes:\n  - { key: [metadata.TIER], node: { metadata: [TIER] } }\n", 2, 20),
+    ("both", |node, _| Some((node.cluster == "api" && member(node, "TEAM").as_deref() == Some("blue")).to_string()),
+        "classes:\n  - { key: [cluster, metadata.TEAM] }\n", 2, 32),
+    ("any", |node, _| (!node.cluster.is_empty()).then(String::new), "classes:\n  - { node: { cluster: web } }\n", 1,
+        20),
+    ("id", |node, _| (!node.id.starts_with("survey-")).then(|| node.id.clone()),
+        "classes:\n  - { key: [id], node: client }\n", 2, 5),
 ];
 
 /// What is found out where some fields decide. The printed block is valid, and behind a relay with it each client is told what the
@@ -234,7 +204,7 @@ async fn what_decides() {
 /// Asks a relay with these classes as each client, and compares what it says with what the control plane says itself.
 async fn behind_a_relay(name: &str, plane: &Answering, clients: &[PathBuf], classes: &str) {
     let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n{classes}",
+        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\n{PORTS}{classes}",
         plane.address
     );
     let path = file(&format!("survey-{name}.relay.yaml"), &text);
@@ -248,8 +218,8 @@ async fn behind_a_relay(name: &str, plane: &Answering, clients: &[PathBuf], clas
         }))
     };
     let (_, direct, _) = told(plane.address.clone()).await;
-    let relay = Relay::start(program(&["serve", path.to_str().unwrap()]));
-    let (_, relayed, _) = told(address_in(&relay.line("listening for clients"))).await;
+    let (_relay, _, listener) = crate::serve(&[path.to_str().unwrap()]);
+    let (_, relayed, _) = told(listener).await;
     assert_eq!(relayed, direct, "{name}");
     assert!(direct.contains("\"text\""), "{direct}");
 }
@@ -351,20 +321,16 @@ async fn own_ids_alone() {
 async fn bootstraps_that_cannot_be_used() {
     let plane = Answering::start(|_, _| Some(String::new())).await;
     let good = client("good", "c", json!({}));
-    for (text, words) in [
+    #[rustfmt::skip]
+    let rows = [
         ("{\n  \"node\": {\n", ": 2:11: not YAML"),
         ("{\"xds_servers\": []}\n", "line 1: it names no node"),
-        (
-            "static_resources: {}\nnode: {cluster: c}\n",
-            "line 2: node.id is missing",
-        ),
-        (
-            "static_resources: {}\nnode:\n  id: '{{ .Id }}'\n",
-            "line 3: the node is a template; fill it in first",
-        ),
+        ("static_resources: {}\nnode: {cluster: c}\n", "line 2: node.id is missing"),
+        ("static_resources: {}\nnode:\n  id: '{{ .Id }}'\n", "line 3: the node is a template; fill it in first"),
         ("node:\n  id: {{ .Id }}\n", "if it is a template, fill it in first"),
         ("static_resources: {}\nnode: {id: a, cluster: [hush]}\n", "line 2: node"),
-    ] {
+    ];
+    for (text, words) in rows {
         let bad = file("survey-bad.yaml", text);
         let (code, out, error) = plane.survey(&[good.clone(), bad.clone()], &[]).await;
         assert_eq!((code, out.as_str()), (Some(1), ""), "{text}");

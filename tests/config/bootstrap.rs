@@ -161,29 +161,23 @@ fn the_environment_stands_in_only() {
 #[test]
 fn bad_bootstraps_elsewhere() {
     let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
-    for (text, said) in [
+    #[rustfmt::skip]
+    let rows = [
         ("", format!("xds_servers: {advice}")),
         ("{}", format!("xds_servers: {advice}")),
         (r#"{"xds_servers": []}"#, format!("xds_servers: {advice}")),
-        (
-            r#"{"xds_servers": [{}]}"#,
-            "1:18: xds_servers[0]: missing field `server_uri`".to_owned(),
-        ),
+        (r#"{"xds_servers": [{}]}"#, "1:18: xds_servers[0]: missing field `server_uri`".to_owned()),
         (
             r#"{"xds_servers": [{"server_uri": ""}]}"#,
             "1:33: xds_servers[0].server_uri: `` is not a server; write host:port, \
             such as cp.example.com:18000"
                 .to_owned(),
         ),
-        (
-            r#"{"xds_servers": 5}"#,
-            "1:17: xds_servers: expected a list, found `5`".to_owned(),
-        ),
-        (
-            "{\"node\": {},\n \"node\": {}}",
-            "2:2: the key `node` is there twice, first in line 1; remove one".to_owned(),
-        ),
-    ] {
+        (r#"{"xds_servers": 5}"#, "1:17: xds_servers: expected a list, found `5`".to_owned()),
+        ("{\"node\": {},\n \"node\": {}}",
+            "2:2: the key `node` is there twice, first in line 1; remove one".to_owned()),
+    ];
+    for (text, said) in rows {
         let place = if said.starts_with(|c: char| c.is_ascii_digit()) {
             ":"
         } else {

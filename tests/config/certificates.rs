@@ -49,20 +49,15 @@ fn every_form_of_key() {
     let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
     let ec = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
     let ed = KeyPair::generate_for(&PKCS_ED25519).unwrap();
-    for (key, text) in [
+    #[rustfmt::skip]
+    let rows = [
         (&ec, ec.serialize_pem()),
         (&rsa, rsa.serialize_pem()),
         (&ed, ed.serialize_pem()),
-        (
-            &ec,
-            format!(
-                "# made by hand\n{}{}",
-                pem("EC PARAMETERS", &[6, 1, 1]),
-                older(&ec, "EC PRIVATE KEY", 29)
-            ),
-        ),
+        (&ec, format!("# made by hand\n{}{}", pem("EC PARAMETERS", &[6, 1, 1]), older(&ec, "EC PRIVATE KEY", 29))),
         (&rsa, older(&rsa, "RSA PRIVATE KEY", 26)),
-    ] {
+    ];
+    for (key, text) in rows {
         let certificate = folder.put("relay.pem", &params().self_signed(key).unwrap().pem());
         let key = folder.put("relay.key", &text);
         assert_eq!(listener(&certificate, &key, Some(&certificate)), Ok(None), "{text}");
@@ -95,36 +90,22 @@ fn bad_files() {
     let locked = folder.put("locked.key", &pem("ENCRYPTED PRIVATE KEY", &[48, 0]));
     let foreign = folder.put("foreign.key", &other.serialize_pem());
     let nonsense = folder.put("nonsense.key", &pem("PRIVATE KEY", &[48, 0]));
-    for (said, path, words) in [
+    #[rustfmt::skip]
+    let rows = [
         (fits(&empty), &empty, "there is no certificate in it; it must be PEM"),
-        (
-            fits(&private),
-            &private,
-            "there is no certificate in it; it must be PEM",
-        ),
-        (
-            admits(&private),
-            &private,
-            "there is no certificate in it; it must be PEM",
-        ),
+        (fits(&private), &private, "there is no certificate in it; it must be PEM"),
+        (admits(&private), &private, "there is no certificate in it; it must be PEM"),
         (fits(&cut), &cut, "a BEGIN line has no END line"),
         (fits(&garbled), &garbled, "base64"),
         (fits(&hollow), &hollow, "the first certificate in it is bad"),
         (admits(&hollow), &hollow, "certificate 1 in it is not a CA"),
-        (
-            opens(&empty),
-            &empty,
-            "there is no private key in it (PKCS#8, SEC1 or RSA, in PEM)",
-        ),
+        (opens(&empty), &empty, "there is no private key in it (PKCS#8, SEC1 or RSA, in PEM)"),
         (opens(&certificate), &certificate, "there is no private key in it"),
         (opens(&locked), &locked, "the key in it is encrypted"),
         (opens(&nonsense), &nonsense, "private key"),
-        (
-            opens(&foreign),
-            &foreign,
-            "it is not the key of the first certificate in",
-        ),
-    ] {
+        (opens(&foreign), &foreign, "it is not the key of the first certificate in"),
+    ];
+    for (said, path, words) in rows {
         let expected = format!("{}: ", path.display());
         let rest = said.strip_prefix(&expected).unwrap_or_else(|| panic!("{said}"));
         assert!(rest.contains(words), "{said}");

@@ -35,17 +35,13 @@ fn keys_with_dots_stand_in_quotes() {
         endpoint_collections: false,
     };
     assert_eq!(class.presented().id.as_deref(), Some("r/web"));
-    for (path, problem) in [
+    #[rustfmt::skip]
+    let rows = [
         ("metadata.LABELS.\"a.b", "`LABELS.\"a.b` has a quote that is not closed"),
-        (
-            "metadata.LABELS.a\"b\"",
-            "`LABELS.a\"b\"` has a quote inside a key; put quotes around the whole key",
-        ),
-        (
-            "metadata.A..B",
-            "`A..B` has an empty key; write \"\" if the key is empty",
-        ),
-    ] {
+        ("metadata.LABELS.a\"b\"", "`LABELS.a\"b\"` has a quote inside a key; put quotes around the whole key"),
+        ("metadata.A..B", "`A..B` has an empty key; write \"\" if the key is empty"),
+    ];
+    for (path, problem) in rows {
         let said = complaint(&format!("classes: [{{key: ['{path}']}}]\n"));
         assert_eq!(said, format!("relay.yaml:1:18: classes[0].key: {problem}"));
     }
@@ -78,53 +74,30 @@ fn node_ids_that_views_share_are_warned_of() {
         "relay.yaml:3:5: classes[0].node.id: {next}, and {CONSEQUENCE}; put a text between the two that no value contains"
     )];
     let client = "the client's `id`";
-    for (classes, expected) in [
+    #[rustfmt::skip]
+    let rows = [
         // No warning: one class has every field, or presents its client's id; patterns keep classes apart.
         ("  - {key: [cluster]}\n", vec![]),
         ("  - {key: [id]}\n", vec![]),
-        (
-            "  - {key: [cluster, metadata.A], node: {id: 'x/{metadata.A}/{cluster}'}}\n",
-            vec![],
-        ),
+        ("  - {key: [cluster, metadata.A], node: {id: 'x/{metadata.A}/{cluster}'}}\n", vec![]),
         ("  - {match: {cluster: edge}, key: [cluster, id]}\n", vec![]),
-        (
-            "  - {match: {cluster: 'a*'}, key: [cluster]}\n  - {match: {cluster: 'b*'}, key: [cluster]}\n",
-            vec![],
-        ),
-        (
-            "  - {match: {id: 'gateway~*'}, key: [id]}\n  - {key: [cluster]}\n",
-            vec![],
-        ),
+        ("  - {match: {cluster: 'a*'}, key: [cluster]}\n  - {match: {cluster: 'b*'}, key: [cluster]}\n", vec![]),
+        ("  - {match: {id: 'gateway~*'}, key: [id]}\n  - {key: [cluster]}\n", vec![]),
         ("  - {match: {cluster: a}, key: [id]}\n", vec![]),
-        (
-            "  - {match: {cluster: a}, node: {id: a}}\n  - {match: {cluster: b}, node: {id: b}}\n",
-            vec![],
-        ),
+        ("  - {match: {cluster: a}, node: {id: a}}\n  - {match: {cluster: b}, node: {id: b}}\n", vec![]),
         // The template lacks fields.
-        (
-            "  - {key: [cluster, metadata.A, id], node: {id: 'x/{cluster}'}}\n",
-            missing("`metadata.A` and `id` of `key` are", "`node.id`"),
-        ),
-        (
-            "  - {key: [cluster, metadata.A, id], node: {id: x}}\n",
-            missing("`cluster`, `metadata.A` and `id` of `key` are", "`node.id`"),
-        ),
-        (
-            "  - {key: [cluster], node: {id: x}}\n",
-            missing("`cluster` of `key` is", "`node.id`"),
-        ),
+        ("  - {key: [cluster, metadata.A, id], node: {id: 'x/{cluster}'}}\n",
+            missing("`metadata.A` and `id` of `key` are", "`node.id`")),
+        ("  - {key: [cluster, metadata.A, id], node: {id: x}}\n",
+            missing("`cluster`, `metadata.A` and `id` of `key` are", "`node.id`")),
+        ("  - {key: [cluster], node: {id: x}}\n", missing("`cluster` of `key` is", "`node.id`")),
         // The client's id alone.
         ("  - {key: [id, cluster]}\n", missing("`cluster` of `key` is", client)),
-        (
-            "  - {match: {cluster: 'e*'}, key: [cluster, id]}\n",
-            missing("`cluster` of `key` is", client),
-        ),
+        ("  - {match: {cluster: 'e*'}, key: [cluster, id]}\n", missing("`cluster` of `key` is", client)),
         // Values that look the same when joined.
-        (
-            "  - {key: [cluster, metadata.A], node: {id: '{cluster}{metadata.A}'}}\n",
-            next,
-        ),
-    ] {
+        ("  - {key: [cluster, metadata.A], node: {id: '{cluster}{metadata.A}'}}\n", next),
+    ];
+    for (classes, expected) in rows {
         assert_eq!(warnings(classes), expected, "{classes}");
     }
 }
@@ -138,33 +111,18 @@ fn classes_that_can_meet_are_warned_of() {
              that the other cannot have"
         )]
     };
-    for (classes, expected) in [
-        (
-            "  - {match: {cluster: a}, key: [locality.zone]}\n  - {key: [locality.zone]}\n",
-            meet(4, 1, "classes[0]"),
-        ),
-        (
-            "  - {match: {cluster: a}, key: [id]}\n  - {match: {cluster: b}, key: [id]}\n",
-            meet(4, 1, "classes[0]"),
-        ),
-        (
-            "  - {match: {cluster: a}}\n",
-            meet(3, 0, "clients that no rule matches"),
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("  - {match: {cluster: a}, key: [locality.zone]}\n  - {key: [locality.zone]}\n", meet(4, 1, "classes[0]")),
+        ("  - {match: {cluster: a}, key: [id]}\n  - {match: {cluster: b}, key: [id]}\n", meet(4, 1, "classes[0]")),
+        ("  - {match: {cluster: a}}\n", meet(3, 0, "clients that no rule matches")),
         ("  - {match: {cluster: a}}\n  - {}\n", meet(4, 1, "classes[0]")),
-        (
-            "  - {match: {id: 'a*'}, key: [id]}\n  - {match: {id: '*b'}, key: [id]}\n",
-            meet(4, 1, "classes[0]"),
-        ),
-        (
-            "  - {match: {cluster: 'x/*'}, key: [cluster]}\n  - {node: {id: relay/cluster=x%2Fy}}\n",
-            meet(4, 1, "classes[0]"),
-        ),
-        (
-            "  - {match: {cluster: 'x/*'}, key: [cluster]}\n  - {node: {id: relay/cluster=x/y}}\n",
-            vec![],
-        ),
-    ] {
+        ("  - {match: {id: 'a*'}, key: [id]}\n  - {match: {id: '*b'}, key: [id]}\n", meet(4, 1, "classes[0]")),
+        ("  - {match: {cluster: 'x/*'}, key: [cluster]}\n  - {node: {id: relay/cluster=x%2Fy}}\n",
+            meet(4, 1, "classes[0]")),
+        ("  - {match: {cluster: 'x/*'}, key: [cluster]}\n  - {node: {id: relay/cluster=x/y}}\n", vec![]),
+    ];
+    for (classes, expected) in rows {
         assert_eq!(warnings(classes), expected, "{classes}");
     }
     let authority = "upstream: {xds_servers: [{server_uri: cp:1}], authorities: {a: {}}}\n";
@@ -223,15 +181,10 @@ fn parts_of_the_node_are_passed_on() {
 
 #[test]
 fn what_cannot_be_passed_on_is_told() {
-    for (node, problem) in [
-        (
-            "clint",
-            "1:29: classes[0].node: `clint` is not a node; write client, or the parts of one",
-        ),
-        (
-            "{metadata: any}",
-            "1:40: classes[0].node.metadata: `any` is not a list; write all, or [KEY, \"KEY.*\"]",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("clint", "1:29: classes[0].node: `clint` is not a node; write client, or the parts of one"),
+        ("{metadata: any}", "1:40: classes[0].node.metadata: `any` is not a list; write all, or [KEY, \"KEY.*\"]"),
         (
             "{metadata: [metadata.A]}",
             "1:41: classes[0].node.metadata: `metadata.A` must be relative to the metadata; write `A`, or \"metadata\" in \
@@ -242,19 +195,12 @@ fn what_cannot_be_passed_on_is_told() {
             "1:41: classes[0].node.metadata: `A*` has a `*` that is not the whole last key; write `all` for all of the \
           metadata, \"KEY.*\" for all below a key, and quotes around a key that has a `*` in it",
         ),
-        (
-            "{locality: relay}",
-            "1:40: classes[0].node.locality: `relay` cannot be passed on; write client, or leave it out",
-        ),
-        (
-            "{user_agent: x}",
-            "1:42: classes[0].node.user_agent: `x` cannot be passed on; write client, or leave it out",
-        ),
-        (
-            "[client]",
-            "1:29: classes[0].node: expected a single value, or a mapping, found a list",
-        ),
-    ] {
+        ("{locality: relay}",
+            "1:40: classes[0].node.locality: `relay` cannot be passed on; write client, or leave it out"),
+        ("{user_agent: x}", "1:42: classes[0].node.user_agent: `x` cannot be passed on; write client, or leave it out"),
+        ("[client]", "1:29: classes[0].node: expected a single value, or a mapping, found a list"),
+    ];
+    for (node, problem) in rows {
         let said = complaint(&format!("classes: [{{key: [id], node: {node}}}]\n"));
         assert_eq!(said, format!("relay.yaml:{problem}"));
     }
@@ -270,32 +216,24 @@ fn what_cannot_be_passed_on_is_told() {
 /// K-02: what is said of identities and of fields of patterns that cannot be.
 #[test]
 fn bad_identities_and_patterns() {
-    for (class, said) in [
-        (
-            "{key: [identity.spifee]}",
-            "1:18: classes[0].key: `spifee` is not a kind of identity; did you mean identity.spiffe?",
-        ),
-        (
-            "{key: [identity.who]}",
-            "1:18: classes[0].key: `who` is not a kind of identity; write claim, dns, gid, ip, jwt, spiffe, subject, uid, uri",
-        ),
-        (
-            "{match: {id: '{ns', cluster: x}}",
-            "1:24: classes[0].match: `{ns` has an unmatched brace; write {{ or }} for a literal brace",
-        ),
-        (
-            "{match: {cluster: '{ns}', identity.dns: '{ns}.x'}}",
-            "1:51: classes[0].match: `{ns}` is there twice; give each field its own name",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("{key: [identity.spifee]}",
+            "1:18: classes[0].key: `spifee` is not a kind of identity; did you mean identity.spiffe?"),
+        ("{key: [identity.who]}",
+            "1:18: classes[0].key: `who` is not a kind of identity; write claim, dns, gid, ip, jwt, spiffe, subject, uid, uri"),
+        ("{match: {id: '{ns', cluster: x}}",
+            "1:24: classes[0].match: `{ns` has an unmatched brace; write {{ or }} for a literal brace"),
+        ("{match: {cluster: '{ns}', identity.dns: '{ns}.x'}}",
+            "1:51: classes[0].match: `{ns}` is there twice; give each field its own name"),
         (
             "{match: {identity.dns: '{id}.x'}}",
             "1:34: classes[0].match: `{id}` is also a field of a node; give it another name, or write {{id}} for the text in braces",
         ),
-        (
-            "{match: {identity.dns: '{ns}.x'}, node: {id: 'r/{ns}'}}",
-            "1:56: classes[0].node.id: `{ns}` is not in `key`, so clients that share a view may differ in it; add it there",
-        ),
-    ] {
+        ("{match: {identity.dns: '{ns}.x'}, node: {id: 'r/{ns}'}}",
+            "1:56: classes[0].node.id: `{ns}` is not in `key`, so clients that share a view may differ in it; add it there"),
+    ];
+    for (class, said) in rows {
         assert_eq!(
             complaint(&format!("classes: [{class}]\n")),
             format!("relay.yaml:{said}"),

@@ -19,23 +19,18 @@ fn warnings(text: &str) -> Vec<String> {
 /// K-29: a path takes only fields of the key; every error has its place.
 #[test]
 fn paths_take_fields_of_the_key() {
-    for (credentials, said) in [
-        (
-            "certificate_file: 'a/{locality.zone}', private_key_file: b",
-            "relay.yaml:4:38: classes[0].credentials.certificate_file: `{locality.zone}` is not in `key`",
-        ),
-        (
-            "certificate_file: a",
-            "relay.yaml:4:38: classes[0].credentials: certificate_file and private_key_file go together",
-        ),
-        (
-            "jwt_token_file: ''",
-            "classes[0].credentials.jwt_token_file: the path is empty",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("certificate_file: 'a/{locality.zone}', private_key_file: b",
+            "relay.yaml:4:38: classes[0].credentials.certificate_file: `{locality.zone}` is not in `key`"),
+        ("certificate_file: a",
+            "relay.yaml:4:38: classes[0].credentials: certificate_file and private_key_file go together"),
+        ("jwt_token_file: ''", "classes[0].credentials.jwt_token_file: the path is empty"),
         ("jwt_token_file: '{cluster'", "has an unmatched brace"),
         ("", "classes[0].credentials: it is empty"),
         ("ca_certificate_file: a", "unknown field `ca_certificate_file`"),
-    ] {
+    ];
+    for (credentials, said) in rows {
         let refused = parse(&format!("{TLS}{}", class(credentials))).unwrap_err();
         assert!(refused.contains(said), "{credentials}: {refused}");
     }
@@ -86,23 +81,13 @@ fn an_identity_can_decide_by_which_credentials() {
     ] {
         assert_eq!(class(rule, file), [""; 0], "{rule} {file}");
     }
-    for (rule, file, said) in [
-        (
-            spiffe,
-            "/certs/{zone}.pem",
-            "every client that matches chooses these files by its `zone` and gets",
-        ),
-        (
-            "  - match: { cluster: '{ns}' }\n    key: [ns]\n",
-            "/certs/{ns}.pem",
-            "every client whose node matches is in",
-        ),
-        (
-            "  - key: [identity.dns]\n",
-            "/certs/all.pem",
-            "every client is in this class",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (spiffe, "/certs/{zone}.pem", "every client that matches chooses these files by its `zone` and gets"),
+        ("  - match: { cluster: '{ns}' }\n    key: [ns]\n", "/certs/{ns}.pem", "every client whose node matches is in"),
+        ("  - key: [identity.dns]\n", "/certs/all.pem", "every client is in this class"),
+    ];
+    for (rule, file, said) in rows {
         let all = class(rule, file);
         assert!(all.len() == 1 && all[0].contains(said), "{rule} {file}: {all:?}");
     }

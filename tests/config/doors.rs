@@ -105,39 +105,17 @@ fn halves_of_identities() {
 fn claims_of_any_issuer() {
     let jwt = "jwt: [{issuer: i, audiences: [a], jwks_file: k}, {issuer: j/k, audiences: [a], jwks_file: k}]\nlisteners: [{address:                '127.0.0.1:1', require: identity}]\n";
     let pod = "k8s.io/pod/name";
-    for (used, of_one, of_other) in [
-        (
-            "rules: [{name: a, identities: 'claim:*#k8s.io/pod/name=x', action: deny}]\n",
-            &[pod][..],
-            &[pod][..],
-        ),
-        (
-            "rules: [{name: a, identities: '*#k8s.io/pod/name=*'}]\n",
-            &[pod],
-            &[pod],
-        ),
-        (
-            "rules: [{name: a, identities: 'claim:j/{x}#k8s.io/pod/name={y}'}]\n",
-            &[],
-            &[pod],
-        ),
-        (
-            "admin: {rules: [{identities: 'claim:*#k8s.io/pod/name=x', allow: read}]}\n",
-            &[pod],
-            &[pod],
-        ),
-        (
-            "classes: [{match: {identity.claim: '*#k8s.io/pod/name={pod}'}, key: [pod]}]\n",
-            &[pod],
-            &[pod],
-        ),
-        (
-            "rules: [{name: a, identities: 'claim:i#k8s.io/pod/name=x'}, {name: b, identities: 'jwt:*'}]\n",
-            &[pod],
-            &[],
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("rules: [{name: a, identities: 'claim:*#k8s.io/pod/name=x', action: deny}]\n", &[pod][..], &[pod][..]),
+        ("rules: [{name: a, identities: '*#k8s.io/pod/name=*'}]\n", &[pod], &[pod]),
+        ("rules: [{name: a, identities: 'claim:j/{x}#k8s.io/pod/name={y}'}]\n", &[], &[pod]),
+        ("admin: {rules: [{identities: 'claim:*#k8s.io/pod/name=x', allow: read}]}\n", &[pod], &[pod]),
+        ("classes: [{match: {identity.claim: '*#k8s.io/pod/name={pod}'}, key: [pod]}]\n", &[pod], &[pod]),
+        ("rules: [{name: a, identities: 'claim:i#k8s.io/pod/name=x'}, {name: b, identities: 'jwt:*'}]\n", &[pod], &[]),
         ("rules: [{name: a, identities: 'claim:*#k8s.io/*=x'}]\n", &[], &[]),
-    ] {
+    ];
+    for (used, of_one, of_other) in rows {
         let named = good(&format!("{jwt}{used}{SERVER}")).named();
         assert_eq!(named.claims("i").collect::<Vec<_>>(), of_one, "{used}");
         assert_eq!(named.claims("j/k").collect::<Vec<_>>(), of_other, "{used}");

@@ -68,22 +68,6 @@ fn complaint(text: &str) -> String {
     parse(&format!("{text}{SERVER}")).unwrap_err()
 }
 
-#[test]
-fn every_shipped_file_loads() {
-    let mut files: Vec<_> = std::fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"))
-        .collect();
-    files.sort();
-    assert!(files.len() >= 9, "{files:?}");
-    for file in files {
-        if let Err(error) = Config::load(Some(&file), &Flags::default()) {
-            panic!("{error}");
-        }
-    }
-}
-
 /// The configuration with which the README begins.
 #[test]
 fn the_configuration_of_the_readme_loads() {

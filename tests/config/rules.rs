@@ -58,21 +58,14 @@ fn rules_about_metadata() {
         (answer.allowed, answer.to_string())
     };
     assert!(may(&[("NS", "a-1"), ("LABELS.a/b", "y")]).0);
-    for (members, why) in [
-        (
-            &[("NS", "b-1"), ("LABELS.a/b", "y")][..],
-            "the node's metadata.NS `b-1` does not match `a-*`",
-        ),
-        (
-            &[("NS", "a-1"), ("LABELS.a/b", "z")],
-            "the node's metadata.LABELS.a/b `z` does not match `x`, `y`",
-        ),
-        (
-            &[("NS", "a-1")],
-            "the node's metadata.LABELS.a/b `` does not match `x`, `y`",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (&[("NS", "b-1"), ("LABELS.a/b", "y")][..], "the node's metadata.NS `b-1` does not match `a-*`"),
+        (&[("NS", "a-1"), ("LABELS.a/b", "z")], "the node's metadata.LABELS.a/b `z` does not match `x`, `y`"),
+        (&[("NS", "a-1")], "the node's metadata.LABELS.a/b `` does not match `x`, `y`"),
         (&[], "metadata.LABELS.a/b `` does not match"),
-    ] {
+    ];
+    for (members, why) in rows {
         let (allowed, said) = may(members);
         assert!(!allowed && said.contains(why), "{members:?}: {said}");
     }
@@ -102,79 +95,21 @@ fn what_rules_mean() {
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     let spiffe = "spiffe://td/ns/a/sa/web";
     let endpoints = "xdstp://shared.example.com/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
-    for (identity, node, what, expected, why) in [
-        (
-            spiffe,
-            "web.a,a-edge",
-            None,
-            true,
-            "rules[0] `mine` allows it, of the names `{ns}/*`",
-        ),
-        (
-            spiffe,
-            "web.a,a-edge",
-            Some(("cds", "a/x")),
-            true,
-            "rules[0] `mine` allows it\n",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (spiffe, "web.a,a-edge", None, true, "rules[0] `mine` allows it, of the names `{ns}/*`"),
+        (spiffe, "web.a,a-edge", Some(("cds", "a/x")), true, "rules[0] `mine` allows it\n"),
         (spiffe, "web.a,a-edge", Some(("cds", "b/x")), false, "no rule matches"),
-        (
-            spiffe,
-            "web.b,a-edge",
-            Some(("cds", "a/x")),
-            false,
-            "the node's id `web.b` does not match `*.a`",
-        ),
-        (
-            spiffe,
-            "web.a,b-edge",
-            Some(("cds", "a/x")),
-            false,
-            "the node's cluster `b-edge` does not match `a-*`",
-        ),
-        (
-            spiffe,
-            "web.a,a-edge",
-            Some(("eds", endpoints)),
-            true,
-            "rules[1] `shared` allows it",
-        ),
-        (
-            spiffe,
-            "web.a,a-edge",
-            Some(("rds", endpoints)),
-            false,
-            "`types` does not name",
-        ),
-        (
-            "ip:10.0.0.7",
-            "x",
-            Some(("rds", "any")),
-            true,
-            "rules[3] `operators` allows it",
-        ),
-        (
-            "ip:10.0.0.7",
-            "x",
-            Some(("lds", "any")),
-            false,
-            "rules[2] `nobody` denies it",
-        ),
-        (
-            "ip:10.0.0.7",
-            "x",
-            Some(("sds", "any")),
-            false,
-            "it allows secrets only if `types` names them",
-        ),
-        (
-            "ip:11.0.0.7",
-            "x",
-            None,
-            false,
-            "rules[2] `nobody`: it denies only some resources",
-        ),
-    ] {
+        (spiffe, "web.b,a-edge", Some(("cds", "a/x")), false, "the node's id `web.b` does not match `*.a`"),
+        (spiffe, "web.a,b-edge", Some(("cds", "a/x")), false, "the node's cluster `b-edge` does not match `a-*`"),
+        (spiffe, "web.a,a-edge", Some(("eds", endpoints)), true, "rules[1] `shared` allows it"),
+        (spiffe, "web.a,a-edge", Some(("rds", endpoints)), false, "`types` does not name"),
+        ("ip:10.0.0.7", "x", Some(("rds", "any")), true, "rules[3] `operators` allows it"),
+        ("ip:10.0.0.7", "x", Some(("lds", "any")), false, "rules[2] `nobody` denies it"),
+        ("ip:10.0.0.7", "x", Some(("sds", "any")), false, "it allows secrets only if `types` names them"),
+        ("ip:11.0.0.7", "x", None, false, "rules[2] `nobody`: it denies only some resources"),
+    ];
+    for (identity, node, what, expected, why) in rows {
         let (allowed, said) = may(&config, &[identity], node, what);
         assert_eq!(allowed, expected, "{identity} {node} {what:?}: {said}");
         assert!(said.contains(why), "{identity} {node} {what:?}: {said}");

@@ -119,43 +119,32 @@ fn complaints() {
         )
     };
     let both = "`spiffe` brings the certificate and its key; remove one of them";
-    for (text, said) in [
+    #[rustfmt::skip]
+    let rows = [
         (
             listener("spiffe: {}"),
             "2:50: listeners[0].tls.spiffe.socket: there is no socket; write such as \
              unix:///run/spire/agent/public/api.sock, or set SPIFFE_ENDPOINT_SOCKET"
                 .to_owned(),
         ),
-        (
-            listener("spiffe: {socket: 'tcp://127.0.0.1:8081'}"),
-            format!(
-                "2:59: listeners[0].tls.spiffe.socket: {}",
-                no_socket("tcp://127.0.0.1:8081")
-            ),
-        ),
-        (
-            listener("spiffe: {socket: 'unix:agent.sock'}"),
-            format!("2:59: listeners[0].tls.spiffe.socket: {}", no_socket("unix:agent.sock")),
-        ),
-        (
-            listener("spiffe: {socket: 'unix:/a', hint: ''}"),
-            "2:76: listeners[0].tls.spiffe.hint: it is empty; remove it to take the first SVID".to_owned(),
-        ),
-        (
-            listener("spiffe: {socket: 'unix:/a'}, certificate: c"),
-            format!("2:84: listeners[0].tls.certificate: {both}"),
-        ),
-        (
-            server("spiffe: {socket: 'unix:/a'}, private_key_file: k"),
-            format!("1:131: upstream.xds_servers[0].channel_creds[0].config: {both}"),
-        ),
+        (listener("spiffe: {socket: 'tcp://127.0.0.1:8081'}"),
+            format!("2:59: listeners[0].tls.spiffe.socket: {}", no_socket("tcp://127.0.0.1:8081"))),
+        (listener("spiffe: {socket: 'unix:agent.sock'}"),
+            format!("2:59: listeners[0].tls.spiffe.socket: {}", no_socket("unix:agent.sock"))),
+        (listener("spiffe: {socket: 'unix:/a', hint: ''}"),
+            "2:76: listeners[0].tls.spiffe.hint: it is empty; remove it to take the first SVID".to_owned()),
+        (listener("spiffe: {socket: 'unix:/a'}, certificate: c"),
+            format!("2:84: listeners[0].tls.certificate: {both}")),
+        (server("spiffe: {socket: 'unix:/a'}, private_key_file: k"),
+            format!("1:131: upstream.xds_servers[0].channel_creds[0].config: {both}")),
         (
             server("spiffe: {socket: 'unix:/a'}").replace("type: tls", "type: insecure"),
             "1:97: upstream.xds_servers[0].channel_creds[0].config.spiffe: spiffe has no use with insecure; \
              remove it or write tls"
                 .to_owned(),
         ),
-    ] {
+    ];
+    for (text, said) in rows {
         assert_eq!(
             refused(&text, &Flags::default()),
             format!("relay.yaml:{said}"),

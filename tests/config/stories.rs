@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use distributary::classes::{Locality, Node};
-use distributary::config::{Config, Credentials, Endpoint, Flags, Reach, Transport};
+use distributary::config::{Config, Credentials, Endpoint, Flags, ListenerTls, Reach, Transport};
 use distributary::proto::envoy::config::core::v3 as core;
 
 use crate::{first, folder, top};
@@ -22,90 +22,40 @@ fn uris<'a>(config: &'a Config, list: &[usize]) -> Vec<&'a str> {
         .collect()
 }
 
+/// F-11, A95: what each story without classes is about, as far as its keys show it.
 #[test]
-fn sidecar() {
+fn what_the_stories_are_about() {
+    let tls = |config: &Config| matches!(first(config).credentials, Credentials::Tls(_));
     let config = story("sidecar.yaml");
-    assert_eq!(config.listeners.len(), 2);
-    assert!(matches!(first(&config).credentials, Credentials::Tls(_)));
-}
-
-/// Only who shows a certificate is let in.
-#[test]
-fn outside_of_the_cluster() {
-    let config = story("outside.yaml");
-    let [listener] = &config.listeners[..] else {
-        panic!("one listener")
-    };
-    assert!(listener.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()));
-}
-
-#[test]
-fn quick_start() {
-    let config = story("quickstart.yaml");
-    let [server] = &config.upstream.servers[..] else {
-        panic!("one source")
-    };
-    assert_eq!(server.reach, Reach::Files(folder().join("quickstart")));
-}
-
-#[test]
-fn zone_tier() {
-    let config = story("zone-tier.yaml");
-    assert_eq!(config.timers.linger, Duration::from_secs(120));
-    assert!(matches!(first(&config).credentials, Credentials::Tls(_)));
-}
-
-#[test]
-fn regional_tier() {
-    let config = story("regional-tier.yaml");
-    let grpc = first(&config);
-    assert!(matches!(&grpc.credentials, Credentials::Tls(tls) if tls.identity.is_some()));
-    assert!(grpc.token.is_some());
-    assert_eq!(config.limits.requests_per_second, 0);
-    assert!(config.timers.linger > story("zone-tier.yaml").timers.linger);
-}
-
-#[test]
-fn front_of_a_control_plane() {
-    let config = story("front.yaml");
-    let grpc = first(&config);
-    assert!(matches!(grpc.endpoint, Endpoint::Unix(_)));
-    assert_eq!(grpc.transport, Transport::Sotw);
-}
-
-/// F-11: which server answers for which authority.
-#[test]
-fn two_authorities() {
+    assert!(config.listeners.len() == 2 && tls(&config));
+    // Only who shows a certificate is let in.
+    let outside = story("outside.yaml");
+    let asks = |tls: &Option<ListenerTls>| tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+    assert!(outside.listeners.len() == 1 && asks(&outside.listeners[0].tls));
+    let servers = &story("quickstart.yaml").upstream.servers;
+    assert!(servers.len() == 1 && servers[0].reach == Reach::Files(folder().join("quickstart")));
+    let zone = story("zone-tier.yaml");
+    assert!(zone.timers.linger == Duration::from_secs(120) && tls(&zone));
+    let regional = story("regional-tier.yaml");
+    let grpc = first(&regional);
+    assert!(matches!(&grpc.credentials, Credentials::Tls(tls) if tls.identity.is_some()) && grpc.token.is_some());
+    assert!(regional.limits.requests_per_second == 0 && regional.timers.linger > zone.timers.linger);
+    let front = story("front.yaml");
+    assert!(matches!(first(&front).endpoint, Endpoint::Unix(_)) && first(&front).transport == Transport::Sotw);
     let config = story("authorities.yaml");
     let authorities = &config.upstream.authorities;
     assert_eq!(authorities["platform.example.com"].servers, config.upstream.top);
     let payments = &authorities["payments.example.com"];
     assert_eq!(uris(&config, &payments.servers), ["https://xds.payments.example.com"]);
     assert!(payments.client_listener_resource_name_template.ends_with("/team/%s"));
-}
-
-#[test]
-fn a_second_control_plane() {
     let config = story("fallback.yaml");
-    assert_eq!(top(&config).len(), 2);
-    assert!(config.upstream.authorities.is_empty());
-}
-
-/// A95: endpoints under an authority of their own.
-#[test]
-fn endpoints_on_their_own() {
+    assert!(top(&config).len() == 2 && config.upstream.authorities.is_empty());
     let config = story("endpoints.yaml");
     let endpoints = &config.upstream.authorities["endpoints.example.com"];
-    assert!(endpoints.reachability_only);
-    assert_eq!(
-        uris(&config, &endpoints.servers),
-        ["https://endpoints-1.example.com", "https://endpoints-2.example.com"]
-    );
-    assert!(
-        config.upstream.servers[endpoints.servers[0]]
-            .features
-            .resource_timer_is_transient_error
-    );
+    let expected = ["https://endpoints-1.example.com", "https://endpoints-2.example.com"];
+    assert_eq!(uris(&config, &endpoints.servers), expected);
+    let features = &config.upstream.servers[endpoints.servers[0]].features;
+    assert!(endpoints.reachability_only && features.resource_timer_is_transient_error);
 }
 
 /// A client's node with these fields.

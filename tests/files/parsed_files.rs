@@ -123,32 +123,24 @@ fn whom_a_resource_is_for() {
 #[test]
 fn faults_have_places() {
     let cluster = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-    for (text, said) in [
+    #[rustfmt::skip]
+    let rows = [
         ("resources:\n- name: a\n", "2:3: resources[0]"),
-        (
-            &format!("resources:\n- '@type': {cluster}\n  name: a\n  nme: b\n") as &str,
-            "4:3: resources[0]: envoy.config.cluster.v3.Cluster has no field `nme`",
-        ),
-        (
-            &format!("resources:\n- '@type': {cluster}\n  name: a\n  connect_timeout: soon\n"),
-            "4:20: resources[0].connect_timeout",
-        ),
-        (
-            &format!("- '@type': {cluster}\n  name: a\n  name: b\n"),
-            "3:3: the key `name` is there twice",
-        ),
+        (&format!("resources:\n- '@type': {cluster}\n  name: a\n  nme: b\n") as &str,
+            "4:3: resources[0]: envoy.config.cluster.v3.Cluster has no field `nme`"),
+        (&format!("resources:\n- '@type': {cluster}\n  name: a\n  connect_timeout: soon\n"),
+            "4:20: resources[0].connect_timeout"),
+        (&format!("- '@type': {cluster}\n  name: a\n  name: b\n"), "3:3: the key `name` is there twice"),
         ("- '@type': acme.Unknown\n  name: a\n", "acme.Unknown"),
-        (
-            &format!("type_url: {LISTENER}\nresources:\n- '@type': {cluster}\n  name: a\n"),
-            "3:3: resources[0]: is a",
-        ),
+        (&format!("type_url: {LISTENER}\nresources:\n- '@type': {cluster}\n  name: a\n"), "3:3: resources[0]: is a"),
         ("", "is empty"),
         ("# nothing\n", "is empty"),
         ("{}", "is empty"),
         ("resourcs: []\n", "has no field `resourcs`"),
         ("a: [b", "not YAML"),
         ("just words", "expected a DiscoveryResponse"),
-    ] {
+    ];
+    for (text, said) in rows {
         let fault = parse(text, FileFormat::Yaml).unwrap_err().to_string();
         assert!(fault.contains(said), "{text:?}: {fault}");
     }

@@ -79,11 +79,6 @@ impl<R: Answer> Stream<R> {
         soon("the end", end).await
     }
 
-    /// The same of a stream on which there must be no response.
-    pub async fn ends_unanswered(&mut self) -> (Code, String) {
-        words(self.call.end().await)
-    }
-
     /// Whether nothing comes for a while.
     pub async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(Duration::from_millis(500), self.message())
@@ -126,19 +121,13 @@ impl Delta {
 }
 
 impl Sotw {
-    /// The next response, from a client that asks for everything.
+    /// The next response, acknowledged, from a client that asks for everything.
     pub async fn next(&mut self) -> DiscoveryResponse {
-        self.next_asking(|_| Vec::new()).await
-    }
-
-    /// The next response, acknowledged with the names of its type.
-    pub async fn next_asking(&mut self, names: impl FnOnce(&str) -> Vec<String>) -> DiscoveryResponse {
         let response = soon("a response", self.message()).await;
         self.says(&DiscoveryRequest {
             type_url: response.type_url.clone(),
             response_nonce: response.nonce.clone(),
             version_info: response.version_info.clone(),
-            resource_names: names(&response.type_url),
             ..DiscoveryRequest::default()
         });
         response

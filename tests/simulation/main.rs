@@ -35,8 +35,7 @@
 //!
 //! Seeds from 3,000,000,000 on are such worlds in which all clients but one are hostile: most of what is rare happens to them.
 //!
-//! Clients reject (B-22, K-37), the views are told what they use meanwhile, and who has nothing is offered older content. `tests/wire/rejected`
-//! has worlds with clients of several versions.
+//! Clients reject (B-22, K-37), the views are told what they use meanwhile, and who has nothing is offered older content.
 //!
 //! The digits before the last seven add features to a world:
 //!

@@ -5,11 +5,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod ceilings;
-mod circles;
 mod documents;
 mod kubernetes;
 mod layers;
-mod modules;
 mod packaging;
 mod rooms;
 mod rules;

@@ -40,33 +40,3 @@ fn rooms_know_only_those_before_them() {
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
-
-#[test]
-fn each_room_says_what_it_owns_and_refuses_to_know() {
-    for room in ROOMS {
-        let path = format!("{SOURCES}{room}/mod.rs");
-        let text = tree::read(&path);
-        let about = text.lines().skip_while(|line| !line.starts_with("//!"));
-        let about: String = about.take_while(|line| line.starts_with("//!")).collect();
-        for word in ["Owns ", "Refuses to know "] {
-            assert!(about.contains(word), "{path}: `//!` must say `{word}...`");
-        }
-    }
-}
-
-#[test]
-fn an_arrow_upward_is_found() {
-    let file = |text: &str| File {
-        path: format!("{SOURCES}origin/world.rs"),
-        text: text.to_owned(),
-    };
-    let upward = |text: &str| upward(&file(text)).collect::<Vec<_>>();
-    assert_eq!(
-        upward("use crate::wire::kind::Kind; use crate::measure::tally::Tally;"),
-        [""; 0]
-    );
-    assert_eq!(
-        upward("use crate::{fleet::Fleet, wire};"),
-        ["loadtest/src/origin/world.rs: must not use `fleet`"]
-    );
-}

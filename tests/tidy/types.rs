@@ -58,7 +58,7 @@ const LARGE: &[(&str, &str, usize)] = &[];
 
 /// The most fields of a type of these rooms that changes itself.
 const FIELDS_MAX: usize = 9;
-pub(crate) const MACHINE: &str = "src/protocol/server/";
+const MACHINE: &str = "src/protocol/server/";
 const FEED: &str = "src/protocol/client/feed/";
 /// What is in this room changes behind locks, without `&mut self`.
 const SHARED: &str = "src/cache/view/";
@@ -96,13 +96,13 @@ fn private(line: &str) -> &str {
 }
 
 /// The part of a line up to the end of an identifier.
-pub(crate) fn identifier(text: &str) -> &str {
+fn identifier(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
     text.get(..end.unwrap_or(text.len())).unwrap_or_default()
 }
 
 /// The lines of a text in groups: one for each item that begins at the left margin and has a body.
-pub(crate) fn items(text: &str) -> Vec<Vec<&str>> {
+fn items(text: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     let mut item = Vec::new();
     let mut has_body = false;
@@ -145,7 +145,7 @@ fn types(text: &str) -> Vec<Type<'_>> {
 }
 
 /// The rest of the head of an `impl` after its own parameters.
-pub(crate) fn after_generics(head: &str) -> &str {
+fn after_generics(head: &str) -> &str {
     let mut depth = 0;
     let mut before = ' ';
     for (at, character) in head.char_indices() {
@@ -187,7 +187,7 @@ fn opened(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A file without the tests at its end. Tests in a file of their own may be declared anywhere.
-pub(crate) fn production(file: &File) -> &str {
+fn production(file: &File) -> &str {
     file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The repository refers only to itself: it names no paths of the machine on which it was written, and no document elsewhere.
 
-use crate::layers::code;
 use crate::tree::{self, File};
 
 fn prose() -> impl Iterator<Item = File> {
@@ -61,69 +60,4 @@ fn no_document_that_is_not_here() {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-}
-
-/// A log line shows a class as people know it, never as the program keeps it.
-#[test]
-fn classes_are_written_for_people() {
-    let mut wrong = Vec::new();
-    for file in tree::files().into_iter().filter(|file| file.path.starts_with("src/")) {
-        for (at, line) in file.text.lines().enumerate() {
-            let shown = line.trim_start();
-            if shown.starts_with("?class,") || line.contains("class = ?") {
-                wrong.push(format!("{}:{}: write %class", file.path, at + 1));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-}
-
-/// Names that are not used, and the name to use instead.
-const SYNONYMS: [(&str, &str); 2] = [("glob", "collection"), ("globs", "collections")];
-
-/// Names and messages have one word for one thing.
-#[test]
-fn one_word_for_one_thing() {
-    let mut wrong = Vec::new();
-    for file in tree::files() {
-        if !file.path.ends_with(".rs") || file.path.starts_with("tests/tidy/") {
-            continue;
-        }
-        for (at, line) in code(&file.text).lines().enumerate() {
-            for word in line.split(|c: char| !c.is_alphanumeric()) {
-                let word = word.to_ascii_lowercase();
-                for (_, better) in SYNONYMS.iter().filter(|(synonym, _)| word == *synonym) {
-                    wrong.push(format!(
-                        "{}:{}: write `{better}` instead of `{word}`",
-                        file.path,
-                        at + 1
-                    ));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-}
-
-/// Names so general that only one type may have each.
-const ONE_TYPE: [&str; 8] = [
-    "Answer", "Found", "Kept", "Limits", "Place", "Settings", "Standing", "Turn",
-];
-
-#[test]
-fn a_short_word_stands_for_one_type() {
-    for name in ONE_TYPE {
-        let mut types = Vec::new();
-        for file in tree::files().iter().filter(|file| file.is("src/", ".rs")) {
-            let code = code(&file.text);
-            let words: Vec<&str> = code.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
-            let defines =
-                |pair: &&[&str]| matches!(pair, ["struct" | "enum" | "trait" | "type", defined] if *defined == name);
-            types.extend(words.windows(2).filter(defines).map(|_| file.path.clone()));
-        }
-        assert!(
-            types.len() <= 1,
-            "`{name}` is a type in each of {types:?}; choose more specific names"
-        );
-    }
 }

@@ -9,72 +9,6 @@ use distributary::upstream::StreamPhase;
 use crate::plane::Plane;
 use crate::{CDS, EDS, Relay, delta, ms, now};
 
-/// E-12, E-13, A-05, C-19: when one resource is wrong, the rejection names it and the fault, and the others are used.
-#[tokio::test]
-async fn faults_are_named() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a"), (EDS, "b"), (EDS, "good")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    let wrong_type = {
-        let mut response = delta(EDS, "n1", &["good=1", "a=1"], &[]);
-        response.resources[1].resource.as_mut().unwrap().type_url = CDS.to_owned();
-        response
-    };
-    let nameless = {
-        let mut response = delta(EDS, "n3", &["good=3", "a=1"], &[]);
-        response.resources[1].name.clear();
-        response.resources[1].resource.as_mut().unwrap().value = Bytes::new();
-        response
-    };
-    let cases = [
-        (
-            wrong_type,
-            "resource \"a\" has the type \"envoy.config.cluster.v3.Cluster\"",
-            "good=1",
-        ),
-        (
-            delta(EDS, "n2", &["good=2", "a=1", "a=2"], &[]),
-            "resource \"a\" is in the response more than once",
-            "good=2",
-        ),
-        (nameless, "entry 1 of resources has no name", "good=3"),
-        (
-            delta(EDS, "n4", &["good=4", "b=1"], &["b"]),
-            "resource \"b\" is both in resources and in removed_resources",
-            "good=4",
-        ),
-    ];
-    for (response, fault, known) in cases {
-        call.send(&response);
-        relay.knows(EDS, known).await;
-        let refusal = call.delta().await;
-        assert_eq!(refusal.response_nonce, response.nonce);
-        let message = refusal.error_detail.expect("a refusal").message;
-        assert!(message.contains(fault), "{message}");
-    }
-    assert_eq!(relay.metrics.nacks.get(), 4);
-    call.send(&delta(EDS, "n5", &["a=5"], &[]));
-    relay.knows(EDS, "a=5 good=4").await;
-    assert_eq!(call.delta().await.error_detail, None);
-}
-
-/// E-13: garbage in one resource is refused by the response's nonce.
-#[tokio::test]
-async fn garbage_in_a_resource() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    let mut bytes = prost::Message::encode_to_vec(&delta(EDS, "n1", &["a=1"], &[]));
-    bytes.extend([0x12, 0x04, 0xff, 0xff, 0xff, 0xff]);
-    call.send_bytes(&bytes);
-    relay.knows(EDS, "a=1").await;
-    let refusal = call.delta().await;
-    assert_eq!(refusal.response_nonce, "n1");
-    assert!(refusal.error_detail.unwrap().message.contains("entry 1 of resources"));
-}
-
 /// A message that cannot be decoded ends the stream; known resources stay, and the next stream repairs the rest (G-19).
 #[tokio::test]
 async fn garbage_all_over() {
@@ -179,39 +113,6 @@ async fn an_answer_of_tiny_entries() {
     relay.knows(EDS, "a=2 b=3").await;
 }
 
-/// K-22: a server that sends the same again and again changes nothing and wakes no session; the relay keeps reading.
-#[tokio::test]
-async fn the_same_again_and_again() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
-    let generation = relay.view.head().generation();
-    for round in 0..20_000 {
-        call.send(&delta(EDS, &format!("n{round}"), &["a=1"], &[]));
-    }
-    while call.delta().await.response_nonce != "n19999" {}
-    assert_eq!(relay.view.head().generation(), generation);
-    call.send(&delta(EDS, "last", &["a=2"], &[]));
-    relay.knows(EDS, "a=2").await;
-}
-
-/// B-03: empty and repeated nonces do no harm.
-#[tokio::test]
-async fn nonces_that_are_none() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    for (nonce, put) in [("", "a=1"), ("n", "a=2"), ("n", "a=3"), ("", "a=4")] {
-        call.send(&delta(EDS, nonce, &[put], &[]));
-        relay.knows(EDS, put).await;
-    }
-    assert_eq!(call.delta().await.response_nonce, "n");
-}
-
 /// E-08, C-16: a silent server has a time limit, which begins when it could read the request; the stream stays.
 #[tokio::test]
 async fn silence() {
@@ -228,36 +129,4 @@ async fn silence() {
     call.send(&delta(EDS, "n1", &["a=1"], &[]));
     relay.knows(EDS, "a=1").await;
     assert!(plane.has_call().is_none());
-}
-
-/// E-22, E-02: a server that resends rejected content at once, under a new version each time, gets a few rejections a second and
-/// not thousands. Each is counted, the newest is rejected in the end, and good content is taken meanwhile.
-#[tokio::test]
-async fn the_same_fault_again_and_again() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a"), (EDS, "b")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    let (begun, mut refusals, mut last) = (now(), 0_u64, String::new());
-    for version in 0.. {
-        let sent = begun.elapsed();
-        if sent >= ms(1000) {
-            break;
-        }
-        last = format!("n{version}");
-        let (one, other) = (format!("a={version}"), format!("a={}", version + 1));
-        call.send(&delta(EDS, &last, &[&one, &other], &[]));
-        // As a control plane does: it waits for the answer, or sends again after a moment.
-        if let Ok(refusal) = tokio::time::timeout(ms(2), call.delta()).await {
-            assert!(refusal.error_detail.is_some());
-            refusals += 1;
-        }
-    }
-    assert!((2..=5).contains(&refusals), "{refusals} refusals in a second");
-    call.send(&delta(EDS, "good", &["b=1"], &[]));
-    relay.knows(EDS, "b=1").await;
-    assert_eq!(call.delta().await.response_nonce, "good");
-    let refusal = call.delta().await;
-    assert_eq!((refusal.response_nonce, refusal.error_detail.is_some()), (last, true));
-    assert_eq!(relay.metrics.nacks.get(), refusals + 1);
 }

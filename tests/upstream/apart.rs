@@ -70,26 +70,3 @@ async fn no_route_before_its_cluster() {
     route(routes, "to-x-again").await;
     relay.sees("the route", |cut| routed(cut, "to-x-again")).await;
 }
-
-/// D-03: when a cluster and its last route change at the same moment, the cluster is not removed before the route has changed.
-#[tokio::test]
-async fn no_cluster_gone_before_its_route() {
-    let mut site = Site::start().await;
-    let relay = Relay::of(site.address, "", &[(CDS, "*"), (RDS, "r")]);
-    let (clusters, routes) = polls(&mut site).await;
-    clusters.say("1", &["x"]).await;
-    route(routes, "to-x").await;
-    relay.sees("both", |cut| routed(cut, "to-x") && has(cut, "x")).await;
-    let (clusters, routes) = polls(&mut site).await;
-    clusters.say("2", &["y"]).await;
-    let early = relay.sees("no x", |cut| !has(cut, "x"));
-    let early = tokio::time::timeout(Duration::from_millis(100), early).await;
-    assert!(early.is_err(), "the route is still to x");
-    route(routes, "to-y").await;
-    let ordered = |cut: &Cut| {
-        assert!(has(cut, "x") || !routed(cut, "to-x"), "a cluster gone before its route");
-        assert_eq!(has(cut, "y"), routed(cut, "to-y"), "a route before its cluster");
-        routed(cut, "to-y") && !has(cut, "x")
-    };
-    relay.sees("both", ordered).await;
-}

@@ -8,7 +8,7 @@ use distributary::xds::TypeUrl;
 use h2::Reason;
 
 use crate::plane::{Call, Plane, soon};
-use crate::{CDS, EDS, Relay, delta, ms};
+use crate::{CDS, EDS, Relay, delta};
 
 const PATIENCE: Duration = Duration::from_millis(400);
 
@@ -65,28 +65,6 @@ async fn a_type_that_is_not_heard() {
     assert!(plane.has_call().is_none());
 }
 
-/// E-27: a server that says nothing of names that do not exist is asked anew once, and not again for the next name.
-#[tokio::test]
-async fn a_server_that_has_nothing_to_say() {
-    let mut plane = Plane::start().await;
-    let (relay, mut shared) = unheard(&mut plane).await;
-    let mut probe = plane.call().await;
-    asked(&mut probe, EDS).await;
-    probe.gone().await;
-    relay.knows(EDS, "a:TimedOut").await;
-    relay.want(EDS, "b", true);
-    assert_eq!(asked(&mut shared, EDS).await.resource_names_subscribe, ["b"]);
-    shared.send(&delta(CDS, "n2", &["c=2"], &[]));
-    relay.knows(EDS, "a:TimedOut b:TimedOut").await;
-    // Long enough for a mistake to be seen.
-    tokio::time::sleep(ms(300)).await;
-    assert!(plane.has_call().is_none());
-    let status = relay.status("no suspicion", |status| status.suspected.is_empty()).await;
-    assert_eq!(status.suspected.len(), 0);
-    shared.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1 b:TimedOut").await;
-}
-
 /// E-04: a server that reads no versions does not say what is gone since the last stream, and it has just sent the only thing that it has.
 #[tokio::test]
 async fn a_server_that_reads_no_versions() {
@@ -111,20 +89,4 @@ async fn a_server_that_reads_no_versions() {
     trial.send(&delta(EDS, "t1", &["a=1"], &[]));
     relay.knows(EDS, "a=1 gone:Said").await;
     trial.gone().await;
-}
-
-/// E-27: what was created at that moment is answered on both streams: the server hears.
-#[tokio::test]
-async fn what_comes_on_both_streams() {
-    let mut plane = Plane::start().await;
-    let (relay, mut shared) = unheard(&mut plane).await;
-    let mut probe = plane.call().await;
-    asked(&mut probe, EDS).await;
-    probe.send(&delta(EDS, "n1", &["a=1"], &[]));
-    shared.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
-    probe.gone().await;
-    relay.want(EDS, "b", true);
-    assert_eq!(asked(&mut shared, EDS).await.resource_names_subscribe, ["b"]);
-    assert!(plane.has_call().is_none());
 }

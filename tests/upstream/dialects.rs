@@ -13,7 +13,7 @@ use distributary::xds::ServerState;
 use tonic::Code;
 
 use crate::plane::Plane;
-use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
+use crate::{CDS, EDS, Relay, delta, sotw};
 
 pub(crate) const DELTA: &str = peers::path(Dialect::Delta);
 pub(crate) const SOTW: &str = peers::path(Dialect::Sotw);
@@ -107,53 +107,6 @@ async fn sotw_where_configured() {
     assert_eq!(call.sotw().await.version_info, "1");
     call.send(&sotw(CDS, "2", "n2", &["b=2"]));
     relay.knows(CDS, "b=2 complete").await;
-}
-
-/// A server that does not know the delta method is asked in state of the world, at once, and from then on.
-#[tokio::test]
-async fn sotw_where_delta_is_unknown() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let call = plane.call().await;
-    assert_eq!(call.path, DELTA);
-    call.finish(Code::Unimplemented, "unknown method");
-    let mut call = plane.call().await;
-    assert_eq!(call.path, SOTW);
-    assert_eq!(relay.metrics.failures.get(), 0, "no back-off between the two");
-    relay.takes(&mut call, "a=1").await;
-    call.finish(Code::Ok, "");
-    let mut call = plane.call().await;
-    assert_eq!(call.path, SOTW);
-    assert_eq!(call.sotw().await.version_info, "unknown");
-    assert_eq!(relay.metrics.failures.get(), 0);
-}
-
-/// A server that knows neither method is an error with a clear text, and the relay backs off.
-#[tokio::test]
-async fn neither_method() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut start = now();
-    for path in [DELTA, SOTW] {
-        let call = plane.call().await;
-        assert_eq!(call.path, path);
-        start = now();
-        call.finish(Code::Unimplemented, "unknown service");
-    }
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
-    assert!(
-        status
-            .error
-            .unwrap()
-            .contains("neither DeltaAggregatedResources nor StreamAggregatedResources")
-    );
-    assert!(status.next_attempt.unwrap() > start);
-    assert_eq!(plane.call().await.path, DELTA);
-    assert!(start.elapsed() > ms(700));
-    assert_eq!(relay.metrics.failures.get(), 1);
-    assert_eq!(relay.known(EDS), "");
 }
 
 /// G-08, C-16: a server that has answered one of the two streams is there, also if it has nothing to say on the other one.

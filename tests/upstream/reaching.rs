@@ -186,18 +186,12 @@ async fn certificates_that_do_not_serve() {
         let cert = params.self_signed(&signing_key).unwrap();
         rcgen::CertifiedKey { cert, signing_key }
     };
-    for (name, identity, said) in [
-        (
-            "old",
-            made(&["localhost"], 2001),
-            "the server's certificate has expired;",
-        ),
-        (
-            "other",
-            made(&["example.org"], 4000),
-            "the server's certificate is for ",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("old", made(&["localhost"], 2001), "the server's certificate has expired;"),
+        ("other", made(&["example.org"], 4000), "the server's certificate is for "),
+    ];
+    for (name, identity, said) in rows {
         let path = std::env::temp_dir().join(format!("distributary-upstream-{}-{name}.pem", std::process::id()));
         std::fs::write(&path, identity.cert.pem()).unwrap();
         let (plane, port) = tls_plane(&identity).await;

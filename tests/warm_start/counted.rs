@@ -5,15 +5,12 @@ use crate::fresh;
 use crate::lint::lint;
 use crate::messages;
 use crate::plane::{Plane, soon};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+use crate::stage::{CDS, Client, Delta, Relay, asking, clusters, eventually};
 
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
 
-fn config(servers: &str) -> String {
-    format!(
-        "upstream: {{xds_servers: [{servers}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n\
-         types: [{{type_url: type.googleapis.com/acme.Known}}]\n"
-    )
+fn config(server: impl std::fmt::Display) -> String {
+    asking(server, "types: [{type_url: type.googleapis.com/acme.Known}]\n")
 }
 
 /// The body of the metrics in Prometheus's own form.
@@ -35,7 +32,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
 /// Series with labels that are known beforehand begin at 0, so that their first increase is one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn series_begin_at_zero() {
-    let relay = Relay::run("zero", &config("{server_uri: '127.0.0.1:1'}"));
+    let relay = Relay::run("zero", &config("127.0.0.1:1"));
     let text = metrics(&relay);
     assert_eq!(lint(&text), [] as [String; 0], "{text}");
     let server = "grpc_target=\"#relay\",grpc_xds_server=\"127.0.0.1:1\"";
@@ -79,7 +76,7 @@ async fn series_begin_at_zero() {
 /// The kernel's numbers are those of the relay's process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_is_measured() {
-    let relay = Relay::run("measured", &config("{server_uri: '127.0.0.1:1'}"));
+    let relay = Relay::run("measured", &config("127.0.0.1:1"));
     let text = metrics(&relay);
     let value = |series| value(&text, series).unwrap();
     let since = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
@@ -109,7 +106,7 @@ async fn the_process_is_measured() {
 async fn a_relay_that_serves() {
     let mut plane = Plane::start().await;
     let address = plane.address;
-    let relay = Relay::run("counted", &config(&format!("{{server_uri: '{address}'}}")));
+    let relay = Relay::run("counted", &config(address));
     let client = Client::connect(relay.address).await;
     let mut stream: Delta = client.open(&fresh()).await;
     let mut call = plane.call().await;

@@ -13,7 +13,7 @@ use tonic::Code;
 use crate::folder::Folder;
 use crate::plane::{Call, Plane};
 use crate::secured::tls_plane_for;
-use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+use crate::stage::{ANYWHERE, CDS, Client, Delta, Relay, clusters, eventually};
 
 fn certified() -> CertifiedKey<KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
@@ -75,9 +75,7 @@ classes:
       private_key_file: '{tenants}/{{cluster}}/key.pem'
       jwt_token_file: '{tenants}/{{cluster}}/token'
 timers: {{unanswered: 1s, linger: 0}}
-listeners: [{{address: '127.0.0.1:0'}}]
-admin: {{address: '127.0.0.1:0'}}
-"
+{ANYWHERE}"
         ),
     );
     relay.line("every client is in this class");
@@ -134,12 +132,7 @@ admin: {{address: '127.0.0.1:0'}}
 async fn clients_are_told_why() {
     let mut plane = Plane::start().await;
     let address = plane.address;
-    let relay = Relay::run(
-        "why",
-        &format!(
-            "upstream: {{xds_servers: [{{server_uri: '{address}'}}]}}\ntimers: {{unanswered: 1s}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n"
-        ),
-    );
+    let relay = Relay::asks("why", address, "timers: {unanswered: 1s}\n");
     let mut stream = client(&relay, "any").await;
     let mut call = plane.call().await;
     call.delta().await;

@@ -6,7 +6,7 @@ use tonic::Code;
 
 use crate::messages::wants;
 use crate::plane::Plane;
-use crate::stage::{self, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node};
+use crate::stage::{self, ANYWHERE, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node, replace};
 use crate::{first_run, fresh};
 
 const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
@@ -16,21 +16,12 @@ const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 #[test]
 fn files_are_shown_before_anybody_reads_them() {
     let dir = directory("shown");
-    let write = |file: &str, text: &str| {
-        std::fs::write(dir.join("new"), text).unwrap();
-        std::fs::rename(dir.join("new"), dir.join(file)).unwrap();
-    };
+    let write = |file: &str, text: &str| replace(&dir.join(file), text);
     let good = format!("- '@type': {CDS}\n  name: a\n");
     write("1.yaml", &good);
     write("2.yaml", &format!("- '@type': {CDS}\n  nme: b\n"));
     write("3.yaml", "- [\n");
-    let relay = Relay::run(
-        "shown",
-        &format!(
-            "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n",
-            dir.display()
-        ),
-    );
+    let relay = Relay::asks("shown", dir.display(), "");
     let until = |what: &str| {
         let begun = stage::now();
         loop {
@@ -70,13 +61,11 @@ fn files_are_shown_before_anybody_reads_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn virtual_hosts_need_delta() {
     let plane = Plane::start().await;
-    let relay = Relay::run(
-        "hosts",
-        &format!(
-            "upstream: {{xds_servers: [{{server_uri: '{}', transport: sotw}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n",
-            plane.address
-        ),
+    let sotw = format!(
+        "upstream: {{xds_servers: [{{server_uri: '{}', transport: sotw}}]}}\n",
+        plane.address
     );
+    let relay = Relay::run("hosts", &format!("{sotw}{ANYWHERE}"));
     let client = Client::connect(relay.address).await;
     for name in ["main/a", "main/b"] {
         let mut hosts: Delta = client.open(&wants(VHDS, &[])).await;
@@ -99,13 +88,8 @@ async fn virtual_hosts_need_delta() {
 async fn a_class_that_is_refused() {
     for code in [Code::PermissionDenied, Code::InvalidArgument, Code::FailedPrecondition] {
         let mut plane = Plane::start().await;
-        let relay = Relay::run(
-            &format!("refused-{}", code as i32),
-            &format!(
-                "node: {{id: relay}}\nupstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nclasses: [{{key: [cluster]}}]\n",
-                plane.address
-            ),
-        );
+        let classes = "node: {id: relay}\nclasses: [{key: [cluster]}]\n";
+        let relay = Relay::asks(&format!("refused-{}", code as i32), plane.address, classes);
         let client = Client::connect(relay.address).await;
         let of = |cluster: &str| {
             let mut first = fresh();
@@ -132,15 +116,9 @@ async fn a_class_that_is_refused() {
     }
 }
 
-/// Returns `/clusters` in its JSON form.
-fn json(relay: &Relay) -> serde_json::Value {
-    let answer = relay.admin("/clusters?format=json");
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    serde_json::from_str(body).unwrap()
-}
-
 fn first(relay: &Relay, key: &str) -> serde_json::Value {
-    json(relay)
+    relay
+        .json("/clusters?format=json")
         .pointer(&format!("/authorities/0/servers/0/{key}"))
         .unwrap()
         .clone()

@@ -10,16 +10,13 @@ use distributary::xds::{Changes, Cut, Phase, Resource, ResourceParts, TypeUrl, U
 
 use crate::neighbours::{body, client, given, neighbour, sends};
 use crate::plane::Plane;
-use crate::stage::{CDS, Relay, now};
+use crate::stage::{CDS, Relay, asking, now};
 
 /// A relay under a limit of the shell, with a limit of its own, that asks these neighbours.
 fn relay(name: &str, limit: &str, memory: &str, upstream: SocketAddr, from: SocketAddr) -> Relay {
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
-         admin: {{address: '127.0.0.1:0'}}\nsnapshot: {{from: 'http://{from}'}}\nlimits: {{memory: {memory}}}\n"
-    );
+    let more = format!("snapshot: {{from: 'http://{from}'}}\nlimits: {{memory: {memory}}}\n");
     let command = ["sh", "-c", &format!("{limit}; exec \"$0\" \"$@\"")].map(str::to_owned);
-    Relay::execute(&command, &format!("fitting-{name}"), &text, "json")
+    Relay::execute(&command, &format!("fitting-{name}"), &asking(upstream, &more), "json")
 }
 
 /// The most memory that the relay ever had for itself, in MiB: all but the pages of its program.

@@ -7,8 +7,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 
 use crate::messages;
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, cluster, clusters, now};
-use crate::state_of_the_world;
+use crate::stage::{CDS, Client, Delta, EDS, Relay, cluster, clusters, now};
 
 /// Longer than a timer may be late, and than all timers of [`relay`].
 const FROZEN: Duration = Duration::from_millis(2500);
@@ -16,12 +15,8 @@ const FROZEN: Duration = Duration::from_millis(2500);
 const ROUNDS: usize = 3;
 
 fn relay(name: &str, plane: &Plane) -> Relay {
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n\
-         timers: {{does_not_exist: 1s, unanswered: 1s, keepalive: 1s, order_gate: 1s, drain: 2s}}\n",
-        plane.address
-    );
-    Relay::run(name, &text)
+    let timers = "timers: {does_not_exist: 1s, unanswered: 1s, keepalive: 1s, order_gate: 1s, drain: 2s}\n";
+    Relay::asks(name, plane.address, timers)
 }
 
 fn endpoints(request: &DeltaDiscoveryRequest) -> DeltaDiscoveryResponse {
@@ -87,24 +82,6 @@ async fn what_was_said_meanwhile_is_heard() {
     relay.line("the process did not run");
 }
 
-/// C-16: a wildcard does not count as complete while the relay has not read the rest of it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_state_has_what_was_said_meanwhile() {
-    for round in 0..ROUNDS {
-        let mut plane = Plane::start().await;
-        let relay = relay(&format!("frozen-{round}"), &plane);
-        let client = Client::connect(relay.address).await;
-        let mut sotw: Sotw = client.open(&state_of_the_world("")).await;
-        let mut call = plane.call().await;
-        let asked = call.delta().await;
-        assert_eq!(asked.type_url, CDS);
-        call.send(&clusters("n1", &[("a", "1")], &[]));
-        assert_eq!(call.delta().await.response_nonce, "n1");
-        frozen(&relay, || call.send(&clusters("n2", &[("b", "1")], &[]))).await;
-        assert_eq!(sotw.next().await.resources.len(), 2, "round {round}");
-    }
-}
-
 /// For so long the relay runs before it is stopped: far longer than a change may take afterwards.
 const UP: Duration = Duration::from_secs(12);
 /// A change takes at most two seconds, however long the relay ran before. A busy machine makes some more of them.
@@ -123,13 +100,7 @@ struct Traffic {
 impl Traffic {
     async fn begin(name: &str) -> Self {
         let mut plane = Plane::start().await;
-        let relay = Relay::run(
-            name,
-            &format!(
-                "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n",
-                plane.address
-            ),
-        );
+        let relay = Relay::asks(name, plane.address, "");
         let mut client: Delta = Client::connect(relay.address).await.open(&state_of_all()).await;
         let mut call = plane.call().await;
         assert_eq!(question(&mut call).await.type_url, CDS);

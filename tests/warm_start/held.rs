@@ -5,83 +5,29 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use bytes::Bytes;
-use distributary::proto::distributary::references as fields;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryRequest, Resource};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
-use prost::Message;
+use peers::state::{listener, route};
 
-use crate::messages::wants;
+use crate::messages::{LDS, RDS, wants, wants_sotw};
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, clusters, directory, eventually, node};
-
-const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+use crate::stage::{CDS, Client, Delta, Relay, Sotw, asking, clusters, directory, eventually};
 
 fn configuration(upstream: SocketAddr, guard: &str, dir: Option<&Path>) -> String {
     let snapshot = dir.map(|dir| format!("snapshot: {{dir: '{}', interval: 100ms}}\n", dir.display()));
-    format!(
-        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nguard: {guard}\n{}",
-        snapshot.unwrap_or_default()
-    )
+    asking(upstream, &format!("guard: {guard}\n{}", snapshot.unwrap_or_default()))
 }
 
-/// A resource with its name and this content.
-fn resource(type_url: &str, name: &str, content: &impl Message) -> Resource {
-    let name_field = [&[0x0a, u8::try_from(name.len()).unwrap()], name.as_bytes()].concat();
-    let value = [name_field, content.encode_to_vec()].concat();
+fn resource(type_url: &str, name: &str, value: Bytes) -> Resource {
     Resource {
         name: name.to_owned(),
-        version: format!("{:x}", value.len()),
+        version: "1".to_owned(),
         resource: Some(Any {
             type_url: type_url.to_owned(),
-            value: Bytes::from(value),
+            value,
         }),
         ..Resource::default()
     }
-}
-
-fn listener(name: &str, route: &str) -> Resource {
-    let manager = fields::HttpConnectionManager {
-        rds: Some(fields::Rds {
-            route_config_name: route.to_owned(),
-        }),
-        ..Default::default()
-    };
-    let config = Any {
-        type_url:
-            "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
-                .to_owned(),
-        value: Bytes::from(manager.encode_to_vec()),
-    };
-    let chain = fields::FilterChain {
-        filters: vec![fields::Filter {
-            typed_config: Some(config),
-        }],
-    };
-    let content = fields::Listener {
-        filter_chains: vec![chain],
-        ..Default::default()
-    };
-    resource(LDS, name, &content)
-}
-
-fn route(name: &str, cluster: &str) -> Resource {
-    let action = fields::RouteAction {
-        cluster: cluster.to_owned(),
-        ..Default::default()
-    };
-    let host = fields::VirtualHost {
-        routes: vec![fields::Route {
-            route: Some(action),
-            ..fields::Route::default()
-        }],
-        ..Default::default()
-    };
-    let content = fields::RouteConfiguration {
-        virtual_hosts: vec![host],
-        ..Default::default()
-    };
-    resource(RDS, name, &content)
 }
 
 fn says(type_url: &str, nonce: &str, resources: Vec<Resource>, removed: &[&str]) -> DeltaDiscoveryResponse {
@@ -129,14 +75,9 @@ async fn an_empty_state_is_not_passed_on() {
         let client = Client::connect(relay.address).await;
         let mut delta: Delta = client.open(&wants(LDS, &["*"])).await;
         let mut call = asked(&mut plane, &[LDS]).await;
-        call.send(&says(LDS, "1", vec![listener("l", "r")], &[]));
+        call.send(&says(LDS, "1", vec![resource(LDS, "l", listener("l", "r", 1))], &[]));
         assert_eq!(delta.next().await.versions.len(), 1);
-        let request = DiscoveryRequest {
-            node: Some(node()),
-            type_url: LDS.to_owned(),
-            ..Default::default()
-        };
-        let mut sotw: Sotw = client.open(&request).await;
+        let mut sotw: Sotw = client.open(&wants_sotw(LDS, &[])).await;
         assert_eq!(sotw.next().await.resources.len(), 1);
 
         call.finish(tonic::Code::Unavailable, "restarting");
@@ -179,7 +120,7 @@ async fn an_empty_state_is_not_passed_on() {
         let mut new: Delta = client.open(&wants(LDS, &["*"])).await;
         assert_eq!(new.next().await.versions.len(), 1);
 
-        call.send(&says(LDS, "2", vec![listener("l", "r")], &[]));
+        call.send(&says(LDS, "2", vec![resource(LDS, "l", listener("l", "r", 1))], &[]));
         holds(&relay, "nothing is held").await;
         relay.line("held until it was sent again");
         let metrics = relay.admin("/metrics");
@@ -208,8 +149,8 @@ async fn routes_that_lead_nowhere() {
     let types = [CDS, LDS, RDS];
     let mut call = asked(&mut plane, &types).await;
     call.send(&clusters("1", &[("old", "1")], &[]));
-    call.send(&says(LDS, "2", vec![listener("l", "r")], &[]));
-    call.send(&says(RDS, "3", vec![route("r", "old")], &[]));
+    call.send(&says(LDS, "2", vec![resource(LDS, "l", listener("l", "r", 1))], &[]));
+    call.send(&says(RDS, "3", vec![resource(RDS, "r", route("r", &["old"]))], &[]));
     for _ in 0..3 {
         assert_eq!(delta.next().await.versions.len(), 1);
     }
@@ -307,75 +248,4 @@ async fn holds_outlive_the_relay() {
     assert!(shown.contains(&id), "{id} in {shown}");
     assert_eq!(until(&relay), Some(before));
     assert!(delta.is_silent().await);
-}
-
-/// D-10: the control plane fails, and the sessions move to another server, whose view begins with them. What that server's first whole
-/// state lacks of what they were served is held once for all of them, and a newcomer is served it too.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_server_knows_half() {
-    let mut first = Plane::start().await;
-    let mut second = Plane::start().await;
-    let servers = [first.address, second.address].map(|server| format!("{{server_uri: '{server}'}}"));
-    let text = configuration(first.address, "{hold: {endpoints: 60s, other: 60s}}", None);
-    let text = text.replace(&servers[0], &servers.join(", "));
-    let relay = Relay::telling("held-failover", &text);
-    let client = Client::connect(relay.address).await;
-    let mut sessions: Vec<Delta> = Vec::new();
-    let all = [("a", "1"), ("b", "1"), ("c", "1"), ("d", "1"), ("e", "1"), ("f", "1")];
-    let mut call = None;
-    for _ in 0..2 {
-        let mut delta: Delta = client.open(&wants(CDS, &["*"])).await;
-        // Of this the first server says nothing, so the session has a reason to leave it.
-        delta.says(&wants(EDS, &["unknown"]));
-        if call.is_none() {
-            let mut asking = asked(&mut first, &[CDS]).await;
-            asking.send(&clusters("1", &all, &[]));
-            call = Some(asking);
-        }
-        assert_eq!(delta.next().await.versions.len(), 6);
-        sessions.push(delta);
-    }
-    drop((call, first));
-    let mut call = asked(&mut second, &[CDS]).await;
-    call.send(&clusters("1", &[("a", "1"), ("b", "2")], &[]));
-    let shown = holds(&relay, "-cds-mass-1  4 cds of ").await;
-    assert!(shown.contains(&second.address.to_string()), "{shown}");
-    for delta in &mut sessions {
-        let got = delta.next().await;
-        assert_eq!((got.versions.len(), got.removed.len()), (1, 0));
-        assert!(delta.is_silent().await);
-    }
-    let mut new: Delta = client.open(&wants(CDS, &["*"])).await;
-    assert_eq!(new.next().await.versions.len(), 6);
-    call.send(&clusters("2", &all[2..], &[]));
-    holds(&relay, "nothing is held").await;
-    for delta in sessions.iter_mut().chain([&mut new]) {
-        assert!(delta.is_silent().await);
-    }
-}
-
-/// A listener names a route that nobody asks for. A cluster that is removed waits for `order_gate`, because that route may lead to it;
-/// that it is over is no warning, because nothing is known to refer to the cluster.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_route_that_nobody_asks_for() {
-    let mut plane = Plane::start().await;
-    let config = configuration(plane.address, "{}", None) + "timers: {order_gate: 1s}\n";
-    let relay = Relay::run("held-unasked", &config);
-    let client = Client::connect(relay.address).await;
-    let mut delta: Delta = client.open(&wants(CDS, &["*"])).await;
-    delta.says(&wants(LDS, &["*"]));
-    let mut call = asked(&mut plane, &[CDS, LDS]).await;
-    call.send(&clusters("1", &[("a", "1"), ("b", "1")], &[]));
-    call.send(&says(LDS, "2", vec![listener("l", "r")], &[]));
-    for count in [2, 1] {
-        assert_eq!(delta.next().await.versions.len(), count);
-    }
-    call.send(&clusters("3", &[], &["a"]));
-    assert_eq!(delta.next().await.removed, ["a"]);
-    let line = relay.line("no longer held: its time was over");
-    assert!(
-        line.contains("\"level\":\"INFO\"") && line.contains("\"by\":\"clock\""),
-        "{line}"
-    );
-    assert_eq!(relay.lines("\"level\":\"WARN\""), 0, "{:#?}", relay.seen());
 }

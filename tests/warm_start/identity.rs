@@ -3,21 +3,17 @@
 
 use std::net::SocketAddr;
 
-use distributary::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
+use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::{TcpListener, TcpStream};
+use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 
-use crate::plane::{Plane, soon};
-use crate::stage::{CDS, Client, Delta, Relay, clusters};
+use crate::plane::Plane;
+use crate::stage::{ANYWHERE, CDS, Client, Delta, Relay, clusters};
 
 fn relay(name: &str, server: &str, classes: &str) -> Relay {
-    let text = format!(
-        "node: {{id: relay, metadata: {{OWN: x}}}}\nupstream: {{xds_servers: [{{{server}}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
-         admin: {{address: '127.0.0.1:0'}}\nclasses:\n{classes}"
-    );
-    Relay::run(name, &text)
+    let own = "node: {id: relay, metadata: {OWN: x}}\n";
+    let upstream = format!("upstream: {{xds_servers: [{{{server}}}]}}\n");
+    Relay::run(name, &format!("{own}{upstream}{ANYWHERE}classes:\n{classes}"))
 }
 
 fn grpc(address: SocketAddr) -> String {
@@ -112,115 +108,4 @@ async fn tenants_have_different_node_ids() {
             .admin("/metrics")
             .contains("distributary_shared_node_ids_total 1\n")
     );
-}
-
-/// K-04: the control plane gets 60 KB of metadata of all kinds unchanged, on every stream of the view, also after a client has
-/// sent other metadata; the log reports the difference.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_s_whole_node_is_passed_on() {
-    let mut plane = Plane::start().await;
-    let relay = relay("whole", &grpc(plane.address), "  - {key: [id], node: client}\n");
-    let connection = Client::connect(relay.address).await;
-    let list = |n: u32| Value {
-        kind: Some(Kind::ListValue(ListValue {
-            values: vec![
-                text(&n.to_string()),
-                Value {
-                    kind: Some(Kind::NumberValue(f64::from(n))),
-                },
-            ],
-        })),
-    };
-    let keys: Vec<String> = (0..2000).map(|n| format!("k{n}")).collect();
-    let members: Vec<(&str, Value)> = keys.iter().zip(0..).map(|(key, n)| (key.as_str(), list(n))).collect();
-    let client = Node {
-        user_agent_name: "envoy".to_owned(),
-        user_agent_version_type: Some(UserAgentVersionType::UserAgentVersion("1.36".to_owned())),
-        client_features: vec!["envoy.lb.does_not_support_overprovisioning".to_owned()],
-        ..node("web", &members)
-    };
-    let bytes = prost::Message::encoded_len(&client);
-    assert!((60_000..65_536).contains(&bytes), "{bytes}");
-    let mut stream: Delta = connection.open(&request(client.clone())).await;
-    let mut call = plane.call().await;
-    let seen = unmarked(call.delta().await.node.unwrap());
-    let features = seen.client_features.clone();
-    assert!(
-        !features.iter().any(|feature| feature.starts_with("envoy.lb")),
-        "{features:?}"
-    );
-    let expected = Node {
-        client_features: features,
-        ..client.clone()
-    };
-    assert_eq!(seen, expected);
-    // The same client sends other metadata: the view keeps the first, also on its next stream.
-    let _changed: Delta = connection.open(&request(node("web", &[("k1", text("other"))]))).await;
-    assert!(
-        relay
-            .line("clients that differ in `metadata.k0` share one view, and the control plane")
-            .contains("WARN")
-    );
-    call.send(&clusters("n", &[("a", "1")], &[]));
-    stream.next().await;
-    call.finish(tonic::Code::Unavailable, "again");
-    let again = unmarked(plane.call().await.delta().await.node.unwrap());
-    assert_eq!(again, expected);
-}
-
-/// Returns the request on a connection, if one comes.
-async fn body(mut socket: TcpStream) -> Option<serde_json::Value> {
-    let mut read = Vec::new();
-    while socket.read_buf(&mut read).await.unwrap() > 0 {
-        let text = String::from_utf8_lossy(&read);
-        let body = text
-            .split_once("\r\n\r\n")
-            .and_then(|(_, body)| serde_json::from_str(body).ok());
-        if body.is_some() {
-            return body;
-        }
-    }
-    None
-}
-
-/// K-04: a control plane that is polled gets the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_polled_control_plane_is_told_the_same() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = format!("server_uri: 'rest+http://{}'", listener.local_addr().unwrap());
-    let classes = "  - {key: [cluster], node: {metadata: [PORTS, 'LABELS.*']}}\n";
-    let relay = relay("polled", &server, classes);
-    let connection = Client::connect(relay.address).await;
-    let ports = Value {
-        kind: Some(Kind::ListValue(ListValue {
-            values: vec![text("80")],
-        })),
-    };
-    let labels = Struct {
-        fields: [("a.b/c".to_owned(), text("x"))].into(),
-    };
-    let labels = Value {
-        kind: Some(Kind::StructValue(labels)),
-    };
-    let client = node("web", &[("PORTS", ports), ("LABELS", labels), ("SECRET", text("s"))]);
-    let _stream: Delta = connection.open(&request(client)).await;
-    // The first connection only checks that the server is reachable.
-    let asked = soon("a poll", async {
-        loop {
-            let (socket, _) = listener.accept().await.unwrap();
-            if let Some(asked) = body(socket).await {
-                return asked;
-            }
-        }
-    })
-    .await;
-    let mut node = asked.get("node").unwrap().clone();
-    node.pointer_mut("/metadata")
-        .unwrap()
-        .as_object_mut()
-        .unwrap()
-        .remove("distributary.relays");
-    assert_eq!(node.get("id").unwrap(), "relay/cluster=web");
-    let expected = serde_json::json!({"OWN": "x", "PORTS": ["80"], "LABELS": {"a.b/c": "x"}});
-    assert_eq!(node.get("metadata"), Some(&expected));
 }

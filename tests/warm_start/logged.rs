@@ -6,16 +6,9 @@ use tonic::Code;
 
 use crate::messages::{self, answer, of_node};
 use crate::plane::{Plane, soon};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+use crate::stage::{CDS, Client, Delta, Relay, asking, clusters, eventually};
 
 const FORGED: &str = "2026-11-22T00:00:00.000000Z ERROR forged";
-
-fn config(plane: &Plane, more: &str) -> String {
-    format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n{more}",
-        plane.address
-    )
-}
 
 fn wants(id: &str, cluster: &str, names: &[&str]) -> DeltaDiscoveryRequest {
     of_node(id, cluster, messages::wants(CDS, names))
@@ -30,7 +23,7 @@ fn nack(nonce: &str, message: &str) -> DeltaDiscoveryRequest {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_of_peers_stay_in_their_line() {
     let mut plane = Plane::start().await;
-    let relay = Relay::telling("forged", &config(&plane, ""));
+    let relay = Relay::telling("forged", &asking(plane.address, ""));
     let client = Client::connect(relay.address).await;
     let forged = |what: &str| format!("{what}\n{FORGED} by {what}\u{1b}[2J");
     let missing = forged("name");
@@ -68,7 +61,7 @@ async fn words_of_peers_stay_in_their_line() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_line_of_a_rejection() {
     let mut plane = Plane::start().await;
-    let relay = Relay::run("rejected", &config(&plane, ""));
+    let relay = Relay::run("rejected", &asking(plane.address, ""));
     let client = Client::connect(relay.address).await;
     let mut stream: Delta = client.open(&wants("edge-1", "c", &[])).await;
     let mut call = plane.call().await;
@@ -98,40 +91,11 @@ async fn the_line_of_a_rejection() {
     assert_eq!(fields.get("suppressed").and_then(serde_json::Value::as_u64), Some(0));
 }
 
-/// However many streams a control plane ends, there is one line a minute.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_many_streams_is_one_line() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::run("ended", &config(&plane, "classes: [{key: [cluster]}]\n"));
-    let client = Client::connect(relay.address).await;
-    let mut streams = Vec::new();
-    for cluster in ["one", "two", "three"] {
-        let mut stream: Delta = client.open(&wants("edge", cluster, &[])).await;
-        let mut call = plane.call().await;
-        call.delta().await;
-        call.send(&clusters("n1", &[("a", "1")], &[]));
-        stream.whole().await;
-        streams.push((stream, call));
-    }
-    let mut open = Vec::new();
-    for (stream, call) in streams {
-        call.finish(Code::Unavailable, "over");
-        open.push(stream);
-    }
-    // All three are asked again, so all three have ended.
-    for _ in 0..3 {
-        drop(plane.call().await);
-    }
-    drop(plane);
-    relay.line("control plane not reached");
-    assert_eq!(relay.lines("\"message\":\"stream ended\""), 1);
-}
-
 /// A control plane that comes and goes has one line a minute of each kind, not one each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_control_plane_that_flaps() {
     let mut plane = Plane::start().await;
-    let relay = Relay::run("flaps", &config(&plane, ""));
+    let relay = Relay::run("flaps", &asking(plane.address, ""));
     let client = Client::connect(relay.address).await;
     let _stream: Delta = client.open(&wants("edge", "c", &[])).await;
     for _ in 0..4 {
@@ -170,7 +134,7 @@ async fn a_control_plane_that_flaps() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_begins_with_what_runs() {
     let mut plane = Plane::start().await;
-    let relay = Relay::run("begins", &config(&plane, "logging: {level: debug}\n"));
+    let relay = Relay::run("begins", &asking(plane.address, "logging: {level: debug}\n"));
     let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
     let start = parse(&relay.line("the relay starts"));
     let expected = [

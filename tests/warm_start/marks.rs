@@ -11,7 +11,7 @@ use distributary::protocol::read_node;
 use tonic::Code;
 
 use crate::plane::{Call, Plane, soon};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, now};
+use crate::stage::{ANYWHERE, CDS, Client, Delta, Relay, clusters};
 
 /// A request for all clusters, which says that it comes through these relays.
 fn through(relays: &[&str]) -> DeltaDiscoveryRequest {
@@ -35,143 +35,68 @@ fn through(relays: &[&str]) -> DeltaDiscoveryRequest {
     }
 }
 
-/// Clients of a relay below another one, and one beside them that says that it comes through the upper one.
-struct Liar {
-    /// How the lower relay asks the upper one.
-    transport: &'static str,
-    /// Whether it waits for what becomes of its stream; else it goes at once, or after a second.
-    stays: bool,
-    others: usize,
-    changes: usize,
-    /// How long each change and each lie has until the next.
-    pace: Duration,
-}
-
 /// A client that says the mark of the relay above again and again, on streams that it keeps or closes at once, ends its own streams and
 /// no other's: they miss nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mark_of_the_relay_above_concerns_who_says_it() {
     for (transport, stays) in [("delta", true), ("sotw", true), ("delta", false)] {
-        let liar = Liar {
-            transport,
-            stays,
-            others: 30,
-            changes: 12,
-            pace: Duration::ZERO,
-        };
-        liar.lies().await;
+        lies(transport, stays).await;
     }
 }
 
-/// The same for five minutes in each dialect, with 300 clients: the slowest of them is late once, and by two seconds at most.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes ten minutes, and measures times"]
-async fn a_mark_of_the_relay_above_for_five_minutes() {
-    for transport in ["delta", "sotw"] {
-        let liar = Liar {
-            transport,
-            stays: false,
-            others: 300,
-            changes: 300,
-            pace: Duration::from_secs(1),
-        };
-        let mut taken = liar.lies().await;
-        taken.sort_unstable_by(|one, other| other.cmp(one));
-        println!(
-            "{transport}: the slowest of 300 clients had {} changes after {:?} in the middle, and the latest after {:?}",
-            taken.len(),
-            taken[150],
-            &taken[..5]
-        );
-        assert!(
-            taken[0] <= Duration::from_secs(2) && taken[1] <= Duration::from_millis(500),
-            "{taken:?}"
-        );
+/// A liar that waits for what becomes of its stream, or goes at once or after a second.
+async fn lies(transport: &str, stays: bool) {
+    let mut plane = Plane::start().await;
+    let of = |tier: &str| format!("{tier}-{transport}-{stays}");
+    let upper = relay(&of("upper"), &plane.address.to_string(), "delta");
+    let lower = relay(&of("lower"), &upper.address.to_string(), transport);
+    let connection = Client::connect(lower.address).await;
+    let mut others: Vec<Delta> = Vec::new();
+    for _ in 0..30 {
+        others.push(connection.open(&through(&[])).await);
     }
-}
-
-impl Liar {
-    /// Returns after which time all others had each change.
-    async fn lies(&self) -> Vec<Duration> {
-        let (transport, stays) = (self.transport, self.stays);
-        let mut plane = Plane::start().await;
-        let upper = relay(
-            &format!("upper-{transport}-{stays}"),
-            &plane.address.to_string(),
-            "delta",
-        );
-        let lower = relay(
-            &format!("lower-{transport}-{stays}"),
-            &upper.address.to_string(),
-            transport,
-        );
-        let mut others: Vec<Delta> = Vec::new();
-        while others.len() < self.others {
-            let connection = Client::connect(lower.address).await;
-            for _ in 0..30.min(self.others - others.len()) {
-                others.push(connection.open(&through(&[])).await);
-            }
-        }
-        let mut call = plane.call().await;
-        // Every server that it asks knows its mark.
-        let node = call.delta().await.node.unwrap();
-        let mark = read_node(&node).relays().last().unwrap().clone();
-        send(&mut call, 0).await;
-        for other in &mut others {
-            assert_eq!(other.next().await.versions.len(), 1);
-        }
-        let (mut refused, mut taken, mut lies) = (0, Vec::new(), Vec::new());
-        let mut ticks = tokio::time::interval(self.pace.max(Duration::from_millis(1)));
-        for change in 1..=self.changes {
-            ticks.tick().await;
-            let mut lie: Delta = Client::connect(lower.address)
-                .await
-                .open(&through(&["far", &mark]))
-                .await;
-            let begun = now();
-            // In SotW the marks go with the next request.
-            send(&mut call, change).await;
-            if stays {
-                let (code, words) = lie.end().await;
-                assert_eq!(code, Code::FailedPrecondition, "{words}");
-                assert!(words.contains(&format!("`{mark}`")), "{words}");
-                refused += 1;
-            } else if self.pace.is_zero() {
-                // It is gone before the relay above has answered, and sometimes before it is asked.
-                tokio::time::sleep(Duration::from_millis(if change % 2 == 0 { 0 } else { 1100 })).await;
-                drop(lie);
-            } else {
-                lies.push(lie);
-            }
-            for other in &mut others {
-                let next = soon("a change", other.next()).await;
-                assert_eq!((next.versions.len(), next.removed.len()), (1, 0), "change {change}");
-            }
-            taken.push(begun.elapsed());
-        }
-        for mut lie in lies {
-            assert_eq!(lie.end().await.0, Code::FailedPrecondition);
-        }
+    let mut call = plane.call().await;
+    // Every server that it asks knows its mark.
+    let node = call.delta().await.node.unwrap();
+    let mark = read_node(&node).relays().last().unwrap().clone();
+    send(&mut call, 0).await;
+    for other in &mut others {
+        assert_eq!(other.next().await.versions.len(), 1);
+    }
+    for change in 1..=12 {
+        let connection = Client::connect(lower.address).await;
+        let mut lie: Delta = connection.open(&through(&["far", &mark])).await;
+        // In SotW the marks go with the next request.
+        send(&mut call, change).await;
         if stays {
-            assert_eq!(refused, self.changes);
-            lower.line("the server is asked again");
+            let (code, words) = lie.end().await;
+            assert_eq!(code, Code::FailedPrecondition, "{words}");
+            assert!(words.contains(&format!("`{mark}`")), "{words}");
+        } else {
+            // It is gone before the relay above has answered, and sometimes before it is asked.
+            tokio::time::sleep(Duration::from_millis(if change % 2 == 0 { 0 } else { 1100 })).await;
+            drop(lie);
         }
-        assert_eq!(lower.lines("control plane not reached"), 0, "{:?}", lower.seen());
-        // The same client without the mark is served, and with others.
-        for relays in [&[][..], &["far", "other"]] {
-            let mut stream: Delta = Client::connect(lower.address).await.open(&through(relays)).await;
-            assert_eq!(stream.next().await.versions.len(), 1);
+        for other in &mut others {
+            let next = soon("a change", other.next()).await;
+            assert_eq!((next.versions.len(), next.removed.len()), (1, 0), "change {change}");
         }
-        taken
+    }
+    if stays {
+        lower.line("the server is asked again");
+    }
+    assert_eq!(lower.lines("control plane not reached"), 0, "{:?}", lower.seen());
+    // The same client without the mark is served, and with others.
+    for relays in [&[][..], &["far", "other"]] {
+        let mut stream: Delta = Client::connect(lower.address).await.open(&through(relays)).await;
+        assert_eq!(stream.next().await.versions.len(), 1);
     }
 }
 
 /// A relay that asks this server.
 fn relay(name: &str, server: &str, transport: &str) -> Relay {
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{server}', transport: {transport}}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n"
-    );
-    Relay::run(&format!("marks-{name}"), &text)
+    let upstream = format!("upstream: {{xds_servers: [{{server_uri: '{server}', transport: {transport}}}]}}\n");
+    Relay::run(&format!("marks-{name}"), &format!("{upstream}{ANYWHERE}"))
 }
 
 /// Sends the only cluster, which is another one after each change, and reads what the relay says to that.
@@ -197,13 +122,7 @@ async fn whom_rules_let_be_a_relay() {
         ("", &["edge", "zone"]),
     ] {
         let mut plane = Plane::start().await;
-        let relay = Relay::run(
-            &format!("let-{}", rules.len()),
-            &format!(
-                "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n{rules}",
-                plane.address
-            ),
-        );
+        let relay = Relay::asks(&format!("let-{}", rules.len()), plane.address, rules);
         let mut streams: Vec<Delta> = Vec::new();
         for (id, mark) in [("gateway", "edge"), ("relay-1", "zone")] {
             let mut request = through(&[mark]);

@@ -16,12 +16,8 @@ use crate::{fresh, returning};
 /// A relay that asks the relays at these admin addresses, and writes nothing to disk.
 fn relay(name: &str, upstream: SocketAddr, from: &[SocketAddr]) -> Relay {
     let from: Vec<_> = from.iter().map(|address| format!("http://{address}")).collect();
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
-         admin: {{address: '127.0.0.1:0'}}\nsnapshot: {{from: [{}]}}\n",
-        from.join(", ")
-    );
-    Relay::run(&format!("neighbours-{name}"), &text)
+    let from = format!("snapshot: {{from: [{}]}}\n", from.join(", "));
+    Relay::asks(&format!("neighbours-{name}"), upstream, &from)
 }
 
 fn some() -> Vec<(String, String)> {
@@ -172,33 +168,20 @@ async fn one_good_neighbour_is_enough() {
     };
     let says = |head: &'static str| neighbour(move |stream| stream.write_all(head.as_bytes()));
     let forever = Duration::from_secs(60);
+    #[rustfmt::skip]
     let neighbours = [
         (says("nonsense\r\n\r\n"), "the answer is not HTTP/1.1"),
-        (
-            says("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno\n"),
-            "it answers 404: no",
-        ),
-        (
-            says("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n"),
-            "has no snapshot to give",
-        ),
+        (says("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno\n"), "it answers 404: no"),
+        (says("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n"), "has no snapshot to give"),
         (changed(whole.len() - 1, 0), "the checksum is wrong"),
         (changed(16, 1), "its format is 1, but this relay reads only format 2"),
         (changed(16, 3), "its format is 3, but this relay reads only format 2"),
         (body(whole[..20].to_vec()), "its answer ends within a snapshot"),
-        (
-            body([&u64::MAX.to_le_bytes(), &b"xdssnap\n"[..]].concat()),
-            "it announces a snapshot of 17592186044415 MiB, and there is memory for ",
-        ),
+        (body([&u64::MAX.to_le_bytes(), &b"xdssnap\n"[..]].concat()),
+            "it announces a snapshot of 17592186044415 MiB, and there is memory for "),
         (body(vec![0xa5; 100_000]), "it sends something else than snapshots"),
         (place(), "a neighbour gives no snapshots"),
-        (
-            neighbour(move |_| {
-                std::thread::sleep(forever);
-                Ok(())
-            }),
-            "it did not begin to answer within 2s",
-        ),
+        (neighbour(move |_| { std::thread::sleep(forever); Ok(()) }), "it did not begin to answer within 2s"),
         trickling(whole[8..20].to_vec()),
     ];
     let mut from: Vec<_> = neighbours.iter().map(|(address, _)| *address).collect();
@@ -213,16 +196,4 @@ async fn one_good_neighbour_is_enough() {
             "{line}"
         );
     }
-}
-
-/// Nobody waits for a snapshot that no neighbour has: with a control plane that answers, clients get what they get without.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn neighbours_without_snapshots() {
-    let mut plane = Plane::start().await;
-    let relay = relay("alone", plane.address, &[place()]);
-    let mut stream = client(&relay).await;
-    let call = sends(&mut plane).await;
-    assert_eq!(stream.next().await.versions.len(), 10);
-    relay.line("a neighbour gives no snapshots; the control plane is asked");
-    drop(call);
 }

@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 
 use crate::messages::{of_node, resources, wants};
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, clusters, directory, eventually, node};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node, replace};
 
 pub(crate) const BASE: &str =
     "listeners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\nnode: {id: relay}\n";
@@ -145,33 +145,6 @@ async fn two_control_planes_on_one_stream() {
     assert!(shown.contains(&read.join("; ")), "{shown}");
 }
 
-/// The same in SotW: the state of one type is that of one control plane.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_control_planes_on_one_sotw_stream() {
-    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
-    let relay = Relay::run("sources-sotw", &apart(a.address, &servers(&[&b.address])));
-    let client = Client::connect(relay.address).await;
-    let asks = |type_url: &str, names: &[&str]| DiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
-        resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..Default::default()
-    };
-    let mut sotw: Sotw = client.open(&asks(CDS, &[])).await;
-    let (mut of_clusters, _) = asked(&mut a, CDS).await;
-    of_clusters.send(&clusters("n1", &[("a", "1")], &[]));
-    assert_eq!(sotw.next().await.resources.len(), 1);
-    sotw.says(&asks(EDS, &["a"]));
-    let (mut of_endpoints, _) = asked(&mut b, EDS).await;
-    of_endpoints.send(&resources(EDS, "n1", &[("a", "1")], &[]));
-    let names = |_: &str| vec!["a".to_owned()];
-    let response = sotw.next_asking(names).await;
-    assert_eq!((response.type_url.as_str(), response.resources.len()), (EDS, 1));
-    of_clusters.send(&clusters("n2", &[("a", "2")], &[]));
-    let response = sotw.next().await;
-    assert_eq!((response.type_url.as_str(), response.resources.len()), (CDS, 1));
-}
-
 /// F-19: what becomes of one control plane concerns the types of the other by nothing, and no stream ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_that_dies() {
@@ -222,9 +195,7 @@ async fn endpoints_from_a_registry() {
 fn secrets(dir: &Path, content: &str) {
     let secret = format!("generic_secret: {{secret: {{inline_string: '{content}'}}}}");
     let text = format!("- {{'@type': '{SDS}', name: edge/cert, {secret}}}\n");
-    let new = dir.join("new");
-    std::fs::write(&new, text).unwrap();
-    std::fs::rename(&new, dir.join("secrets.yaml")).unwrap();
+    replace(&dir.join("secrets.yaml"), &text);
 }
 
 /// Secrets from a folder, beside a control plane for all else, for those whom the rules allow them.
@@ -264,15 +235,10 @@ async fn a_type_moves() {
     let (mut a, mut b, mut c) = (Plane::start().await, Plane::start().await, Plane::start().await);
     let upstream = format!("{BASE}upstream: {{{}}}\n", servers(&[&a.address]));
     let relay = Relay::run("sources-moves", &upstream);
-    let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warm-sources-moves.yaml");
     let reload = |source: Option<(&str, SocketAddr)>| {
         let source = source
             .map(|(name, address)| format!("sources: [{{name: {name}, types: [eds], {}}}]\n", servers(&[&address])));
-        let new = config.with_extension("new");
-        std::fs::write(&new, format!("{upstream}{}", source.unwrap_or_default())).unwrap();
-        std::fs::rename(&new, &config).unwrap();
-        let answer = relay.post("/reload");
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        relay.reload(&format!("{upstream}{}", source.unwrap_or_default()));
     };
     let client = Client::connect(relay.address).await;
     let mut delta: Delta = client.open(&wants(CDS, &[])).await;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The relay as a process.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -33,10 +34,34 @@ pub(crate) fn place() -> SocketAddr {
     free.next().unwrap()
 }
 
+/// A listener and an admin address of any port.
+pub(crate) const ANYWHERE: &str = "listeners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\n";
+
+/// A configuration with this server, `ANYWHERE`, and these lines.
+pub(crate) fn asking(server: impl Display, more: &str) -> String {
+    format!("upstream: {{xds_servers: [{{server_uri: '{server}'}}]}}\n{ANYWHERE}{more}")
+}
+
+/// Moves a file with this text into place.
+pub(crate) fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, path).unwrap();
+}
+
+/// The JSON of an answer.
+pub(crate) fn json_in(answer: &str) -> serde_json::Value {
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    // The body of a list is in pieces.
+    let (begin, end) = (body.find('{').unwrap(), body.rfind('}').unwrap());
+    serde_json::from_str(&body[begin..=end]).unwrap_or_else(|error| panic!("{error}: {answer}"))
+}
+
 /// A running relay; dropping it ends it.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     admin: SocketAddr,
+    config: PathBuf,
     process: Process,
 }
 
@@ -55,12 +80,10 @@ impl Relay {
     }
 
     fn snapshotting(command: &[String], upstream: SocketAddr, snapshots: &Path, interval: Duration) -> Self {
-        let text = format!(
-            "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nlimits: {{history_bytes: 0}}\nsnapshot: {{dir: '{}', interval: {}ms}}\n",
-            snapshots.display(),
-            interval.as_millis()
-        );
-        let name = format!("{}-{}", upstream.port(), interval.as_millis());
+        let (dir, interval) = (snapshots.display(), interval.as_millis());
+        let more = format!("limits: {{history_bytes: 0}}\nsnapshot: {{dir: '{dir}', interval: {interval}ms}}\n");
+        let text = asking(upstream, &more);
+        let name = format!("{}-{interval}", upstream.port());
         Self::execute(command, &name, &text, "json")
     }
 
@@ -69,7 +92,12 @@ impl Relay {
         Self::execute(&[], name, text, "json")
     }
 
-    /// The same with a log for people.
+    /// A relay of this server with these lines.
+    pub(crate) fn asks(name: &str, server: impl Display, more: &str) -> Self {
+        Self::run(name, &asking(server, more))
+    }
+
+    /// The same as `run` with a log for people.
     pub(crate) fn telling(name: &str, text: &str) -> Self {
         Self::execute(&[], name, text, "text")
     }
@@ -94,6 +122,7 @@ impl Relay {
         Self {
             admin,
             address: address("listening for clients"),
+            config: path,
             process,
         }
     }
@@ -118,6 +147,19 @@ impl Relay {
     /// Returns the response of the admin address.
     pub(crate) fn admin(&self, path: &str) -> String {
         ask(self.admin, &format!("GET {path}"), "", "")
+    }
+
+    /// The same, which is JSON.
+    pub(crate) fn json(&self, path: &str) -> serde_json::Value {
+        json_in(&self.admin(path))
+    }
+
+    /// Puts a configuration into effect. Returns what has changed.
+    pub(crate) fn reload(&self, text: &str) -> String {
+        replace(&self.config, text);
+        let answer = self.post("/reload");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        answer
     }
 
     /// A number in `/metrics`; 0 if it is not there.

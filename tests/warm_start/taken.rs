@@ -4,27 +4,21 @@
 use std::net::SocketAddr;
 
 use distributary::json::Schemas;
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::config::core::v3::node::UserAgentVersionType;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
-use distributary::proto::google::rpc::Status;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use serde_json::Value;
 
 use crate::folder::Folder;
 use crate::messages::{of_node, resources, wants};
-use crate::plane::{Call, Plane, soon};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+use crate::plane::{Call, Plane};
+use crate::stage::{CDS, Client, Delta, Relay, asking, clusters};
 
 const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 
 fn relay(name: &str, upstream: SocketAddr, more: &str) -> Relay {
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
-         timers: {{unanswered: 1m}}\n{more}"
-    );
+    let text = asking(upstream, "timers: {unanswered: 1m}\n").replace("admin: {address: '127.0.0.1:0'}\n", more);
     Relay::run(&format!("taken-{name}"), &text)
 }
 
@@ -144,73 +138,6 @@ async fn over_tls_as_the_rules_say() {
         }
         assert!(new.admin("/ready").starts_with("HTTP/1.1 503 "), "{name}");
     }
-}
-
-/// A client of this version of Envoy, which asks for all clusters.
-fn envoy(id: &str, version: &str) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(Node {
-            id: id.to_owned(),
-            user_agent_name: "envoy".to_owned(),
-            user_agent_version_type: Some(UserAgentVersionType::UserAgentVersion(version.to_owned())),
-            ..Node::default()
-        }),
-        type_url: CDS.to_owned(),
-        ..DeltaDiscoveryRequest::default()
-    }
-}
-
-/// Older content travels: a client that rejects the current one, and has nothing, is sent it by a relay that begins with what its neighbour
-/// knows.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn older_content_travels() {
-    let mut plane = Plane::start().await;
-    let above = plane.address;
-    let old = relay("judge", above, "admin: {address: '127.0.0.1:0'}\n");
-    let (mut one, mut two) = (
-        client(&old, &envoy("one", "1.36.4")).await,
-        client(&old, &envoy("two", "1.36.4")).await,
-    );
-    let mut call = plane.call().await;
-    answers(&mut call, &clusters("n1", &[("a", "1")], &[])).await;
-    let good = one.next().await.versions;
-    assert_eq!(two.next().await.versions, good);
-    call.send(&clusters("n2", &[("a", "2")], &[]));
-    for stream in [&mut one, &mut two] {
-        let nonce = soon("the change", stream.message()).await.nonce;
-        stream.says(&DeltaDiscoveryRequest {
-            type_url: CDS.to_owned(),
-            response_nonce: nonce,
-            error_detail: Some(Status {
-                code: 13,
-                message: "no such port".to_owned(),
-                ..Status::default()
-            }),
-            ..DeltaDiscoveryRequest::default()
-        });
-    }
-    eventually("older content in use", || {
-        old.admin("/holds").contains("used by 2 clients").then_some(())
-    })
-    .await;
-    drop((plane, call));
-
-    let new = beginning("judged", above, &old, "");
-    let mut comes = client(&new, &envoy("three", "1.36.4")).await;
-    let first = soon("what is current", comes.message()).await;
-    assert_ne!(good["a"], first.resources[0].version);
-    comes.says(&DeltaDiscoveryRequest {
-        type_url: CDS.to_owned(),
-        response_nonce: first.nonce,
-        error_detail: Some(Status {
-            code: 13,
-            message: "no such port".to_owned(),
-            ..Status::default()
-        }),
-        ..DeltaDiscoveryRequest::default()
-    });
-    assert_eq!(comes.next().await.versions, good);
-    assert!(new.admin("/nacks").contains("no such port"));
 }
 
 /// A snapshot is for the clients of one class, from one server: others do not begin with it, and wait for their control plane.

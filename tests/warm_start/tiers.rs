@@ -8,7 +8,7 @@ use std::time::Duration;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
 
 use crate::messages::wants;
-use crate::stage::{CDS, Client, Delta, Relay, directory};
+use crate::stage::{ANYWHERE, CDS, Client, Delta, Relay, directory};
 
 /// `a/1`: a name and its content.
 fn write(files: &Path, texts: &[&str]) {
@@ -71,10 +71,8 @@ async fn two_tiers_serve_what_one_does() {
         let files = directory(&format!("tiers-{transport}"));
         write(&files, &["a/1"]);
         let run = |name: &str, server: &str| {
-            let text = format!(
-                "upstream: {{xds_servers: [{{{server}}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n"
-            );
-            Relay::run(&format!("tiers-{name}-{transport}"), &text)
+            let upstream = format!("upstream: {{xds_servers: [{{{server}}}]}}\n");
+            Relay::run(&format!("tiers-{name}-{transport}"), &format!("{upstream}{ANYWHERE}"))
         };
         let upper = run("upper", &format!("server_uri: '{}'", files.display()));
         let server = format!("server_uri: '{}', transport: {transport}", upper.address);

@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 
 use crate::fresh;
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, directory, eventually};
+use crate::stage::{CDS, Client, Delta, Relay, asking, clusters, directory, eventually};
 
 /// A collector: the spans that came, each with the name of the service that sent it.
 struct Collector {
@@ -111,10 +111,7 @@ fn of(span: &Span, cluster: &str) -> bool {
 }
 
 fn relay(name: &str, upstream: impl Display, collector: &Collector) -> Relay {
-    let text = format!(
-        "node: {{id: relay}}\nupstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: \
-         '127.0.0.1:0'}}\n"
-    );
+    let text = asking(upstream, "node: {id: relay}\n");
     let command = [
         "env".to_owned(),
         format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", collector.address),

@@ -123,14 +123,9 @@ async fn a_key_in_the_words_of_a_rejection_goes_nowhere() {
     for secret in [false, true] {
         let mut plane = Plane::start().await;
         let dir = directory(&format!("words-{secret}"));
-        let relay = Relay::run(
-            &format!("words-{secret}"),
-            &format!(
-                "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nsecrets: allow\nlogging: {{level: debug}}\nsnapshot: {{dir: '{}', interval: 100ms}}\n",
-                plane.address,
-                dir.display()
-            ),
-        );
+        let snapshot = format!("snapshot: {{dir: '{}', interval: 100ms}}\n", dir.display());
+        let more = format!("secrets: allow\nlogging: {{level: debug}}\n{snapshot}");
+        let relay = Relay::asks(&format!("words-{secret}"), plane.address, &more);
         let (name, body) = content(secret);
         let type_url = format!("type.googleapis.com/{name}");
         let request = |names: &[&str], nonce: &str, error: Option<&str>| DeltaDiscoveryRequest {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use distributary::config::{Config, Flags};
 use distributary::downstream::ConnectionSettings;
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use distributary::proto::google::protobuf::{self as google, ListValue, Struct, value::Kind};
 use distributary::protocol::StreamSettings;
 use distributary::xds::Dialect;
@@ -14,8 +13,7 @@ use serde_json::{Value, json};
 
 use crate::rest::put;
 use crate::support::messages::Subscriber;
-use crate::support::polls::Poller;
-use crate::support::{CDS, EDS, PATIENCE, Relay};
+use crate::support::{CDS, EDS, Relay};
 
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 const RULES: &str = "
@@ -110,40 +108,6 @@ fn members(of: serde_json::Map<String, Value>) -> Struct {
     }
 }
 
-/// S-01, S-04, S-06: streams in both dialects, by wildcard and by name, before and after changes.
-#[tokio::test]
-async fn tenants_get_their_own() {
-    let relay = relay();
-    for dialect in [Dialect::Sotw, Dialect::Delta] {
-        for tenant in ["a", "b"] {
-            let mine = |body: &str| {
-                let found = ["a/1", "b/1", "c/1", "shared"]
-                    .into_iter()
-                    .find(|name| body.contains(name));
-                found.is_some_and(|name| name == "shared" || name.starts_with(tenant))
-            };
-            for (type_url, names) in [(CDS, vec!["*"]), (EDS, vec!["a/1", "b/1", "c/1", "shared"])] {
-                let call = relay.connect().await.ads(dialect).await;
-                let mut client = Subscriber::of(call, dialect, type_url, node(&format!("{tenant}-1")));
-                client.subscribe(&names);
-                let got = client.take().await;
-                assert_eq!(got.bodies.len(), 2, "{dialect:?} {tenant} {got:?}");
-                assert!(got.bodies.iter().all(|body| mine(body)), "{tenant} {got:?}");
-                for seconds in [2, 3] {
-                    put(&relay, type_url, &["c/1"], seconds);
-                    put(&relay, type_url, &["a/1", "b/1"], seconds);
-                    let got = client.take().await;
-                    assert!(
-                        !got.bodies.is_empty() && got.bodies.iter().all(|body| mine(body)),
-                        "{tenant} {got:?}"
-                    );
-                }
-                assert!(client.call.is_silent().await);
-            }
-        }
-    }
-}
-
 /// S-02, S-03: who may have nothing, and what nobody may have.
 #[tokio::test]
 async fn who_is_refused() {
@@ -175,79 +139,4 @@ async fn who_is_refused() {
         "{ended:?}"
     );
     assert_eq!(relay.shared.metrics.denied.get(), 5);
-}
-
-/// S-01, S-03: polls and unary calls.
-#[tokio::test]
-async fn tenants_that_poll() {
-    let relay = relay();
-    let mut poller = Poller::connect(relay.port()).await;
-    for (tenant, expected) in [("a", ["a/1", "shared"]), ("b", ["b/1", "shared"])] {
-        let body = json!({"node": {"id": format!("{tenant}-1")}}).to_string();
-        assert_eq!(poller.poll("/v3/discovery:clusters", &body).await.says().1, expected);
-        let names = ["a/1", "b/1", "c/1", "shared"];
-        let body = json!({"node": {"id": format!("{tenant}-1")}, "resource_names": names}).to_string();
-        assert_eq!(poller.poll("/v3/discovery:endpoints", &body).await.says().1, expected);
-        let request = DiscoveryRequest {
-            node: Some(node(&format!("{tenant}-1"))),
-            ..DiscoveryRequest::default()
-        };
-        let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters";
-        let mut call = relay.connect().await.unary(path, &request).await;
-        let got: DiscoveryResponse = tokio::time::timeout(PATIENCE, call.next()).await.unwrap().unwrap();
-        assert_eq!(got.resources.len(), 2);
-    }
-    for (path, id, words) in [
-        ("/v3/discovery:clusters", "x-1", "does not admit node `x-1`"),
-        ("/v3/discovery:secrets", "a-1", "do not allow node `a-1`"),
-        ("/v3/discovery:listeners", "b-1", "do not allow node `b-1`"),
-    ] {
-        let body = json!({"node": {"id": id}, "resource_names": ["s"]}).to_string();
-        let answer = poller.poll(path, &body).await;
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
-        assert!(answer.status == 403 && text.contains(words), "{} {text}", answer.status);
-    }
-}
-
-/// S-07: open streams are brought to the rules as they are now; streams that are not concerned hear nothing.
-#[tokio::test]
-async fn rules_change_under_open_streams() {
-    let relay = relay();
-    for dialect in [Dialect::Sotw, Dialect::Delta] {
-        govern(
-            &relay,
-            "[{name: a, nodes: {id: 'a-*'}, names: ['a/*', shared]}, {name: b, nodes: {id: 'b-*'}, names: 'b/*'}]",
-        );
-        let mut clients = Vec::new();
-        for (id, count) in [("a-1", 2), ("b-1", 1)] {
-            let call = relay.connect().await.ads(dialect).await;
-            let mut client = Subscriber::of(call, dialect, CDS, node(id));
-            client.subscribe(&["*"]);
-            assert_eq!(client.take().await.bodies.len(), count);
-            clients.push(client);
-        }
-        let [a, b] = &mut clients[..] else { unreachable!() };
-        govern(
-            &relay,
-            "[{name: a, nodes: {id: 'a-*'}, names: ['c/*', shared]}, {name: b, nodes: {id: 'b-*'}, names: 'b/*'}]",
-        );
-        let got = a.take().await;
-        let bodies: Vec<&String> = got.bodies.iter().collect();
-        match dialect {
-            Dialect::Sotw => assert!(matches!(bodies[..], [_, _]), "{got:?}"),
-            Dialect::Delta => {
-                assert!(matches!(bodies[..], [_]), "{got:?}");
-                assert_eq!(a.take().await.removed, ["a/1"]);
-            }
-        }
-        assert!(bodies.iter().all(|body| !body.contains("a/1")), "{got:?}");
-        assert!(a.call.is_silent().await && b.call.is_silent().await);
-        govern(&relay, "[{name: a, nodes: {id: 'a-*'}, names: ['c/*', shared]}]");
-        let ended = b.call.end().await;
-        assert!(
-            ended.code == 7 && ended.message.contains("no rule of the relay admits node `b-1`"),
-            "{ended:?}"
-        );
-        assert!(a.call.is_silent().await);
-    }
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a call must satisfy before a discovery stream begins, and the small services.
 
-use distributary::classes::RELAYS;
-use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::telemetry::RelayStatus;
 use distributary::wire::message;
 use distributary::xds::Dialect;
@@ -75,21 +72,15 @@ async fn what_is_no_grpc_call_is_answered_in_http() {
     let relay = Relay::start();
     let client = relay.connect().await;
     let html = ("content-type", "text/html");
-    for (verb, headers, status) in [
+    #[rustfmt::skip]
+    let rows = [
         ("GET", &[GRPC][..], StatusCode::METHOD_NOT_ALLOWED),
         ("POST", &[], StatusCode::UNSUPPORTED_MEDIA_TYPE),
         ("POST", &[html], StatusCode::UNSUPPORTED_MEDIA_TYPE),
-        (
-            "POST",
-            &[("content-type", "application/grpc-web+proto")],
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ),
-        (
-            "POST",
-            &[("content-type", "application/grpcx")],
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ),
-    ] {
+        ("POST", &[("content-type", "application/grpc-web+proto")], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        ("POST", &[("content-type", "application/grpcx")], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    ];
+    for (verb, headers, status) in rows {
         let mut call = client.request(verb, STREAM, headers, Half::Closed).await.unwrap();
         assert_eq!(call.head.status(), status, "{verb} {headers:?}");
         assert!(body(&mut call).await.contains("gRPC"));
@@ -183,41 +174,21 @@ async fn compressed_responses() {
     relay.put(CDS, &["c"], "short");
     relay.put(SDS, &["a"], &content);
     let client = relay.connect().await;
-    for (headers, kind, names, compressed) in [
-        (
-            &[("user-agent", "distributary/0.1.0"), TAKES][..],
-            CDS,
-            &["a", "b"][..],
-            true,
-        ),
-        (
-            &[("user-agent", "distributary/0.1.0"), ("grpc-accept-encoding", "gzip")],
-            CDS,
-            &["a", "b"],
-            true,
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (&[("user-agent", "distributary/0.1.0"), TAKES][..], CDS, &["a", "b"][..], true),
+        (&[("user-agent", "distributary/0.1.0"), ("grpc-accept-encoding", "gzip")], CDS, &["a", "b"], true),
         (&[("user-agent", "distributary/0.1.0"), TAKES], CDS, &["c"], false),
         (&[("user-agent", "distributary/0.1.0"), TAKES], SDS, &["a"], false),
-        (
-            &[
-                ("user-agent", "distributary/0.1.0"),
-                ("grpc-accept-encoding", "identity,gzipped"),
-            ],
-            CDS,
-            &["a", "b"],
-            false,
-        ),
+        (&[("user-agent", "distributary/0.1.0"), ("grpc-accept-encoding", "identity,gzipped")], CDS, &["a", "b"],
+            false),
         (&[("user-agent", "distributary/0.1.0")], CDS, &["a", "b"], false),
-        (
-            &[("user-agent", "distributary-load/0.1.0"), TAKES],
-            CDS,
-            &["a", "b"],
-            false,
-        ),
+        (&[("user-agent", "distributary-load/0.1.0"), TAKES], CDS, &["a", "b"], false),
         (&[("user-agent", "envoy/1.36"), TAKES], CDS, &["a", "b"], false),
         (&[TAKES], CDS, &["a", "b"], false),
         (&[], CDS, &["a", "b"], false),
-    ] {
+    ];
+    for (headers, kind, names, compressed) in rows {
         let mut call = client.call_with(STREAM, headers).await;
         call.send(&DiscoveryRequest {
             type_url: kind.to_owned(),
@@ -371,63 +342,4 @@ async fn headers_come_before_anything_is_known() {
     assert!(call.is_silent().await);
     relay.put(CDS, &["a"], "late");
     assert_eq!(sotw(call.next().await.unwrap()).bodies, ["late"]);
-}
-
-/// K-25: when a client's list of relays grows, the view gets the new list for its server. A stream whose new list contains this
-/// relay ends, and no other stream.
-#[tokio::test]
-async fn relays_that_come_later() {
-    let relay = Relay::start();
-    relay.put(CDS, &["a"], "first");
-    let client = relay.connect().await;
-    let through = |relays: &[&str]| {
-        let text = |relay: &&str| Value {
-            kind: Some(Kind::StringValue((*relay).to_owned())),
-        };
-        let list = Kind::ListValue(ListValue {
-            values: relays.iter().map(text).collect(),
-        });
-        let fields = [(RELAYS.to_owned(), Value { kind: Some(list) })].into();
-        DiscoveryRequest {
-            node: Some(Node {
-                metadata: Some(Struct { fields }),
-                ..node()
-            }),
-            ..request()
-        }
-    };
-    let mut other = Subscriber::new(client.call(STREAM).await, Dialect::Sotw, CDS);
-    other.subscribe(&[]);
-    assert_eq!(other.take().await.bodies, ["first"]);
-    let mut call = client.call(STREAM).await;
-    for (relays, heard) in [
-        (&["edge"][..], &["edge"][..]),
-        (&["edge", "region"], &["edge", "region"]),
-    ] {
-        call.send(&through(relays));
-        let mut last = None;
-        let told = || {
-            relay
-                .shared
-                .scopes
-                .all()
-                .iter()
-                .find_map(|view| view.mailbox().take_relays(crate::support::now()))
-        };
-        until(
-            || {
-                last = told().or(last.take());
-                last.as_deref().is_some_and(|last| last == heard)
-            },
-            || format!("{heard:?} is not heard"),
-        )
-        .await;
-    }
-    assert_eq!(sotw(call.next().await.unwrap()).bodies, ["first"]);
-    let own = relay.shared.settings.load().protocol.relay_id.clone();
-    call.send(&through(&["edge", &own]));
-    let ended = call.end().await;
-    assert_eq!(ended.code, 9, "{ended:?}");
-    relay.put(CDS, &["a"], "second");
-    assert_eq!(other.take().await.bodies, ["second"]);
 }

@@ -237,38 +237,21 @@ async fn the_last_good_keys_stay() {
     let set = |keys: Value| json!({ "keys": keys }).to_string().into_bytes();
     let answers = |status, headers, body: &[u8]| Manner::Answers(status, headers, body.to_vec());
     let story = async {
-        for (manner, why) in [
+        #[rustfmt::skip]
+        let rows = [
             (answers(500, "", b"oh"), "it answers 500"),
-            (
-                answers(200, "", b"<html>"),
-                "it is not JSON: expected value at line 1 column 1",
-            ),
-            (
-                answers(200, "", b"{}"),
-                "it is not a JWK set: `keys` is missing, or no list",
-            ),
+            (answers(200, "", b"<html>"), "it is not JSON: expected value at line 1 column 1"),
+            (answers(200, "", b"{}"), "it is not a JWK set: `keys` is missing, or no list"),
             (Manner::BreaksOff, "its answer breaks off: "),
-            (
-                answers(200, "", &vec![b' '; 2 << 20]),
-                "its answer has more than 1048576 bytes",
-            ),
-            (
-                answers(302, "location: https://localhost:1/keys\r\n", b""),
-                "it leads elsewhere (302 to `https://localhost:1/keys`), and that is not followed",
-            ),
-            (
-                answers(200, "content-encoding: gzip\r\n", b"x"),
-                "its answer has a content encoding",
-            ),
-            (
-                Manner::Answers(200, "", set(json!([two.public(), private]))),
-                "keys[1] has its private part (`d`): replace this key, and publish public keys alone",
-            ),
-            (
-                Manner::Answers(200, "", set(json!([one.public(), twin]))),
-                "two of its keys have the `kid` `one`",
-            ),
-        ] {
+            (answers(200, "", &vec![b' '; 2 << 20]), "its answer has more than 1048576 bytes"),
+            (answers(302, "location: https://localhost:1/keys\r\n", b""),
+                "it leads elsewhere (302 to `https://localhost:1/keys`), and that is not followed"),
+            (answers(200, "content-encoding: gzip\r\n", b"x"), "its answer has a content encoding"),
+            (Manner::Answers(200, "", set(json!([two.public(), private]))),
+                "keys[1] has its private part (`d`): replace this key, and publish public keys alone"),
+            (Manner::Answers(200, "", set(json!([one.public(), twin]))), "two of its keys have the `kid` `one`"),
+        ];
+        for (manner, why) in rows {
             publisher.set(manner);
             let shown = || metrics.faults.all().join("\n");
             let expected =

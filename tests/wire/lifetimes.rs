@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How streams and connections end: by a drain, by age, by silence, and a stream without its connection.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::wire::message;
 use distributary::xds::{Dialect, ServerState, TypeUrl};
 use prost::Message as _;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::support::client::Client;
 use crate::support::messages::{Subscriber, node};
 use crate::support::{CDS, EDS, PATIENCE, Plan, Relay, now, path, raw, until};
+use crate::turns::{Tap, Tapped};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -252,47 +249,14 @@ async fn a_stream_that_is_not_read_ends_alone() {
     relay.settles_at(2).await;
 }
 
-/// A socket that is not read while `stopped` is set.
-struct Stoppable {
-    inner: TcpStream,
-    stopped: Arc<AtomicBool>,
-}
-
-impl AsyncRead for Stoppable {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.stopped.load(Ordering::Relaxed) {
-            return Poll::Pending;
-        }
-        Pin::new(&mut self.inner).poll_read(cx, into)
-    }
-}
-
-impl AsyncWrite for Stoppable {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-}
-
-async fn stoppable(relay: &Relay) -> (Client, Arc<AtomicBool>) {
-    let stopped = Arc::new(AtomicBool::new(false));
-    let inner = raw::socket(relay.port()).await;
-    let socket = Stoppable {
-        inner,
-        stopped: stopped.clone(),
-    };
+async fn stoppable(relay: &Relay) -> (Client, Arc<Tap>) {
+    let tap = Arc::<Tap>::default();
+    let socket = Tapped(raw::socket(relay.port()).await, tap.clone());
     let mut builder = h2::client::Builder::new();
     builder
         .initial_window_size(1 << 30)
         .initial_connection_window_size(1 << 30);
-    (Client::over(socket, &builder).await.0, stopped)
+    (Client::over(socket, &builder).await.0, tap)
 }
 
 /// A client that stops reading its connection is cut off; another one is served meanwhile.
@@ -303,10 +267,10 @@ async fn a_connection_that_is_not_read_ends() {
         plan.settings.timers.keepalive = Some(SHORT);
     });
     relay.put(CDS, &["a"], "small");
-    let (client, stopped) = stoppable(&relay).await;
+    let (client, tap) = stoppable(&relay).await;
     let mut stuck = subscriber(&client, Dialect::Delta, CDS, "a").await;
     stuck.take().await;
-    stopped.store(true, Ordering::Relaxed);
+    tap.close();
     // More than the kernel's buffers on both sides can take.
     relay.put(EDS, &["large"], &"x".repeat(32 << 20));
     stuck.type_url = EDS.to_owned();
@@ -327,14 +291,14 @@ async fn a_connection_that_is_not_read_ends() {
 async fn a_vanished_client_is_noticed() {
     let relay = Relay::with(|plan: &mut Plan| plan.settings.timers.keepalive = Some(SHORT));
     relay.put(CDS, &["a"], "body");
-    let (client, stopped) = stoppable(&relay).await;
+    let (client, tap) = stoppable(&relay).await;
     let mut gone = subscriber(&client, Dialect::Sotw, CDS, "a").await;
     let other = relay.connect().await;
     let mut other = subscriber(&other, Dialect::Sotw, CDS, "a").await;
     gone.take().await;
     other.take().await;
     let began = now();
-    stopped.store(true, Ordering::Relaxed);
+    tap.close();
     relay.settles_at(1).await;
     assert!(began.elapsed() < PATIENCE);
     assert_eq!(relay.shared.metrics.unanswered_pings.get(), 1);

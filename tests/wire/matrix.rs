@@ -17,6 +17,9 @@ use distributary::proto::envoy::service::status::v3::ClientStatusRequest;
 use distributary::wire::message;
 use distributary::xds::{Dialect, TypeUrl, Update};
 use prost::Message as _;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
 use serde_json::json;
 
 use crate::admin_rules::Stage;
@@ -70,30 +73,12 @@ struct World {
     published: Published,
 }
 
-/// A number that looks random.
-struct Seed(u64);
-
-impl Seed {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % below
-    }
-
-    fn shuffle<T>(&mut self, all: &mut [T]) {
-        for at in (1..all.len()).rev() {
-            all.swap(at, self.next(at + 1));
-        }
-    }
-}
-
-fn seed() -> Seed {
+/// What the order of the visits comes from.
+fn random() -> StdRng {
     let seed = std::env::var("DISTRIBUTARY_SEED")
         .ok()
         .and_then(|text| text.parse().ok());
-    Seed(seed.unwrap_or(17))
+    StdRng::seed_from_u64(seed.unwrap_or(17))
 }
 
 /// All types of a generation that have a door of their own in one of these dialects.
@@ -276,12 +261,12 @@ fn shown<M: std::fmt::Debug>(response: Result<M, prost::DecodeError>, mask: impl
 /// not.
 #[tokio::test]
 async fn what_a_tenant_has_is_its_own() {
-    let (world, mut order) = (World::new().await, seed());
+    let world = World::new().await;
     let mut visits: Vec<(Door, Who)> = doors()
         .into_iter()
         .flat_map(|door| ALL.map(|who| (door.clone(), who)))
         .collect();
-    order.shuffle(&mut visits);
+    visits.shuffle(&mut random());
     let (mut served, mut refused) = (0, 0);
     for (door, who) in &visits {
         let (polled, at) = (matches!(door, Door::Poll(..)), format!("{who:?} at {door:?}"));

@@ -209,28 +209,15 @@ async fn a_rule_sees_what_it_names() {
     let mut denied = Subscriber::new(call(&client, &signer.sign(&many)).await, Dialect::Delta, CDS);
     denied.subscribe(&["a"]);
     assert_eq!(denied.call.end().await.code, Code::PermissionDenied as i32);
-    for (claims, why) in [
-        (
-            json!({"suspended": {"since": 1}}),
-            "its claim `suspended` cannot be read whole: it has an object",
-        ),
-        (
-            json!({"suspended": "yes\n"}),
-            "its claim `suspended` cannot be read whole: it has a control character",
-        ),
-        (
-            json!({"o": {"m": 1}, "o/m": 2}),
-            "its claim `o/m` is there more than once: as one name, and as a path",
-        ),
-        (
-            json!({"sub": "a\nuid:0"}),
-            "its claim `sub` cannot be read whole: it has a control character",
-        ),
-        (
-            json!({"sub": "x".repeat(3_000)}),
-            "its claim `sub` cannot be read whole: it is too long",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (json!({"suspended": {"since": 1}}), "its claim `suspended` cannot be read whole: it has an object"),
+        (json!({"suspended": "yes\n"}), "its claim `suspended` cannot be read whole: it has a control character"),
+        (json!({"o": {"m": 1}, "o/m": 2}), "its claim `o/m` is there more than once: as one name, and as a path"),
+        (json!({"sub": "a\nuid:0"}), "its claim `sub` cannot be read whole: it has a control character"),
+        (json!({"sub": "x".repeat(3_000)}), "its claim `sub` cannot be read whole: it is too long"),
+    ];
+    for (claims, why) in rows {
         let said = refused(&client, &signer.sign(&claims)).await;
         assert!(said.starts_with(why), "{said}");
     }

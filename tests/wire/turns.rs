@@ -25,15 +25,15 @@ const BODY: usize = 1 << 20;
 
 /// A tap that stops all reading of a socket.
 #[derive(Default)]
-struct Tap {
+pub(crate) struct Tap {
     closed: AtomicBool,
     reader: AtomicWaker,
 }
 
-struct Tapped(TcpStream, Arc<Tap>);
+pub(crate) struct Tapped(pub(crate) TcpStream, pub(crate) Arc<Tap>);
 
 impl Tap {
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
 

@@ -3,16 +3,9 @@
 //! is an outage that the guard made, or did not see.
 
 mod crossings;
-mod failover;
-mod fleet;
-mod judged;
-mod messages;
 mod migration;
 mod orders;
 mod restarts;
-mod rollouts;
-mod told;
-mod unguarded;
 mod watcher;
 
 use std::path::Path;
@@ -21,7 +14,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::messages::{LDS, RDS};
-use crate::stage::{CDS, EDS, Relay, eventually};
+use crate::stage::{ANYWHERE, CDS, EDS, Relay, eventually};
 use content::{cluster, endpoints, listener, route};
 use peers::{server, state as content};
 use server::Server;
@@ -47,20 +40,11 @@ fn configuration(servers: &str, hold: &str, more: &str) -> String {
 }
 
 fn guarded(servers: &str, guard: &str, more: &str) -> String {
-    format!(
-        "upstream: {{xds_servers: [{servers}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nguard: {guard}\n{more}"
-    )
+    format!("upstream: {{xds_servers: [{servers}]}}\n{ANYWHERE}guard: {guard}\n{more}")
 }
 
 fn snapshots(dir: &Path) -> String {
     format!("snapshot: {{dir: '{}', interval: 50ms}}\n", dir.display())
-}
-
-/// Endpoint assignments of these numbers. Returns their names.
-fn put_assignments(server: &Server, numbers: std::ops::Range<usize>) -> Vec<String> {
-    let names: Vec<String> = numbers.map(|number| format!("e{number}")).collect();
-    names.iter().for_each(|name| server.put(EDS, name, endpoints(name, 2)));
-    names
 }
 
 /// Listeners of these numbers, each with its own address.
@@ -87,10 +71,7 @@ fn put_clusters(server: &Server, numbers: std::ops::Range<u32>) {
 
 /// What `/holds` says.
 fn holds(relay: &Relay) -> Vec<Value> {
-    let answer = relay.admin("/holds?format=json");
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    let all: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
-    all["holds"].as_array().unwrap().clone()
+    relay.json("/holds?format=json")["holds"].as_array().unwrap().clone()
 }
 
 /// The names that are held of a type for a reason, with a space between.
@@ -133,15 +114,6 @@ async fn nothing_held(relay: &Relay) {
 fn order(relay: &Relay, words: &[&str]) -> (Option<i32>, String) {
     let words = [words, &["--reason", "a test"]].concat();
     relay.command(&words)
-}
-
-/// The value of a metric with these labels; 0 if there is none.
-fn metric(relay: &Relay, name: &str) -> u64 {
-    let metrics = relay.admin("/metrics");
-    let line = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.map_or(0, |value| value.trim().parse().unwrap())
 }
 
 /// A listener whose route leads to these clusters, which take their endpoints from EDS.

@@ -3,11 +3,8 @@
 
 use std::path::Path;
 
-use super::{
-    LDS, RDS, Server, Watcher, configuration, held, holding, nothing_held, of, put_clusters, put_listeners, put_path,
-    relay, route, snapshots,
-};
-use crate::stage::{CDS, Relay, directory, eventually, now};
+use super::{LDS, RDS, Server, Watcher, held, holding, put_clusters, put_listeners, put_path, relay, route, snapshots};
+use crate::stage::{CDS, directory, eventually, now};
 
 /// Waits until the snapshot of a relay has a hold of so many names, or none if 0.
 async fn written(dir: &Path, names: usize) {
@@ -18,88 +15,6 @@ async fn written(dir: &Path, names: usize) {
         (held == names).then_some(())
     })
     .await;
-}
-
-/// Waits until the snapshot has so many resources.
-async fn whole(dir: &Path, resources: usize) {
-    eventually("a whole snapshot", || {
-        let file = crate::find(dir)?;
-        let found = distributary::snapshot::read(&file, &Default::default(), now()).ok()?;
-        let present: usize = found.cut.slots().map(|(_, slot)| slot.present()).sum();
-        (present == resources).then_some(())
-    })
-    .await;
-}
-
-/// The relay restarts while listeners are held, and the server is whole again. The times of the old hold are over with it: the next
-/// amnesia is held as long as any other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_remembered_hold_does_not_disarm() {
-    let dir = directory("disarm");
-    let server = Server::start().await;
-    put_listeners(&server, 1..=3);
-    let whole = server.content();
-    let old = relay("disarm", &server, "2s", &snapshots(&dir));
-    let watcher = Watcher::start(old.address, &[(LDS, &["*"])]).await;
-    watcher.has(LDS, "l1 l2 l3").await;
-    server.forget(LDS, &["l1", "l2", "l3"]);
-    holding(&old, "lds", "mass", "l1 l2 l3").await;
-    written(&dir, 3).await;
-    let until = of(&old, "lds", "mass")[0]["until"].as_str().unwrap().to_owned();
-    drop((watcher, old));
-    server.restart(|content| *content = whole.clone());
-    let new = relay("disarm", &server, "2s", &snapshots(&dir));
-    let watcher = Watcher::start(new.address, &[(LDS, &["*"])]).await;
-    watcher.has(LDS, "l1 l2 l3").await;
-    nothing_held(&new).await;
-    // Until the time of the old hold is over.
-    eventually("the old end", || (utc() > until).then_some(())).await;
-    server.forget(LDS, &["l1", "l2", "l3"]);
-    holding(&new, "lds", "mass", "l1 l2 l3").await;
-    assert_eq!(watcher.lost(), "");
-}
-
-/// The time of day, as in `/holds`.
-fn utc() -> String {
-    let out = std::process::Command::new("date")
-        .args(["-u", "+%Y-%m-%dT%H:%M:%SZ"])
-        .output()
-        .unwrap();
-    String::from_utf8(out.stdout).unwrap().trim().to_owned()
-}
-
-/// Over SotW, the relay restarts, and the server has forgotten clusters and says nothing of routes yet. The restored route is served
-/// still, so it counts: its clusters stay when the clock of the judgement ends.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restored_route_refers() {
-    let dir = directory("restored-route");
-    let server = Server::start().await;
-    put_path(&server, &["c0", "c1", "c2", "c3"]);
-    put_clusters(&server, 4..8);
-    let upstream = format!("{{server_uri: '{}', transport: sotw}}", server.address);
-    let more = format!("timers: {{does_not_exist: 500ms}}\n{}", snapshots(&dir));
-    let text = configuration(&upstream, "5s", &more);
-    let old = Relay::telling("amnesia-restored", &text);
-    let wants: [(&str, &[&str]); 3] = [(LDS, &["*"]), (CDS, &["*"]), (RDS, &["r"])];
-    let watcher = Watcher::start(old.address, &wants).await;
-    watcher.has(CDS, "c0 c1 c2 c3 c4 c5 c6 c7").await;
-    watcher.has(RDS, "r").await;
-    whole(&dir, 10).await;
-    drop((watcher, old));
-    server.restart(|content| {
-        content
-            .get_mut(CDS)
-            .unwrap()
-            .retain(|name, _| ["c3", "c7"].contains(&name.as_str()));
-    });
-    server.mute(RDS);
-    let new = Relay::telling("amnesia-restored", &text);
-    let watcher = Watcher::start(new.address, &wants).await;
-    watcher.has(CDS, "c0 c1 c2 c3 c4 c5 c6 c7").await;
-    // The clock lets go what nothing refers to.
-    watcher.has(CDS, "c0 c1 c2 c3 c7").await;
-    watcher.keeps(&["c0", "c1", "c2", "c3", "c7"]).await;
-    assert_eq!(held(&new, "cds", "referenced"), "c0 c1 c2");
 }
 
 /// The relay restarts while the server is dead: what the snapshot holds is listed from the start, for its own reason.

@@ -125,13 +125,6 @@ impl Watcher {
         lost.collect::<Vec<_>>().join(" ")
     }
 
-    /// How many resources it was sent, and how many it lost.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        let seen = self.seen.lock();
-        let lost = seen.log.iter().filter(|event| event.starts_with('-')).count();
-        (seen.log.len() - lost, lost)
-    }
-
     /// How often it was sent this name.
     pub(super) fn sent(&self, name: &str) -> usize {
         let came = format!("+{name}");
@@ -147,16 +140,6 @@ impl Watcher {
             let lost = self.lost();
             assert_eq!(lost, names, "{caller}: lost");
         }
-    }
-}
-
-impl Watcher {
-    /// Waits a while, and checks that it has never lost any of these.
-    pub(super) async fn keeps(&self, names: &[&str]) {
-        tokio::time::sleep(A_WHILE).await;
-        let lost = self.lost();
-        let kept = lost.split(' ').all(|name| !names.contains(&name));
-        assert!(kept, "lost: {lost}");
     }
 }
 

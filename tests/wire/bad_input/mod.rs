@@ -12,11 +12,11 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::wire::message;
-use distributary::xds::{Dialect, TypeUrl};
+use distributary::xds::Dialect;
 use prost::Message;
 
 use crate::support::client::{Call, Client, Ended};
-use crate::support::messages::{Subscriber, node, sotw};
+use crate::support::messages::{Subscriber, node};
 use crate::support::{CDS, EDS, Plan, Relay, path};
 
 const BOTH: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];

@@ -111,32 +111,6 @@ async fn very_many_names_at_once() {
     assert!(view.head().older().is_empty());
 }
 
-/// A client that uses older content reads no further: that content is kept for an hour, and nobody else waits.
-#[tokio::test]
-async fn who_hangs_with_older_content() {
-    for dialect in [Dialect::Sotw, Dialect::Delta] {
-        let case = Case::new((dialect, RDS, &["a"]));
-        let mut old = case.clients_with("good", &[OLD]).await;
-        let view = case.relay.view();
-        case.put("bad");
-        rejects(&mut old[0], "bad").await;
-        case.are_used(view, &[1]).await;
-        case.put("better");
-        let mut new = case.client("newcomer", OLD).await;
-        gets(&mut new, "better").await;
-        case.are_used(view, &[1]).await;
-        let over = view.expire_older(now() + 3601 * SECOND);
-        assert_eq!(over.len(), 1, "it is said once");
-        assert!(view.expire_older(now() + 3602 * SECOND).is_empty());
-        assert!(view.head().older().is_empty());
-        let [used] = &view.rejected().used()[..] else {
-            panic!("nobody uses it")
-        };
-        assert_eq!((used.keepers.len(), used.refers), (1, false));
-        assert_eq!(used.keepers, ["first-0".into()] as [std::sync::Arc<str>; 1]);
-    }
-}
-
 /// Where nothing may be kept that nobody uses, a newcomer is sent what somebody uses, and else nothing.
 #[tokio::test]
 async fn no_room_for_what_nobody_uses() {

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What clients reject is nobody else's content: who has something keeps it, and who has nothing is sent what others accepted (K-37).
 
-mod agent;
 mod bad_input;
-mod chance;
 mod moves;
-mod worlds;
-
-use std::sync::Arc;
-use std::time::Duration;
 
 use distributary::cache::View;
 use distributary::proto::envoy::config::core::v3::Node;
@@ -16,10 +10,9 @@ use distributary::proto::envoy::config::core::v3::node::UserAgentVersionType;
 use distributary::xds::{Dialect, TypeUrl};
 
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, EDS, Relay, now, until};
+use crate::support::{CDS, Relay, now, until};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
-const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 const OLD: &str = "1.37.0";
 const NEW: &str = "1.38.0";
 
@@ -169,59 +162,6 @@ async fn its_own_kind_comes_first() {
             rejects(&mut strict, content).await;
         }
         assert!(strict.call.is_silent().await);
-    }
-}
-
-/// Older endpoints lead nowhere, and an old key may be what must not be used.
-#[tokio::test]
-async fn what_is_never_older() {
-    for type_url in [EDS, SDS] {
-        let case = Case::new((Dialect::Delta, type_url, &["a"]));
-        let mut old = case.clients_with("good", &[OLD]).await;
-        case.put("bad");
-        rejects(&mut old[0], "bad").await;
-        let mut new = case.client("newcomer", OLD).await;
-        rejects(&mut new, "bad").await;
-        assert!(new.call.is_silent().await);
-        assert!(case.relay.view().rejected().used().is_empty());
-    }
-}
-
-/// A person wants nobody to be sent it any more.
-#[tokio::test]
-async fn a_person_releases_it() {
-    let case = Case::new((Dialect::Delta, CDS, &["*"]));
-    let mut old = case.clients_with("good", &[OLD]).await;
-    case.put("bad");
-    rejects(&mut old[0], "bad").await;
-    let view = case.relay.view();
-    case.are_used(view, &[1]).await;
-    assert_eq!(view.head().older().len(), 1);
-    assert!(view.release_older(&TypeUrl::new(CDS), &"a".into()));
-    assert!(view.head().older().is_empty() && view.rejected().used().is_empty());
-}
-
-/// A client that has gone counts for a while, and its next stream takes over what it used.
-#[tokio::test]
-async fn who_comes_back_uses_what_it_used() {
-    for dialect in [Dialect::Sotw, Dialect::Delta] {
-        let case = Case::new((dialect, RDS, &["a"]));
-        let view = case.relay.view();
-        let mut old = case.clients_with("good", &[OLD]).await;
-        case.put("bad");
-        rejects(&mut old[0], "bad").await;
-        case.are_used(view, &[1]).await;
-        drop(old);
-        let readers = || view.demand().readers_of(None).0;
-        until(|| readers() == 0, || "it is still there".to_owned()).await;
-        assert_eq!(view.rejected().used()[0].keepers, ["first-0".into()] as [Arc<str>; 1]);
-        assert!(view.expire_older(now()).is_empty());
-        assert!(view.expire_older(now() + Duration::from_secs(59)).is_empty());
-        assert_eq!(view.head().older().len(), 1);
-        assert!(view.expire_older(now() + Duration::from_secs(120)).is_empty());
-        assert!(view.head().older().is_empty() && view.rejected().used().is_empty());
-        // It is still known.
-        drop(case.newcomer("newcomer", OLD, "bad", "good").await);
     }
 }
 

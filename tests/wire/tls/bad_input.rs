@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections that send no TLS handshake, or never finish it.
+//! Connections that send no TLS handshake, or never finish it, and certificates that are no good.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::xds::Dialect;
+use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::ClientConnection;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::live_files::following;
 use super::{client, converses, counted, refused};
 use crate::identity::Log;
-use crate::support::certificates::{Authority, VERSIONS};
+use crate::support::certificates::{Authority, Folder, Signed, VERSIONS};
 use crate::support::{PATIENCE, Relay, raw, until};
 
 /// The beginning of a good handshake.
@@ -135,4 +138,63 @@ async fn a_client_that_does_not_finish() {
         assert!(ten.contains(&took), "{} bytes: {took:?}", begun.len());
         counted(&relay, "timeout", count).await;
     }
+}
+
+/// Clients with certificates that are not valid, in all ways, are refused, and others are served beside them.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "certificates go by the wall clock")]
+async fn certificates_that_are_no_good() {
+    let (authority, clients, folder) = (Authority::new(), Authority::new(), Folder::new());
+    let relay = following(&authority.listener(&folder, Some(&clients)));
+    let now = std::time::SystemTime::now();
+    let hour = Duration::from_secs(3600);
+    let early = clients.sign_with("edge-1", |params| params.not_before = (now + hour).into());
+    let late = clients.sign_with("edge-1", |params| params.not_after = (now - hour).into());
+    let key = KeyPair::generate().unwrap();
+    let alone = CertificateParams::new(["edge-1".to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
+    let alone = Signed {
+        certificate: alone.pem(),
+        key: key.serialize_pem(),
+    };
+    let server = clients.sign_with("edge-1", |params| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    });
+    let bad = [early, late, alone, server, Authority::new().sign("edge-1")];
+    let refusals = bad.iter().map(|shown| async {
+        let said = refused(&relay, &Arc::new(authority.client(Some(shown), &VERSIONS))).await;
+        assert!(said.contains("alert"), "{said}");
+    });
+    join_all(refusals).await;
+    let metrics = &relay.shared.metrics;
+    until(
+        || metrics.handshakes.count("bad_certificate") == 5,
+        || "not counted".to_owned(),
+    )
+    .await;
+    let text = metrics.encode().unwrap();
+    let grpc = |result: &str, resumed: &str| {
+        let labels = format!("grpc_tls_handshake_result=\"{result}\",grpc_tls_handshake_resumed=\"{resumed}\"");
+        let series = format!("grpc_server_tls_handshakes_total{{{labels}}} ");
+        let count = text.lines().find_map(|line| line.strip_prefix(series.as_str()));
+        count.unwrap_or_else(|| panic!("no {series}")).parse::<u64>().unwrap()
+    };
+    let failed = |result| grpc(result, "FULL_HANDSHAKE");
+    let words = [
+        "CERTIFICATE_NOT_YET_VALID",
+        "CERTIFICATE_EXPIRED",
+        "CERTIFICATE_MALFORMED",
+    ];
+    assert_eq!(words.map(failed), [1, 1, 1]);
+    // An authority that is not trusted may have the name of one that is.
+    let foreign = ["CERTIFICATE_AUTHORITY_INVALID", "SIGNATURE_VERIFICATION_FAILED"].map(failed);
+    assert_eq!(foreign.iter().sum::<u64>(), 2, "{foreign:?}");
+    assert_eq!((failed("SUCCESS"), grpc("SUCCESS", "RESUMED_HANDSHAKE")), (0, 0));
+    client(
+        &relay,
+        &Arc::new(authority.client(Some(&clients.sign("edge-1")), &VERSIONS)),
+    )
+    .await;
 }

@@ -7,7 +7,6 @@ mod live_files;
 mod names;
 mod records;
 mod resumption;
-mod rotation;
 mod spiffe;
 
 use std::sync::Arc;
