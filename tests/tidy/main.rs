@@ -11,6 +11,7 @@ mod kubernetes;
 mod layers;
 mod modules;
 mod packaging;
+mod page;
 mod rooms;
 mod rules;
 mod size;
