@@ -224,7 +224,7 @@ mod tests {
         ring.note(began, sums(5, [1, 1, 1]), 0, 0);
         assert!(ring.at.is_empty());
         ring.note(began + PACE, sums(5, [1, 1, 1]), 0, 0);
-        assert_eq!(ring.counts.median, [None]);
+        assert_eq!(ring.counts.median, [None::<f32>]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler as _;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware;
-use axum::routing::{MethodRouter, any, get, post};
+use axum::routing::{MethodRouter, get, post};
 use tokio::sync::mpsc;
 
 use crate::census::ClientStatus;
@@ -198,10 +198,10 @@ const PATHS: &[AdminPath] = &[
         "passes them on at once"),
     AdminPath(Question, "/v3/discovery:client_status", "", || post(status::json),
         "CSDS as JSON; over gRPC, envoy.service.status.v3.ClientStatusDiscoveryService, with reflection"),
-    AdminPath(Stream, "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus", "", || any(status::grpc), ""),
-    AdminPath(Question, "/envoy.service.status.v3.ClientStatusDiscoveryService/{method}", "", || any(status::grpc), ""),
+    AdminPath(Stream, "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus", "", || post(status::grpc), ""),
+    AdminPath(Question, "/envoy.service.status.v3.ClientStatusDiscoveryService/{method}", "", || post(status::grpc), ""),
     AdminPath(Stream, "/grpc.reflection.v1.ServerReflection/{method} /grpc.reflection.v1alpha.ServerReflection/{method}", "",
-            || any(reflection::answer), ""),
+            || post(reflection::answer), ""),
     AdminPath(Read, "/changes", "limit=COUNT", || get(changes::answer),
         "what has changed last, and how many clients have accepted it"),
     AdminPath(Read, "/history", "", || get(history::answer),
