@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::table::PrintedTable;
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
-use crate::xds::{NameRule, Resource, ServerWords, TypeUrl, WRAPPER_URL, printable};
+use crate::xds::{NameRule, Resource, ServerWords, TypeUrl, WRAPPER_URL, printable, worded};
 
 /// How resources are printed.
 #[derive(Clone, Debug)]
@@ -20,17 +20,19 @@ pub struct Shown {
     pub secrets: Secrets,
 }
 
+worded! {
 /// The forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Names alone, one on a line.
-    Name,
-    /// A table: names, sizes, hashes, and what the server said besides.
-    Wide,
+    Name = "name",
     /// A response as YAML, which is good as a file of resources.
-    Yaml,
+    Yaml = "yaml",
     /// A response as JSON.
-    Json,
+    Json = "json",
+    /// A table: names, sizes, hashes, and what the server said besides.
+    Wide = "wide",
+}
 }
 
 /// What happened to a resource.
