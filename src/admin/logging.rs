@@ -265,8 +265,8 @@ mod tests {
             ),
             ("upstream::", "debug", "is not a part"),
             ("upstream=off,h2", "debug", "is not a part"),
-            ("paths", "upstream", "/logging?paths=PART:LEVEL"),
-            ("paths", "upstream:debug,", "/logging?paths=PART:LEVEL"),
+            ("paths", "upstream", "or paths=PART:LEVEL,PART:LEVEL"),
+            ("paths", "upstream:debug,", "or paths=PART:LEVEL,PART:LEVEL"),
         ] {
             let fault = changed("info", key, value).unwrap_err();
             assert!(fault.contains(word), "{key}={value}: {fault}");

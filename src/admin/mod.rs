@@ -332,7 +332,8 @@ mod tests {
             ("/stats/prometheus", Scrape),
             ("/clients/1.1/ready", Read),
             ("/resources/a/b", Read),
-            ("/grpc.reflection.v1.ServerReflection/x", Question),
+            ("/grpc.reflection.v1.ServerReflection/x", Stream),
+            ("/v3/discovery:client_status", Question),
             ("/holds/release", Order),
         ] {
             assert_eq!(of(path).map(|row| row.0), Some(access), "{path}");
