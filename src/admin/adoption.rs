@@ -6,8 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
+use crate::answers::AdoptionCounts;
 use crate::classes::Class;
 use crate::inquiry::{ClientResource, ClientStream};
 use crate::telemetry::Adoptions;
@@ -16,14 +15,7 @@ use crate::xds::Standing;
 /// The counts.
 #[derive(Debug, Default)]
 pub(super) struct Adoption {
-    /// The clients that have accepted it.
-    accepted: usize,
-    /// Those of them whose streams began after it arrived.
-    came_later: usize,
-    /// The other clients that want it.
-    not_accepted: usize,
-    /// Those of them that have rejected it.
-    rejected: usize,
+    counts: AdoptionCounts,
     /// When the contents arrived that the others have accepted, and for which class.
     there: BTreeSet<(Instant, Class)>,
 }
@@ -35,37 +27,36 @@ impl Adoption {
         if resource.standing == Standing::Accepted {
             self.note(content.received(), client.since, &client.node.class);
         } else {
-            self.not_accepted += 1;
-            self.rejected += usize::from(resource.standing.rejects());
+            self.counts.not_accepted += 1;
+            self.counts.rejected += usize::from(resource.standing.rejects());
         }
     }
 
     fn note(&mut self, arrived: Instant, began: Instant, class: &Class) {
-        self.accepted += 1;
+        self.counts.accepted += 1;
         if began > arrived {
-            self.came_later += 1;
+            self.counts.came_later += 1;
         } else if !self.there.contains(&(arrived, class.clone())) {
             self.there.insert((arrived, class.clone()));
         }
     }
 
     /// Returns the counts; and once all have accepted it, the time within which those had that were there, if it is known.
-    pub(super) fn json(&self, of_type: &Adoptions) -> Value {
+    pub(super) fn answer(&self, of_type: &Adoptions) -> AdoptionCounts {
         let times = self.there.iter().map(|(arrived, class)| of_type.time(*arrived, class));
-        let times: Option<Vec<Duration>> = times.filter(|_| self.not_accepted == 0).collect();
+        let times: Option<Vec<Duration>> = times.filter(|_| self.counts.not_accepted == 0).collect();
         let longest = times.and_then(|times| times.into_iter().max());
-        json!({
-            "accepted": self.accepted,
-            "came_later": self.came_later,
-            "not_accepted": self.not_accepted,
-            "rejected": self.rejected,
-            "at_latest_seconds": longest.map(|longest| longest.as_secs_f64()),
-        })
+        AdoptionCounts {
+            at_latest_seconds: longest.map(|longest| longest.as_secs_f64()),
+            ..self.counts.clone()
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::clock;
 
@@ -77,13 +68,13 @@ mod tests {
         let mut adoption = Adoption::default();
         adoption.note(arrived, after(1), &class);
         times.accept(&(arrived..=arrived), true, &class, arrived, after(500));
-        assert_eq!(adoption.json(&times)["at_latest_seconds"], Value::Null);
+        assert_eq!(adoption.answer(&times).at_latest_seconds, None);
         adoption.note(arrived, arrived, &class);
         adoption.note(arrived, arrived, &class);
         let all = json!({ "accepted": 3, "came_later": 1, "not_accepted": 0, "rejected": 0, "at_latest_seconds": 0.5 });
-        assert_eq!(adoption.json(&times), all);
-        assert_eq!(adoption.json(&Adoptions::default())["at_latest_seconds"], Value::Null);
-        adoption.not_accepted += 1;
-        assert_eq!(adoption.json(&times)["at_latest_seconds"], Value::Null);
+        assert_eq!(json!(adoption.answer(&times)), all);
+        assert_eq!(adoption.answer(&Adoptions::default()).at_latest_seconds, None);
+        adoption.counts.not_accepted += 1;
+        assert_eq!(adoption.answer(&times).at_latest_seconds, None);
     }
 }

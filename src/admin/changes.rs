@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Shown;
 use super::adoption::Adoption;
-use super::forms::{self, Answered, FormQuery, Limited};
+use super::forms::{self, Answered, Asked, Limited};
+use crate::answers::{self, AdoptionCounts, ChangeList, EndedHold};
 use crate::census::{Census, Entry};
 use crate::classes::{Class, Pattern};
 use crate::clock::WallClock;
@@ -25,7 +26,7 @@ type ChangeKey = (Reverse<Instant>, TypeUrl, Class);
 
 /// What arrived together.
 #[derive(Default)]
-struct ChangeRow {
+struct Arrival {
     count: usize,
     some: Vec<Name>,
 }
@@ -38,8 +39,7 @@ const NAMED: usize = 3;
 /// How many contents are taken at a time.
 const PAGE: usize = 256;
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<Limited>) -> Answered {
-    let wanted = forms::asked(wanted, "/changes or /changes?limit=COUNT")?;
+pub(super) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<Limited>) -> Answered {
     let _turn = shown.status.questions().turn().await?;
     let clock = WallClock::read();
     let census = shown.status.census();
@@ -47,28 +47,28 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<Limited
     let mut listed = ended(census, clock);
     for ((Reverse(received), type_url, class), change) in last(census, limit).await {
         let adoption = match change.some.first() {
-            Some(name) => adopted(&shown, &type_url, &class, name).await,
-            None => Value::Null,
+            Some(name) => Some(adopted(&shown, &type_url, &class, name).await),
+            None => None,
         };
-        let change = json!({
-            "type": type_url.full_name(),
-            "class": class.to_string(),
+        let change = answers::ChangeRow {
+            type_url: type_url.full_name().to_owned(),
+            class: class.to_string(),
             // Many may arrive in one second.
-            "received": clock.exact_time(received),
-            "count": change.count,
-            "some": change.some.iter().map(Name::as_str).collect::<Vec<_>>(),
-            // That of the first one.
-            "adoption": adoption,
-        });
+            received: clock.exact_time(received),
+            count: change.count,
+            some: change.some.iter().map(ToString::to_string).collect(),
+            adoption,
+            end: None,
+        };
         listed.push((Reverse(received), change));
     }
     listed.sort_by_key(|(at, _)| *at);
-    let listed = listed.into_iter().take(limit).map(|(_, change)| change);
-    Ok(forms::json(&json!({ "changes": listed.collect::<Vec<_>>() })))
+    let changes = listed.into_iter().take(limit).map(|(_, change)| change).collect();
+    Ok(forms::json(&json!(ChangeList { changes })))
 }
 
 /// Returns which removals are not held any more, and what ended that.
-fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
+fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, answers::ChangeRow)> {
     let mut listed = Vec::new();
     for view in census.views() {
         for (at, event) in view.guarded().ended() {
@@ -76,18 +76,21 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
                 continue;
             };
             let (words, trouble) = HoldWords::happened(event.change, event.reason);
-            let change = json!({
-                "type": event.type_url.full_name(),
-                "class": view.class().to_string(),
-                "received": clock.exact_time(at),
-                "count": event.removals,
-                "some": [event.name.as_str()],
-                "adoption": null,
-                "ended": end.word(),
-                "reason": event.reason.word(),
-                "words": words,
-                "trouble": trouble,
-            });
+            let end = EndedHold {
+                ended: end.word(),
+                reason: event.reason.word(),
+                words,
+                trouble,
+            };
+            let change = answers::ChangeRow {
+                type_url: event.type_url.full_name().to_owned(),
+                class: view.class().to_string(),
+                received: clock.exact_time(at),
+                count: event.removals,
+                some: vec![event.name.to_string()],
+                adoption: None,
+                end: Some(end),
+            };
             listed.push((Reverse(at), change));
         }
     }
@@ -95,7 +98,7 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
 }
 
 /// Returns the last changes.
-async fn last(census: &Census, limit: usize) -> BTreeMap<ChangeKey, ChangeRow> {
+async fn last(census: &Census, limit: usize) -> BTreeMap<ChangeKey, Arrival> {
     let mut found = BTreeMap::new();
     let mut pages = census.pages(|_| true);
     while let Some(entries) = pages.in_turn(PAGE).await {
@@ -107,7 +110,7 @@ async fn last(census: &Census, limit: usize) -> BTreeMap<ChangeKey, ChangeRow> {
 }
 
 /// Notes a content, unless so many others came after it.
-fn note(found: &mut BTreeMap<ChangeKey, ChangeRow>, class: &Class, entry: Entry, limit: usize) {
+fn note(found: &mut BTreeMap<ChangeKey, Arrival>, class: &Class, entry: Entry, limit: usize) {
     let (Some(content), Some(name)) = (entry.resource, entry.name) else {
         return;
     };
@@ -123,7 +126,7 @@ fn note(found: &mut BTreeMap<ChangeKey, ChangeRow>, class: &Class, entry: Entry,
 }
 
 /// Returns how many clients of the class have accepted what a name has now.
-async fn adopted(shown: &Shown, type_url: &TypeUrl, class: &Class, name: &Name) -> Value {
+async fn adopted(shown: &Shown, type_url: &TypeUrl, class: &Class, name: &Name) -> AdoptionCounts {
     let whom = Whom {
         class: Some(Pattern::of(&class.to_string())),
         ..Whom::default()
@@ -138,7 +141,7 @@ async fn adopted(shown: &Shown, type_url: &TypeUrl, class: &Class, name: &Name) 
             }
         }
     }
-    adoption.json(&shown.metrics.of(type_url).adoptions)
+    adoption.answer(&shown.metrics.of(type_url).adoptions)
 }
 
 #[cfg(test)]

@@ -1,65 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `/events` tells of the metrics: some of them, added up over their labels.
 //!
-//! Owns which metrics, and what they are called there. Counts nothing.
+//! Owns which metrics. What they are called there is in `answers`. Counts nothing.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
-
+use crate::answers::{CountSums, PressureGlimpse};
 use crate::telemetry::MetricFamily;
 use crate::telemetry::model::Metric;
 
-/// The metrics that are added up, and what they are called.
-const COUNTS: [(&str, &str); 15] = [
-    ("distributary_connections", "connections"),
-    ("distributary_streams", "streams"),
-    ("distributary_views", "views"),
-    ("distributary_subscriptions", "subscriptions"),
-    ("distributary_cache_resources", "resources"),
-    ("distributary_cache_bytes", "bytes"),
-    ("distributary_requests_total", "requests"),
-    ("distributary_responses_total", "responses"),
-    ("distributary_response_bytes_total", "response_bytes"),
-    ("distributary_acks_total", "acks"),
-    ("distributary_nacks_total", "nacks"),
-    ("grpc_xds_client_resource_updates_valid_total", "updates"),
-    ("process_resident_memory_bytes", "memory"),
-    ("process_start_time_seconds", "started"),
-    ("distributary_process_stalls_total", "stalls"),
-];
-
 /// Returns how much of each limited resource is in use, in percent, and what the relay does about it.
-pub(super) fn pressure(metrics: &[MetricFamily]) -> Value {
-    let percent = of(metrics, "distributary_overload_pressure")
-        .map(|metric| (label(metric, "resource").to_owned(), number(metric).into()));
+pub(super) fn pressure(metrics: &[MetricFamily]) -> PressureGlimpse {
+    let percent = of(metrics, "distributary_overload_pressure");
     let active = of(metrics, "distributary_overload_active").filter(|metric| number(metric) > 0.0);
-    json!({
-        "percent": percent.collect::<Map<_, _>>(),
-        "active": active.map(|metric| label(metric, "action")).collect::<Vec<_>>(),
-    })
+    PressureGlimpse {
+        percent: percent
+            .map(|metric| (label(metric, "resource").to_owned(), number(metric)))
+            .collect(),
+        active: active.map(|metric| label(metric, "action").to_owned()).collect(),
+    }
 }
 
 /// Returns the sums of the metrics over their labels. That of the time until changes are acknowledged is by upper bound.
-pub(super) fn sums(metrics: &[MetricFamily]) -> Value {
-    let sum = |metric| of(metrics, metric).map(number).sum::<f64>();
-    let mut sums: Map<String, Value> = COUNTS
-        .iter()
-        // Whole numbers, as far as they are any.
-        .map(|(metric, name)| ((*name).to_owned(), (sum(metric) as u64).into()))
-        .collect();
+pub(super) fn sums(metrics: &[MetricFamily]) -> CountSums {
+    let exact = |metric| of(metrics, metric).map(number).sum::<f64>();
+    // Whole numbers, as far as they are any.
+    let sum = |metric| exact(metric) as u64;
     let mut convergence: BTreeMap<String, u64> = BTreeMap::new();
     let histograms = of(metrics, "distributary_convergence_seconds").filter_map(|metric| metric.histogram.as_ref());
     for bucket in histograms.flat_map(|histogram| &histogram.bucket) {
         *convergence.entry(bound(bucket.upper_bound)).or_default() += bucket.cumulative_count;
     }
-    sums.insert("convergence_seconds".to_owned(), json!(convergence));
-    let processor = sum("process_cpu_seconds_total") * 1000.0;
-    sums.insert("processor_millis".to_owned(), (processor as u64).into());
-    // Pauses are counted from one second on: whole ones would be wrong by up to half.
-    let stalled = sum("distributary_process_stalled_seconds_total");
-    sums.insert("stalled_seconds".to_owned(), ((stalled * 10.0).round() / 10.0).into());
-    sums.into()
+    CountSums {
+        connections: sum("distributary_connections"),
+        streams: sum("distributary_streams"),
+        views: sum("distributary_views"),
+        subscriptions: sum("distributary_subscriptions"),
+        resources: sum("distributary_cache_resources"),
+        bytes: sum("distributary_cache_bytes"),
+        requests: sum("distributary_requests_total"),
+        responses: sum("distributary_responses_total"),
+        response_bytes: sum("distributary_response_bytes_total"),
+        acks: sum("distributary_acks_total"),
+        nacks: sum("distributary_nacks_total"),
+        updates: sum("grpc_xds_client_resource_updates_valid_total"),
+        memory: sum("process_resident_memory_bytes"),
+        started: sum("process_start_time_seconds"),
+        stalls: sum("distributary_process_stalls_total"),
+        convergence_seconds: convergence,
+        processor_millis: (exact("process_cpu_seconds_total") * 1000.0) as u64,
+        // Pauses are counted from one second on: whole ones would be wrong by up to half.
+        stalled_seconds: (exact("distributary_process_stalled_seconds_total") * 10.0).round() / 10.0,
+    }
 }
 
 /// Returns the metrics with this name.
@@ -89,6 +81,8 @@ fn bound(bound: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::telemetry::model::{Bucket, Counter, Gauge, Histogram, LabelPair};
 
@@ -168,12 +162,10 @@ mod tests {
             ),
         ];
         let sums = sums(&metrics);
-        assert_eq!(
-            (&sums["streams"], &sums["acks"], &sums["nacks"]),
-            (&7.into(), &7.into(), &0.into())
-        );
-        assert_eq!(sums["convergence_seconds"], json!({"0.1": 3, "1.0": 1, "+Inf": 5}));
+        assert_eq!((sums.streams, sums.acks, sums.nacks), (7, 7, 0));
+        let convergence = json!({"0.1": 3, "1.0": 1, "+Inf": 5});
+        assert_eq!(json!(sums)["convergence_seconds"], convergence);
         let expected = json!({"percent": {"memory": 43.0}, "active": ["refuse_streams"]});
-        assert_eq!(pressure(&metrics), expected);
+        assert_eq!(json!(pressure(&metrics)), expected);
     }
 }

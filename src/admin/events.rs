@@ -9,12 +9,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use futures_util::stream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -22,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 
 use super::{Clusters, Shown, counts, holds};
+use crate::answers::{CountSums, HoldGlimpse, PressureGlimpse, ServerGlimpse};
 use crate::clock;
 use crate::telemetry::MetricFamily;
 use crate::xds::authority_label;
@@ -50,11 +50,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Glimpse {
     status: &'static str,
     /// By authority and server.
-    servers: BTreeMap<(String, String), Value>,
+    servers: BTreeMap<(String, String), ServerGlimpse>,
     /// By id.
-    holds: BTreeMap<String, Value>,
-    pressure: Value,
-    counts: Value,
+    holds: BTreeMap<String, HoldGlimpse>,
+    pressure: PressureGlimpse,
+    counts: CountSums,
 }
 
 impl Default for EventReaders {
@@ -67,12 +67,9 @@ impl Default for EventReaders {
 }
 
 /// Returns the route.
-pub(super) fn router() -> Router<Shown> {
+pub(super) fn route() -> MethodRouter<Shown> {
     let readers = EventReaders::default();
-    Router::new().route(
-        "/events",
-        get(async move |State(shown): State<Shown>| answer(shown, readers)),
-    )
+    get(async move |State(shown): State<Shown>| answer(shown, readers))
 }
 
 #[expect(
@@ -143,13 +140,13 @@ impl Glimpse {
         let servers = authorities.flat_map(|(authority, servers)| {
             let authority = authority_label(authority);
             servers.iter().map(move |server| {
-                let json = json!({
-                    "authority": authority,
-                    "server": server.server,
-                    "state": server.state,
-                    "why": server.why,
-                });
-                ((authority.to_owned(), server.server.clone()), json)
+                let glimpse = ServerGlimpse {
+                    authority: authority.to_owned(),
+                    server: server.server.clone(),
+                    state: server.state.clone(),
+                    why: server.why.clone(),
+                };
+                ((authority.to_owned(), server.server.clone()), glimpse)
             })
         });
         Self {
@@ -170,33 +167,29 @@ impl Glimpse {
         if self.status != before.status {
             event("status", &json!({ "status": self.status }));
         }
-        for (key, server) in &self.servers {
-            if before.servers.get(key) != Some(server) {
-                event("server", server);
-            }
+        for ((authority, server), now) in news(&self.servers, &before.servers) {
+            let gone = || json!({ "authority": authority, "server": server, "state": "gone" });
+            event("server", &now.map_or_else(gone, |now| json!(now)));
         }
-        for (authority, server) in before.servers.keys().filter(|key| !self.servers.contains_key(key)) {
-            event(
-                "server",
-                &json!({ "authority": authority, "server": server, "state": "gone" }),
-            );
-        }
-        for (id, hold) in self
-            .holds
-            .iter()
-            .filter(|(id, hold)| before.holds.get(*id) != Some(*hold))
-        {
+        for (id, hold) in news(&self.holds, &before.holds) {
             event("hold", &json!({ "id": id, "hold": hold }));
         }
-        for id in before.holds.keys().filter(|id| !self.holds.contains_key(*id)) {
-            event("hold", &json!({ "id": id, "hold": null }));
-        }
         if self.pressure != before.pressure {
-            event("pressure", &self.pressure);
+            event("pressure", &json!(self.pressure));
         }
-        event("counts", &self.counts);
+        event("counts", &json!(self.counts));
         text
     }
+}
+
+/// Returns what is different now, and then what is gone.
+fn news<'a, K: Ord, V: PartialEq>(
+    now: &'a BTreeMap<K, V>,
+    before: &'a BTreeMap<K, V>,
+) -> impl Iterator<Item = (&'a K, Option<&'a V>)> {
+    let changed = now.iter().filter(|(key, value)| before.get(*key) != Some(*value));
+    let gone = before.keys().filter(|key| !now.contains_key(*key));
+    (changed.map(|(key, value)| (key, Some(value)))).chain(gone.map(|key| (key, None)))
 }
 
 #[cfg(test)]
@@ -206,13 +199,27 @@ mod tests {
     /// The first events tell everything; later ones what has changed, and always the counts.
     #[test]
     fn only_changes_are_told() {
-        let server = |state: &str| (("#old".to_owned(), "cp:1".to_owned()), json!({ "state": state }));
+        let server = |state: &str| {
+            let glimpse = ServerGlimpse {
+                authority: "#old".to_owned(),
+                server: "cp:1".to_owned(),
+                state: state.to_owned(),
+                why: String::new(),
+            };
+            (("#old".to_owned(), "cp:1".to_owned()), glimpse)
+        };
         let look = |state: &str| Glimpse {
             status: "LIVE",
             servers: [server(state)].into(),
-            holds: BTreeMap::new(),
-            pressure: json!({}),
-            counts: json!({ "streams": 1 }),
+            pressure: PressureGlimpse {
+                active: vec!["x".to_owned()],
+                ..PressureGlimpse::default()
+            },
+            counts: CountSums {
+                streams: 1,
+                ..CountSums::default()
+            },
+            ..Glimpse::default()
         };
         let names = |text: &str| {
             let lines = text.lines().filter_map(|line| line.strip_prefix("event: "));
@@ -220,14 +227,28 @@ mod tests {
         };
         let first = look("answering").since(&Glimpse::default());
         assert_eq!(names(&first), ["status", "server", "pressure", "counts"]);
-        assert!(first.ends_with("event: counts\ndata: {\"streams\":1}\n\n"), "{first}");
+        assert!(first.ends_with("}\n\n") && first.contains("\"streams\":1,"), "{first}");
         assert_eq!(names(&look("answering").since(&look("answering"))), ["counts"]);
         assert_eq!(
             names(&look("unreachable").since(&look("answering"))),
             ["server", "counts"]
         );
-        let held = |count: u64| Glimpse {
-            holds: [("1-cds-mass".to_owned(), json!({ "count": count }))].into(),
+        let hold = |count| HoldGlimpse {
+            server: String::new(),
+            class: "-".to_owned(),
+            type_url: "cds".to_owned(),
+            reason: "mass",
+            trouble: false,
+            count,
+            since: None,
+            until: None,
+            some: Vec::new(),
+            words: Vec::new(),
+            nouns: ["", ""],
+            order: String::new(),
+        };
+        let held = |count| Glimpse {
+            holds: [("1-cds-mass".to_owned(), hold(count))].into(),
             ..look("answering")
         };
         assert_eq!(names(&held(1).since(&look("answering"))), ["hold", "counts"]);

@@ -3,11 +3,12 @@
 //!
 //! Owns the form. Does not know what is asked.
 
-use axum::extract::Query;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::census::Busy;
@@ -27,8 +28,8 @@ pub(super) enum AnswerForm {
     Json,
 }
 
-/// A query, if it is one of its kind.
-pub(super) type FormQuery<T> = Result<Query<T>, QueryRejection>;
+/// What a query asks. One that is none of its path is refused with what to write.
+pub(super) struct Asked<T>(pub(super) T);
 
 /// A query that only chooses the form of the answer.
 #[derive(Debug, Default, Deserialize)]
@@ -91,11 +92,14 @@ pub(super) fn wrong(why: impl Into<String>) -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, why)
 }
 
-/// Returns what a query asks, or a refusal that says what to write.
-pub(super) fn asked<T>(asked: FormQuery<T>, usage: &str) -> Result<T, Refused> {
-    match asked {
-        Ok(Query(asked)) => Ok(asked),
-        Err(_) => Err(wrong(format!("write {usage}\n"))),
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        match Query::try_from_uri(&parts.uri) {
+            Ok(Query(asked)) => Ok(Self(asked)),
+            Err(_) => Err(wrong(format!("write {}\n", super::usage(parts.uri.path())))),
+        }
     }
 }
 

@@ -15,9 +15,9 @@ use axum::response::IntoResponse as _;
 use rustls_pki_types::CertificateDer;
 use tokio::net::UnixStream;
 
+use super::PathAccess;
 use super::forms::{Answered, Refused};
 use super::tenure::Credential;
-use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminHosts, AdminRules, Config};
 use crate::identity::{Identity, certified};
 use crate::token::Tokens;
@@ -59,9 +59,6 @@ impl Guard {
 #[derive(Clone, Debug)]
 pub(super) struct Visitor(Identity);
 
-/// Probes come from those who have nothing to show, such as a kubelet, and tell no more than a connection that is accepted.
-const PROBES: [&str; 4] = ["/live", "/healthz", "/ready", "/healthz/ready"];
-
 /// Lets a request pass if the rules allow it.
 pub(super) async fn pass(
     State(guard): State<Guard>,
@@ -69,9 +66,10 @@ pub(super) async fn pass(
     request: Request,
     next: Next,
 ) -> Answered {
-    let reads = [Method::GET, Method::HEAD].contains(request.method()) || only_looks(request.uri().path());
     let path = request.uri().path();
-    if reads && is_probe(path) {
+    let access = super::access_of(path);
+    let reads = [Method::GET, Method::HEAD].contains(request.method()) || access.is_question();
+    if reads && access == PathAccess::Probe {
         return Ok(next.run(request).await);
     }
     let action = if reads { AdminAction::Read } else { AdminAction::Change };
@@ -109,16 +107,6 @@ pub(super) fn judge(
             Err(refusal(&identity, action, &denied))
         }
     }
-}
-
-/// Whether this is the path of a probe.
-pub(super) fn is_probe(path: &str) -> bool {
-    PROBES.contains(&path)
-}
-
-/// Whether a request with this path only looks at something, whatever its method.
-fn only_looks(path: &str) -> bool {
-    status::only_looks(path) || reflection::only_looks(path)
 }
 
 fn not_believed(why: &str) -> Refused {

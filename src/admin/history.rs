@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::response::Response;
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
 use super::clusters::State as ServerState;
 use super::{Shown, counts, forms, holds};
+use crate::answers::{CountSums, HourCounts};
 use crate::clock::{self, WallClock};
 
 /// How often the counts are noted.
@@ -30,29 +31,11 @@ pub struct History(Arc<Mutex<Points>>);
 #[derive(Debug)]
 struct Points {
     began: Instant,
-    points: VecDeque<Point>,
+    /// When the points were noted, the oldest first.
+    at: VecDeque<Instant>,
+    counts: HourCounts,
     /// The sums at the last point.
-    before: Option<(Instant, Value)>,
-}
-
-/// What was counted between two points, and what there was at the second one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Point {
-    at: Instant,
-    streams: u32,
-    /// A second.
-    changes: f32,
-    deliveries: f32,
-    /// Of the time until changes were acknowledged, in seconds; none if nothing was.
-    median: Option<f32>,
-    slowest: Option<f32>,
-    rejections: u32,
-    /// How many control planes could not be reached.
-    away: u32,
-    holds: u32,
-    memory: u64,
-    /// Processors.
-    processor: f32,
+    before: Option<(Instant, CountSums)>,
 }
 
 impl Default for History {
@@ -88,67 +71,59 @@ fn away(shown: &Shown) -> usize {
 }
 
 pub(super) async fn answer(State(shown): State<Shown>) -> Response {
-    forms::json(&shown.history.0.lock().json(WallClock::read()))
+    forms::json(&json!(shown.history.0.lock().answer(WallClock::read())))
 }
 
 impl Points {
-    const fn new(began: Instant) -> Self {
+    fn new(began: Instant) -> Self {
         Self {
             began,
-            points: VecDeque::new(),
+            at: VecDeque::new(),
+            counts: HourCounts::default(),
             before: None,
         }
     }
 
-    fn note(&mut self, now: Instant, sums: Value, away: usize, holds: usize) {
+    fn note(&mut self, now: Instant, sums: CountSums, away: usize, holds: usize) {
         let before = self.before.replace((now, sums.clone()));
         let Some((then, before)) = before else { return };
         let seconds = now.saturating_duration_since(then).as_secs_f32();
         if seconds <= 0.0 {
             return;
         }
-        let number = |sums: &Value, name: &str| sums.get(name).and_then(Value::as_u64).unwrap_or_default();
-        let more = |name: &str| number(&sums, name).saturating_sub(number(&before, name));
+        let more = |of: fn(&CountSums) -> u64| of(&sums).saturating_sub(of(&before));
         #[expect(clippy::cast_precision_loss, reason = "a chart needs no more digits")]
-        let each = |name: &str| more(name) as f32 / seconds;
+        let each = |of| more(of) as f32 / seconds;
         let spread = spread(&before, &sums);
-        if self.points.len() == KEPT {
-            self.points.pop_front();
-        }
-        self.points.push_back(Point {
-            at: now,
-            streams: small(number(&sums, "streams")),
-            changes: each("updates"),
-            deliveries: each("responses"),
-            median: quantile(&spread, 0.5),
-            slowest: quantile(&spread, 0.99),
-            rejections: small(more("nacks")),
-            away: small(away as u64),
-            holds: small(holds as u64),
-            memory: number(&sums, "memory"),
-            processor: each("processor_millis") / 1000.0,
-        });
+        put(&mut self.at, now);
+        let counts = &mut self.counts;
+        put(&mut counts.streams, small(sums.streams));
+        put(&mut counts.changes, each(|sums| sums.updates));
+        put(&mut counts.deliveries, each(|sums| sums.responses));
+        put(&mut counts.median, quantile(&spread, 0.5));
+        put(&mut counts.slowest, quantile(&spread, 0.99));
+        put(&mut counts.rejections, small(more(|sums| sums.nacks)));
+        put(&mut counts.away, small(away as u64));
+        put(&mut counts.holds, small(holds as u64));
+        put(&mut counts.memory, sums.memory);
+        put(&mut counts.processor, each(|sums| sums.processor_millis) / 1000.0);
     }
 
-    /// Returns the points, the oldest first, each list by itself.
-    fn json(&self, clock: WallClock) -> Value {
-        let list = |of: fn(&Point) -> Value| self.points.iter().map(of).collect::<Vec<Value>>();
-        let ages = self.points.iter().map(|point| clock.age(point.at).as_secs());
-        json!({
-            "since": clock.time(self.began),
-            "every_seconds": PACE.as_secs(),
-            "seconds_ago": ages.collect::<Vec<_>>(),
-            "streams": list(|point| point.streams.into()),
-            "changes": list(|point| point.changes.into()),
-            "deliveries": list(|point| point.deliveries.into()),
-            "median": list(|point| point.median.into()),
-            "slowest": list(|point| point.slowest.into()),
-            "rejections": list(|point| point.rejections.into()),
-            "away": list(|point| point.away.into()),
-            "holds": list(|point| point.holds.into()),
-            "memory": list(|point| point.memory.into()),
-            "processor": list(|point| point.processor.into()),
-        })
+    fn answer(&self, clock: WallClock) -> HourCounts {
+        HourCounts {
+            since: clock.time(self.began),
+            every_seconds: PACE.as_secs(),
+            seconds_ago: self.at.iter().map(|at| clock.age(*at).as_secs()).collect(),
+            ..self.counts.clone()
+        }
+    }
+}
+
+/// Adds what was counted between two points, or what there was at the second one.
+fn put<T>(list: &mut VecDeque<T>, count: T) {
+    list.push_back(count);
+    if list.len() > KEPT {
+        list.pop_front();
     }
 }
 
@@ -157,17 +132,17 @@ fn small(number: u64) -> u32 {
 }
 
 /// Returns how many changes were acknowledged within each bound between two sums, in the order of the bounds.
-fn spread(before: &Value, now: &Value) -> Vec<(f64, f64)> {
-    let all = |sums: &Value| sums.get("convergence_seconds").and_then(Value::as_object).cloned();
-    let (before, now) = (all(before).unwrap_or_default(), all(now).unwrap_or_default());
-    let buckets = |sums: &Map<String, Value>, bound: &str| sums.get(bound).and_then(Value::as_f64).unwrap_or_default();
-    let mut spread: Vec<(f64, f64)> = now
-        .keys()
-        .map(|bound| {
-            let more = buckets(&now, bound) - buckets(&before, bound);
-            (bound.parse().unwrap_or(f64::INFINITY), more)
-        })
-        .collect();
+#[expect(clippy::cast_precision_loss, reason = "a chart needs no more digits")]
+fn spread(before: &CountSums, now: &CountSums) -> Vec<(f64, f64)> {
+    let earlier = |bound| before.convergence_seconds.get(bound).copied().unwrap_or_default();
+    let all = now.convergence_seconds.iter();
+    let all = all.map(|(bound, count)| {
+        (
+            bound.parse().unwrap_or(f64::INFINITY),
+            count.saturating_sub(earlier(bound)) as f64,
+        )
+    });
+    let mut spread: Vec<(f64, f64)> = all.collect();
     spread.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     spread
 }
@@ -200,12 +175,17 @@ fn quantile(spread: &[(f64, f64)], part: f64) -> Option<f32> {
 mod tests {
     use super::*;
 
-    fn sums(updates: u64, within: [u64; 3]) -> Value {
-        let [ten, hundred, all] = within;
-        json!({
-            "streams": 43, "updates": updates, "responses": updates * 43, "nacks": 0, "memory": 5 << 20, "processor_millis": updates * 10,
-            "convergence_seconds": { "0.01": ten, "0.1": hundred, "+Inf": all },
-        })
+    fn sums(updates: u64, within: [u64; 3]) -> CountSums {
+        let bounds = ["0.01", "0.1", "+Inf"].map(str::to_owned);
+        CountSums {
+            streams: 43,
+            updates,
+            responses: updates * 43,
+            memory: 5 << 20,
+            processor_millis: updates * 10,
+            convergence_seconds: bounds.into_iter().zip(within).collect(),
+            ..CountSums::default()
+        }
     }
 
     #[test]
@@ -218,19 +198,22 @@ mod tests {
             let counts = sums(number(at) * 20, [number(at), number(at) * 2, number(at) * 2]);
             ring.note(began + PACE * at, counts, 1, 2);
         }
-        assert_eq!(ring.points.len(), KEPT);
-        let json = ring.json(WallClock {
+        assert_eq!(ring.at.len(), KEPT);
+        let hour = ring.answer(WallClock {
             now: began + PACE * 400,
             ..clock
         });
+        assert_eq!((hour.seconds_ago[0], hour.seconds_ago[359]), (3600, 10));
+        let last = |of: &VecDeque<f32>| of.back().copied();
         assert_eq!(
-            (&json["seconds_ago"][0], &json["seconds_ago"][359]),
-            (&3600.into(), &10.into())
+            (last(&hour.changes), last(&hour.deliveries), hour.streams[359]),
+            (Some(2.0), Some(86.0), 43)
         );
-        let last = ring.points.back().unwrap();
-        assert_eq!((last.changes, last.deliveries, last.streams), (2.0, 86.0, 43));
-        assert_eq!((last.away, last.holds, last.processor), (1, 2, 0.02));
-        assert_eq!(last.median, Some(0.01));
+        assert_eq!(
+            (hour.away[0], hour.holds[359], last(&hour.processor)),
+            (1, 2, Some(0.02))
+        );
+        assert_eq!(hour.median.back(), Some(&Some(0.01)));
     }
 
     /// Nothing is known before the second look; a pause without changes has no times.
@@ -239,9 +222,9 @@ mod tests {
         let began = clock::now();
         let mut ring = Points::new(began);
         ring.note(began, sums(5, [1, 1, 1]), 0, 0);
-        assert!(ring.points.is_empty());
+        assert!(ring.at.is_empty());
         ring.note(began + PACE, sums(5, [1, 1, 1]), 0, 0);
-        assert_eq!(ring.points.back().unwrap().median, None);
+        assert_eq!(ring.counts.median, [None::<f32>]);
     }
 
     #[test]

@@ -9,11 +9,9 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::guard::{Guard, is_probe};
+use super::PathAccess;
+use super::guard::Guard;
 use super::orders::RequestOrigin;
-
-/// Metrics come to scrapers under any name.
-const METRICS: [&str; 2] = ["/metrics", "/stats/prometheus"];
 
 /// Lets a request pass that asks for this address by a name of its own. Over TLS only those reach it who believe its certificate, and no
 /// web page reaches a Unix socket. Browsers always send the header, and speak HTTP/2, which has none, only over TLS.
@@ -23,7 +21,8 @@ pub(super) async fn pass(
     next: Next,
 ) -> Response {
     let path = request.uri().path();
-    let free = [Method::GET, Method::HEAD].contains(request.method()) && (is_probe(path) || METRICS.contains(&path));
+    let any = matches!(super::access_of(path), PathAccess::Probe | PathAccess::Scrape);
+    let free = any && [Method::GET, Method::HEAD].contains(request.method());
     if free || !matches!(access, RequestOrigin::Plain(_)) {
         return next.run(request).await;
     }

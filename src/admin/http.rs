@@ -1,68 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paths of the admin address and what each answers.
+//! What each request passes on its way to the admin address, and what paths of a few lines answer.
 
-use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 
-use super::forms::{self, AnswerForm, Answered, FormQuery, Formatted, Refused};
+use super::forms::{self, AnswerForm, Answered, Asked, Formatted, Refused};
 use super::orders::RequestOrigin;
-use super::{
-    Shown, certificates, changes, clients, config_dump, escaped, events, guard, help, history, holds, hosts, nacks,
-    orders, page, process, reflection, resources, snapshots, stats, status, views,
-};
+use super::{Shown, certificates as in_use, escaped, guard, hosts, orders};
 use crate::clock::WallClock;
 use crate::telemetry::{Exposition, RelayStatus};
 
 pub(super) fn router(shown: Shown, access: RequestOrigin) -> Router {
-    Router::new()
-        .route("/help", get(async || help::HELP))
-        .route("/live", get(async || "LIVE\n"))
-        .route("/healthz", get(async || "LIVE\n"))
-        .route("/ready", get(ready))
-        .route("/healthz/ready", get(ready))
-        .route("/clusters", get(clusters))
-        .route("/certs", get(certificates))
-        .route("/metrics", get(metrics))
-        .route("/stats/prometheus", get(metrics))
-        .route("/stats", get(stats::answer))
+    super::routes(&shown.guard)
         .fallback(async |uri: Uri| {
             (
                 StatusCode::NOT_FOUND,
                 format!("{} does not exist; GET /help lists all paths\n", uri.path()),
             )
         })
-        .method_not_allowed_fallback(async |method: Method, uri: Uri| {
-            (
-                StatusCode::METHOD_NOT_ALLOWED,
-                format!("{} does not allow {method}; use GET\n", uri.path()),
-            )
-        })
-        .route("/config_dump", get(config_dump::answer))
-        .route("/nacks", get(nacks::answer))
-        .route("/holds", get(holds::answer))
-        .route("/changes", get(changes::answer))
-        .route("/history", get(history::answer))
-        .merge(page::router())
-        .merge(clients::router())
-        .merge(resources::router())
-        .merge(process::router())
-        .merge(events::router())
-        .merge(reflection::router(shown.status.schemas()))
-        .route("/views", get(views::answer))
-        .merge(snapshots::router(access))
-        .merge(status::router(shown.status.clone()))
-        .merge(orders::router(access, shown.guard.clone()))
         .layer(middleware::from_fn_with_state(shown.guard.clone(), guard::pass))
         .layer(middleware::from_fn_with_state(
             (shown.guard.clone(), access),
             hosts::pass,
         ))
         .layer(middleware::from_fn(orders::unambiguous))
+        .layer(Extension(access))
         .with_state(shown)
         .layer(middleware::map_response(escaped::answer))
         .layer(middleware::map_response(as_declared))
@@ -83,8 +49,7 @@ pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {
     }
 }
 
-async fn clusters(State(shown): State<Shown>, asked: FormQuery<Formatted>) -> Answered {
-    let Formatted { format } = forms::asked(asked, "/clusters or /clusters?format=json")?;
+pub(super) async fn clusters(State(shown): State<Shown>, Asked(Formatted { format }): Asked<Formatted>) -> Answered {
     let clusters = shown.overview.look();
     let standings = shown.status.census().standings().await;
     Ok(match format {
@@ -93,8 +58,8 @@ async fn clusters(State(shown): State<Shown>, asked: FormQuery<Formatted>) -> An
     })
 }
 
-async fn certificates(State(shown): State<Shown>) -> Response {
-    forms::line(&certificates::json(&shown.certificates.all(), WallClock::read()))
+pub(super) async fn certificates(State(shown): State<Shown>) -> Response {
+    forms::line(&in_use::json(&shown.certificates.all(), WallClock::read()))
 }
 
 /// Who reads the metrics is served one at a time, so that others who ask get their turn between two of them.
@@ -123,9 +88,7 @@ pub(super) async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> A
 /// Whether this is a gRPC call that the admin address does not serve, so that its body, which may never end, need not be read.
 pub(super) fn is_lost(path: &str, headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
-        && !status::only_looks(path)
-        && !reflection::only_looks(path)
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc")) && !super::access_of(path).is_question()
 }
 
 /// Tells a gRPC client that takes this for an xDS port what it is, at once and before anything else is looked at.

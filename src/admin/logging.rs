@@ -12,7 +12,7 @@ use axum::response::IntoResponse;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
 use super::Shown;
-use super::forms::{self, Answered, FormQuery};
+use super::forms::{self, Answered, Asked};
 use crate::config::LogFilter;
 
 /// The log of the process.
@@ -64,21 +64,22 @@ impl Logging {
     }
 }
 
-const USAGE: &str = "/logging, /logging?level=LEVEL, /logging?PART=LEVEL or /logging?paths=PART:LEVEL,PART:LEVEL";
-
-pub(super) async fn answer(State(shown): State<Shown>, asked: FormQuery<Vec<(String, String)>>) -> Answered {
-    let asked = forms::asked(asked, USAGE)?;
+pub(super) async fn answer(State(shown): State<Shown>, Asked(asked): Asked<Vec<(String, String)>>) -> Answered {
     let logging = &shown.process.logging;
     let mut levels = Levels::read(&logging.filter());
     let changed = match asked.as_slice() {
         [] => return Ok(levels.text().into_response()),
         [(key, value)] => levels.change(key, value),
-        _ => Err(format!("write {USAGE}")),
+        _ => Err(usage()),
     };
     let set = changed.and_then(|()| (logging.set)(&levels.filter()));
     set.map_err(|fault| forms::wrong(format!("{fault}\n")))?;
     tracing::info!(filter = levels.filter(), "the log level is changed by an order");
     Ok(levels.text().into_response())
+}
+
+fn usage() -> String {
+    format!("write {}", super::usage("/logging"))
 }
 
 /// A filter of log lines, taken apart.
@@ -128,7 +129,7 @@ impl Levels {
             }
             "paths" => {
                 for part in value.split(',') {
-                    let (name, wanted) = part.rsplit_once(':').ok_or_else(|| format!("write {USAGE}"))?;
+                    let (name, wanted) = part.rsplit_once(':').ok_or_else(usage)?;
                     self.targets.insert(target(name)?, level(wanted)?);
                 }
             }
@@ -264,8 +265,8 @@ mod tests {
             ),
             ("upstream::", "debug", "is not a part"),
             ("upstream=off,h2", "debug", "is not a part"),
-            ("paths", "upstream", "/logging?paths=PART:LEVEL"),
-            ("paths", "upstream:debug,", "/logging?paths=PART:LEVEL"),
+            ("paths", "upstream", "or paths=PART:LEVEL,PART:LEVEL"),
+            ("paths", "upstream:debug,", "or paths=PART:LEVEL,PART:LEVEL"),
         ] {
             let fault = changed("info", key, value).unwrap_err();
             assert!(fault.contains(word), "{key}={value}: {fault}");

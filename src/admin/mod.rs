@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The admin address, and beside it the address of the probes: over HTTP/1.1. Owns the paths, and a thread of its own, so that both
-//! answer even while the data side is busy. Knows nothing of the protocol: it shows what it is given.
+//! The admin address, and beside it the address of the probes: over HTTP/1.1. Knows nothing of the protocol: it shows what it is given.
+//!
+//! Owns the paths: one table, by which they are served and allowed, and from which `/help` and refusals say what to write. They are
+//! answered on a thread of its own, so that they are even while the data side is busy.
 
 mod adoption;
 mod certificates;
@@ -14,7 +16,6 @@ mod escaped;
 mod events;
 mod forms;
 mod guard;
-mod help;
 mod history;
 mod holds;
 mod hosts;
@@ -29,6 +30,7 @@ mod reception;
 mod reflection;
 mod reload;
 mod resources;
+mod service;
 mod snapshots;
 mod stats;
 mod status;
@@ -46,35 +48,23 @@ pub use history::History;
 pub use logging::Logging;
 pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder, SentText};
+pub use service::{Admin, AdminError};
 pub use snapshots::{Give, Pace, Snapshots};
 
-use std::io;
-use std::net::SocketAddr;
+use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 use axum::Router;
-use futures_util::future::OptionFuture;
-use rustix::process::{Resource, getrlimit};
-use tokio::sync::{mpsc, oneshot};
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler as _;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware;
+use axum::routing::{MethodRouter, get, post};
+use tokio::sync::mpsc;
 
 use crate::census::ClientStatus;
-use crate::config::Address;
 use crate::telemetry::{Health, Metrics};
-use crate::tls::{InUse, ServerTls};
-use entrance::BoundListener;
-use orders::RequestOrigin;
-use reception::Terms;
-use visits::VisitorRoom;
-
-/// The admin address in use; dropping it closes it.
-#[derive(Debug)]
-pub struct Admin {
-    address: Address,
-    probes: Option<Address>,
-    /// Dropping it ends the thread.
-    _stop: oneshot::Sender<()>,
-}
+use crate::tls::InUse;
 
 /// What the admin address shows.
 #[derive(Clone)]
@@ -127,173 +117,260 @@ pub struct DrainOrder {
     pub graceful: bool,
 }
 
-/// Why the admin address cannot be started.
-#[derive(Debug, thiserror::Error)]
-pub enum AdminError {
-    /// The address cannot be bound.
-    #[error("admin.address: cannot listen on {address}: {source}; choose another with --admin")]
-    Bind {
-        /// The address as configured.
-        address: Address,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The address of the probes cannot be bound.
-    #[error("probes.address: cannot listen on {address}: {source}; choose another, or leave `probes` out")]
-    BindProbes {
-        /// The address as configured.
-        address: Address,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The thread cannot be started.
-    #[error("cannot start the thread of the admin address: {0}")]
-    Thread(io::Error),
+/// Who may ask, the path with its other names, what the query may say, what answers, and what people are told of it; nothing: they do not
+/// ask for it.
+struct AdminPath(
+    PathAccess,
+    &'static str,
+    &'static str,
+    fn() -> MethodRouter<Shown>,
+    &'static str,
+);
+
+/// Who may ask, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PathAccess {
+    /// Those who have nothing to show, such as a kubelet, under any name of the host: it tells no more than a connection that is accepted.
+    Probe,
+    /// Who may read, under any name of the host, as scrapers have it.
+    Scrape,
+    /// Who may read.
+    Read,
+    /// Who may read, by POST.
+    Question,
+    /// The same, one question after the other.
+    Stream,
+    /// Who may change something, by POST, and not from a web page.
+    Order,
+    /// The same, with a whole configuration as the body.
+    Config,
 }
 
-impl Admin {
-    /// Binds `address` and serves it on a thread of its own, with TLS if `tls` is given. `probes` is served beside it, if given.
-    pub fn start(
-        address: &Address,
-        tls: Option<Arc<ServerTls>>,
-        probes: Option<&Address>,
-        shown: Shown,
-    ) -> Result<Self, AdminError> {
-        // Binds here and not on the thread, so that a port in use is an error at the start.
-        let (bound, address) = BoundListener::bind(address).map_err(|source| AdminError::Bind {
-            address: address.clone(),
-            source,
-        })?;
-        let bind_probes = |address: &Address| {
-            BoundListener::bind(address).map_err(|source| AdminError::BindProbes {
-                address: address.clone(),
-                source,
-            })
-        };
-        let (bound_probes, probes) = probes.map(bind_probes).transpose()?.unzip();
-        let access = match (&address, &tls) {
-            (Address::Socket(_), Some(_)) => RequestOrigin::Tls,
-            (Address::Socket(address), None) => RequestOrigin::Plain(address.port()),
-            (Address::Unix(_), _) => RequestOrigin::Unix,
-        };
-        let (stop, stopped) = oneshot::channel();
-        let (report, started) = std::sync::mpsc::sync_channel(1);
-        std::thread::Builder::new()
-            .name("admin".to_owned())
-            .spawn(move || {
-                let probing = bound_probes.map(|bound| Serving {
-                    bound,
-                    tls: None,
-                    router: probes::router(shown.clone()),
-                    manner: Terms::once(room(probes::CONNECTIONS_MAX), probes::LIFETIME),
-                });
-                let serving = Serving {
-                    bound,
-                    tls,
-                    router: http::router(shown.clone(), access),
-                    manner: Terms::many(room(CONNECTIONS_MAX)),
-                };
-                run(serving, probing, &shown, stopped, &report);
-            })
-            .map_err(AdminError::Thread)?;
-        started
-            .recv()
-            .unwrap_or_else(|lost| Err(io::Error::other(lost)))
-            .map_err(AdminError::Thread)?;
-        Ok(Self {
-            address,
-            probes,
-            _stop: stop,
-        })
+use PathAccess::{Config, Order, Probe, Question, Read, Scrape, Stream};
+
+impl PathAccess {
+    /// Whether it only looks, whatever the method.
+    const fn is_question(self) -> bool {
+        matches!(self, Question | Stream)
     }
 
-    /// Returns the bound address, with the port that the system chose for port 0.
-    #[must_use]
-    pub const fn address(&self) -> &Address {
-        &self.address
+    const fn is_order(self) -> bool {
+        matches!(self, Order | Config)
     }
+}
 
-    /// Returns the bound address of the probes, if there is one.
-    #[must_use]
-    pub const fn probes(&self) -> Option<&Address> {
-        self.probes.as_ref()
-    }
+#[rustfmt::skip]
+const PATHS: &[AdminPath] = &[
+    AdminPath(Read, "/", "", || get(page::root),
+        "this list; for browsers, a page that shows it all"),
+    AdminPath(Read, "/page/{part}", "", || get(page::part), ""),
+    AdminPath(Probe, "/ready /healthz/ready", "", || get(http::ready),
+        "200 when clients can be served, 503 with the reason before, and while draining"),
+    AdminPath(Probe, "/live /healthz", "", || get(async || "LIVE\n"),
+        "200 while the program runs"),
+    AdminPath(Read, "/clusters", "format=json", || get(http::clusters),
+        "the state of every control plane, and why"),
+    AdminPath(Read, "/clients", "format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
+            state=rejecting, older, lagging, waiting or current, sort=requests or request_bytes, and limit=COUNT", || get(clients::list),
+        "the client streams, those in trouble first"),
+    AdminPath(Read, "/clients/{client}", "limit=COUNT", || get(clients::one),
+        "one in full; ID is its number, or node=ID for all streams of a node"),
+    AdminPath(Read, "/clients/{client}/ready", "", || get(clients::ready),
+        "200 once it has accepted all that it asked for; 503 says what it waits for"),
+    AdminPath(Read, "/resources", "type=TYPE, class=CLASS, name=NAME (with * for any text), state=STATE, sort=age or size, \
+            and limit=COUNT", || get(resources::list),
+        "what the relay has of its control planes"),
+    AdminPath(Read, "/resources/{*name}", "type=TYPE, node=ID and class=CLASS (with * for any text)", || get(resources::one),
+        "one in full, how many clients have it, or not, and how fast they accepted it"),
+    AdminPath(Read, "/snapshots", "secrets=true", || get(snapshots::answer),
+        "all of it for a relay that starts, in the form of snapshots, perhaps with keys and certificates"),
+    AdminPath(Read, "/views", "limit=COUNT", || get(views::answer),
+        "how much of it there is for each class of clients, with digests, to compare replicas"),
+    AdminPath(Read, "/config_dump", "resource=FIELD, mask=FIELD,FIELD, name_regex=REGEX and include_eds", || get(config_dump::answer),
+        "the configuration and all resources in Envoy's form"),
+    AdminPath(Read, "/nacks", "type=TYPE, name=NAME and version=VERSION", || get(nacks::answer),
+        "what clients have rejected, with their words, and since when"),
+    AdminPath(Read, "/holds", "format=json", || get(holds::answer),
+        "removals that are not passed on, and why"),
+    AdminPath(Order, "/holds/extend", "target=ID or TYPE/NAME, reason=TEXT, and for=TIME such as 30m", || post(holds::extend),
+        "holds them for longer"),
+    AdminPath(Order, "/holds/release", "target=ID or TYPE/NAME, and reason=TEXT", || post(holds::release),
+        "passes them on at once"),
+    AdminPath(Question, "/v3/discovery:client_status", "", || post(status::json),
+        "CSDS as JSON; over gRPC, envoy.service.status.v3.ClientStatusDiscoveryService, with reflection"),
+    AdminPath(Stream, "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus", "", || post(status::grpc), ""),
+    AdminPath(Question, "/envoy.service.status.v3.ClientStatusDiscoveryService/{method}", "", || post(status::grpc), ""),
+    AdminPath(Stream, "/grpc.reflection.v1.ServerReflection/{method} /grpc.reflection.v1alpha.ServerReflection/{method}", "",
+            || post(reflection::answer), ""),
+    AdminPath(Read, "/changes", "limit=COUNT", || get(changes::answer),
+        "what has changed last, and how many clients have accepted it"),
+    AdminPath(Read, "/history", "", || get(history::answer),
+        "the counts of the last hour, in memory only"),
+    AdminPath(Read, "/events", "", events::route,
+        "what changes, as server-sent events"),
+    AdminPath(Read, "/certs", "", || get(http::certificates),
+        "the certificates in use, with their days until they expire, as Envoy shows them"),
+    AdminPath(Read, "/server_info", "", || get(process::server_info),
+        "version, state, uptime, node and options, as Envoy shows them"),
+    AdminPath(Read, "/memory", "", || get(process::memory),
+        "the memory of the process, as Envoy shows it"),
+    AdminPath(Read, "/listeners", "format=json", || get(process::listeners),
+        "where clients connect"),
+    AdminPath(Scrape, "/metrics /stats/prometheus", "", || get(http::metrics),
+        "metrics for Prometheus"),
+    AdminPath(Read, "/stats", "filter=REGEX, usedonly and format=text, json or prometheus", || get(stats::answer),
+        "the same as lines `name: value`"),
+    AdminPath(Order, "/logging", "level=LEVEL, PART=LEVEL or paths=PART:LEVEL,PART:LEVEL", || post(logging::answer),
+        "what each part logs; the query changes it"),
+    AdminPath(Order, "/drain_listeners", "graceful", || post(orders::drain),
+        "disconnects clients one by one; gracefully after /ready has been 503 for a while; a signal ends the relay"),
+    AdminPath(Order, "/healthcheck/fail", "", || post(orders::fail),
+        "/ready is 503; clients are still served"),
+    AdminPath(Order, "/healthcheck/ok", "", || post(orders::recover),
+        "undoes /healthcheck/fail"),
+    AdminPath(Order, "/reload", "", || post(reload::reload),
+        "reads the configuration again"),
+    // How long a text may be is known where it arrives.
+    AdminPath(Config, "/validate", "name=NAME", || post(reload::validate.layer(DefaultBodyLimit::disable())),
+        "with a configuration as the body: what it would change if it were the relay's; NAME: what problems begin with"),
+    AdminPath(Read, "/help", "", || get(async || help()),
+        "this list"),
+];
 
-    /// Returns the bound address if it is a TCP address.
-    #[must_use]
-    pub const fn socket(&self) -> Option<SocketAddr> {
-        match self.address {
-            Address::Socket(address) => Some(address),
-            Address::Unix(_) => None,
+fn of(path: &str) -> Option<&'static AdminPath> {
+    PATHS
+        .iter()
+        .find(|AdminPath(_, names, ..)| names.split(' ').any(|name| fits(name, path)))
+}
+
+/// Returns who may ask a path; what does not exist is a secret like all that is read.
+fn access_of(path: &str) -> PathAccess {
+    of(path).map_or(Read, |AdminPath(access, ..)| *access)
+}
+
+/// Whether a path is this one, of which parts in braces may be anything.
+fn fits(name: &str, path: &str) -> bool {
+    let (mut wanted, mut given) = (name.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some(part), Some(_)) if part.starts_with("{*") => return true,
+            (Some(part), Some(own)) if part == own || part.starts_with('{') && !own.is_empty() => {}
+            _ => return false,
         }
     }
 }
 
-/// The most connections to the admin address...
-const CONNECTIONS_MAX: usize = 128;
-/// ... and to each address, as a part of the descriptors that the process may have. Clients need the others.
-const PART_OF_DESCRIPTORS: u64 = 8;
-/// How many there are at least.
-const CONNECTIONS_MIN: usize = 8;
-/// How far the thread steps back behind those that serve clients. It still gets a quarter of a busy processor, for probes.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 5;
-
-/// What is served at a bound address.
-struct Serving {
-    bound: BoundListener,
-    tls: Option<Arc<ServerTls>>,
-    router: Router,
-    manner: Terms,
-}
-
-/// Returns how much room there is at an address for at most so many connections.
-fn room(connections_max: usize) -> VisitorRoom {
-    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let part = usize::try_from(descriptors / PART_OF_DESCRIPTORS).unwrap_or(usize::MAX);
-    VisitorRoom::new(part.clamp(CONNECTIONS_MIN, connections_max))
-}
-
-/// The body of the admin thread.
-fn run(
-    serving: Serving,
-    probing: Option<Serving>,
-    shown: &Shown,
-    stopped: oneshot::Receiver<()>,
-    report: &SyncSender<io::Result<()>>,
-) {
-    // There the call is about this thread, elsewhere about the whole process.
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!(%error, "the thread of the admin address keeps its priority");
-    }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return report.send(Err(error)).unwrap_or_default(),
-    };
-    runtime.block_on(async {
-        let begun = serving
-            .begin()
-            .and_then(|serving| Ok((serving, probing.map(Serving::begin).transpose()?)));
-        match begun {
-            Ok((serving, probing)) => {
-                // The thread that called `Admin::start` waits for this.
-                let _ = report.send(Ok(()));
-                tokio::select! {
-                    () = serving => {}
-                    () = shown.history.keep(shown) => {}
-                    Some(()) = OptionFuture::from(probing) => {}
-                    _ = stopped => {}
-                }
-            }
-            Err(error) => report.send(Err(error)).unwrap_or_default(),
+/// Returns the routes.
+fn routes(guard: &Guard) -> Router<Shown> {
+    let mut router = Router::new();
+    for AdminPath(access, names, _, handler, _) in PATHS {
+        let mut handler = handler().fallback(async |method: Method, uri: Uri| not_so(&method, uri.path()));
+        if access.is_order() {
+            handler = handler.route_layer(middleware::from_fn_with_state(guard.clone(), orders::believed));
         }
-    });
+        for name in names.split(' ') {
+            router = router.route(name, handler.clone());
+        }
+    }
+    router
 }
 
-impl Serving {
-    /// Returns what serves it. To be called within a runtime.
-    fn begin(self) -> io::Result<impl Future<Output = ()>> {
-        Ok(reception::serve(self.bound.open(self.tls)?, self.router, self.manner))
+/// Says which method a path has. To an order by another method Envoy answers with these words.
+fn not_so(method: &Method, path: &str) -> (StatusCode, String) {
+    let access = access_of(path);
+    if access.is_order() {
+        return (
+            StatusCode::BAD_REQUEST,
+            format!("Method {method} not allowed, POST required.\n"),
+        );
+    }
+    let right = if access.is_question() { "POST" } else { "GET" };
+    (
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("{path} does not allow {method}; use {right}\n"),
+    )
+}
+
+/// Returns what to write to ask a path.
+fn usage(path: &str) -> String {
+    let (query, access) = of(path).map_or(("", Read), |AdminPath(access, _, query, ..)| (*query, *access));
+    match query {
+        "" => path.to_owned(),
+        one if !one.contains([',', ' ']) => format!("{path} or {path}?{one}"),
+        several if access.is_order() => format!("{path}?{several}"),
+        several => format!("{path}, with any of {several}"),
+    }
+}
+
+/// Returns all paths that people ask for, each in a line.
+fn help() -> String {
+    let mut text = String::new();
+    for AdminPath(access, names, query, _, about) in PATHS.iter().filter(|AdminPath(.., about)| !about.is_empty()) {
+        let names = names.replace("{client}", "ID").replace("{*name}", "NAME");
+        let (name, also) = names.split_once(' ').unwrap_or((&names, ""));
+        let asked = access.is_order() || access.is_question();
+        let post = if asked { "POST: " } else { "" };
+        let told = [("; ?", *query), ("; also ", also)]
+            .into_iter()
+            .filter(|(_, what)| !what.is_empty());
+        let told = told.map(|(sign, what)| format!("{sign}{what}"));
+        // Writing to memory cannot fail.
+        let _ = writeln!(text, "{name:18} {post}{about}{}", told.collect::<String>());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_its_own_row() {
+        for (path, access) in [
+            ("/healthz/ready", Probe),
+            ("/stats/prometheus", Scrape),
+            ("/clients/1.1/ready", Read),
+            ("/resources/a/b", Read),
+            ("/grpc.reflection.v1.ServerReflection/x", Stream),
+            ("/v3/discovery:client_status", Question),
+            ("/holds/release", Order),
+        ] {
+            assert_eq!(of(path).map(|row| row.0), Some(access), "{path}");
+        }
+        for nothing in [
+            "/ready/",
+            "//ready",
+            "/clients/",
+            "/clients/1/2",
+            "/resources",
+            "/Reload",
+            "",
+        ] {
+            assert_eq!(
+                of(nothing).map(|row| row.1),
+                (nothing == "/resources").then_some("/resources"),
+                "{nothing}"
+            );
+        }
+        assert_eq!(
+            usage("/nacks"),
+            "/nacks, with any of type=TYPE, name=NAME and version=VERSION"
+        );
+        assert_eq!(usage("/clusters"), "/clusters or /clusters?format=json");
+        assert_eq!(usage("/reload"), "/reload");
+    }
+
+    #[test]
+    fn help_is_the_table() {
+        let help = help();
+        for line in [
+            "/ready             200 when clients can be served, 503 with the reason before, and while draining; also /healthz/ready\n",
+            "/clients/ID        one in full; ID is its number, or node=ID for all streams of a node; ?limit=COUNT\n",
+            "/reload            POST: reads the configuration again\n",
+        ] {
+            assert!(help.contains(line), "{help}");
+        }
+        assert!(!help.contains("/page/") && !help.contains('{'), "{help}");
     }
 }

@@ -3,17 +3,16 @@
 //!
 //! Owns the check that a request does not come from a web page in a browser. Does not carry out the orders.
 
-use axum::Router;
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 use serde::Deserialize;
 
-use super::forms::{self, FormQuery, Refused};
+use super::forms::Asked;
 use super::guard::Guard;
-use super::{DrainOrder, Shown, holds, hosts, logging, reload};
+use super::{DrainOrder, Shown, hosts};
 
 /// How a request has come.
 #[derive(Clone, Copy, Debug)]
@@ -26,49 +25,38 @@ pub(super) enum RequestOrigin {
     Tls,
 }
 
-/// Returns the routes.
-pub(super) fn router(access: RequestOrigin, guard: Guard) -> Router<Shown> {
-    let believed = move |State(guard): State<Guard>, request: Request, next: Next| async move {
-        match doubt(request.headers(), access, &guard) {
-            None => next.run(request).await,
-            Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
-        }
-    };
-    Router::new()
-        .route("/drain_listeners", post(drain))
-        .route("/healthcheck/fail", post(fail))
-        .route("/healthcheck/ok", post(recover))
-        .route("/logging", post(logging::answer))
-        .merge(reload::router())
-        .route("/holds/extend", post(holds::extend))
-        .route("/holds/release", post(holds::release))
-        .route_layer(middleware::from_fn_with_state(guard, believed))
-        .method_not_allowed_fallback(async |method: Method| {
-            let text = format!("Method {method} not allowed, POST required.\n");
-            (StatusCode::BAD_REQUEST, text)
-        })
+/// Lets an order pass that no web page can have sent.
+pub(super) async fn believed(
+    State(guard): State<Guard>,
+    Extension(access): Extension<RequestOrigin>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match doubt(request.headers(), access, &guard) {
+        None => next.run(request).await,
+        Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
+    }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DrainQuery {
+pub(super) struct DrainQuery {
     graceful: Option<String>,
 }
 
-async fn drain(State(shown): State<Shown>, manner: FormQuery<DrainQuery>) -> Result<&'static str, Refused> {
-    let manner = forms::asked(manner, "/drain_listeners or /drain_listeners?graceful")?;
+pub(super) async fn drain(State(shown): State<Shown>, Asked(manner): Asked<DrainQuery>) -> &'static str {
     let graceful = manner.graceful.is_some();
     // If this fails, an order is already waiting.
     let _ = shown.order.try_send(DrainOrder { graceful });
-    Ok("OK\n")
+    "OK\n"
 }
 
-async fn fail(State(shown): State<Shown>) -> &'static str {
+pub(super) async fn fail(State(shown): State<Shown>) -> &'static str {
     shown.health.fail(true);
     "OK\n"
 }
 
-async fn recover(State(shown): State<Shown>) -> &'static str {
+pub(super) async fn recover(State(shown): State<Shown>) -> &'static str {
     shown.health.fail(false);
     "OK\n"
 }

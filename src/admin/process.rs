@@ -9,13 +9,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::forms::{self, AnswerForm, Answered, FormQuery, Formatted};
+use super::forms::{self, AnswerForm, Answered, Asked, Formatted};
 use super::{Logging, Shown};
 use crate::clock::{self, WallClock};
 use crate::config::{Address, Config, hide_secrets};
@@ -49,24 +47,16 @@ impl Process {
     }
 }
 
-/// Returns the routes.
-pub(super) fn router() -> Router<Shown> {
-    Router::new()
-        .route("/server_info", get(server_info))
-        .route("/listeners", get(listeners))
-        .route(
-            "/memory",
-            get(async || forms::json(&memory(&read_to_string("/proc/self/status").unwrap_or_default()))),
-        )
+pub(super) async fn memory() -> Response {
+    forms::json(&memory_of(&read_to_string("/proc/self/status").unwrap_or_default()))
 }
 
-async fn server_info(State(shown): State<Shown>) -> Response {
+pub(super) async fn server_info(State(shown): State<Shown>) -> Response {
     let uptime = WallClock::read().age(shown.process.started);
     forms::json(&shown.process.info(shown.health.status(), shown.status.node(), uptime))
 }
 
-async fn listeners(State(shown): State<Shown>, asked: FormQuery<Formatted>) -> Answered {
-    let Formatted { format } = forms::asked(asked, "/listeners or /listeners?format=json")?;
+pub(super) async fn listeners(State(shown): State<Shown>, Asked(Formatted { format }): Asked<Formatted>) -> Answered {
     let listeners = shown.process.listeners.get().map(Vec::as_slice).unwrap_or_default();
     Ok(match format {
         AnswerForm::Text => text(listeners).into_response(),
@@ -159,7 +149,7 @@ fn name(at: usize) -> String {
 }
 
 /// Returns Envoy's Memory from what the kernel says of the process. What only Envoy's allocator has is 0.
-fn memory(status: &str) -> Value {
+fn memory_of(status: &str) -> Value {
     let bytes = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
@@ -237,7 +227,7 @@ mod tests {
 
     #[test]
     fn memory_is_what_the_kernel_says() {
-        let shown = memory("Name:\tx\nVmRSS:\t    2048 kB\nRssAnon:\t    1024 kB\n");
+        let shown = memory_of("Name:\tx\nVmRSS:\t    2048 kB\nRssAnon:\t    1024 kB\n");
         assert_is("envoy.admin.v3.Memory", &shown);
         let found = ["total_physical_bytes", "allocated", "heap_size"].map(|key| shown[key].clone());
         assert_eq!(found, ["2097152", "1048576", "0"]);

@@ -24,11 +24,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::MissedTickBehavior;
 use tower::ServiceExt as _;
 
+use super::PathAccess;
 use super::entrance::{Entrance, SilentVisitor};
-use super::guard::{Visitor, is_probe};
+use super::forms;
+use super::guard::Visitor;
 use super::http::is_lost;
 use super::visits::{Answering, VisitorPresence, VisitorRoom, Visits};
-use super::{forms, reflection, reload, status};
 use crate::{clock, config};
 
 /// How connections are served.
@@ -148,15 +149,16 @@ impl Conversation {
         visitor: Visitor,
     ) -> hyper::Result<Response<AnswerBody>> {
         let path = request.uri().path();
-        let streams = status::is_stream(path) || reflection::only_looks(path) || is_lost(path, request.headers());
+        let access = super::access_of(path);
+        let streams = access == PathAccess::Stream || is_lost(path, request.headers());
         // Probes share no room with anything else.
-        let counts = !(is_probe(path) && request.body().is_end_stream());
+        let counts = !(access == PathAccess::Probe && request.body().is_end_stream());
         let Some(answering) = self.presence.request(counts, clock::now()) else {
             return Ok(AnswerBody::response(busy(), None, false));
         };
         let mut request = match streams {
             true => request.map(Body::new),
-            false => match whole(request).await {
+            false => match whole(request, access).await {
                 Ok(request) => request,
                 Err(refused) => return Ok(AnswerBody::response(refused, Some(answering), false)),
             },
@@ -174,11 +176,11 @@ impl Conversation {
 }
 
 /// Returns a request with all of its body, or why that is not taken.
-async fn whole(request: Request<Incoming>) -> Result<Request<Body>, Response<Body>> {
+async fn whole(request: Request<Incoming>, access: PathAccess) -> Result<Request<Body>, Response<Body>> {
     let (head, body) = request.into_parts();
-    let most = match head.uri.path() {
-        reload::VALIDATE => config::SENT_BYTES_MAX,
-        _ => BODY_BYTES_MAX,
+    let most = match access == PathAccess::Config {
+        true => config::SENT_BYTES_MAX,
+        false => BODY_BYTES_MAX,
     };
     if body.is_end_stream() {
         return Ok(Request::from_parts(head, Body::empty()));

@@ -7,9 +7,8 @@
 use std::pin::Pin;
 use std::sync::OnceLock;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::routing::any;
+use axum::extract::{Request, State};
+use axum::http;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use prost::Message as _;
@@ -32,7 +31,6 @@ use crate::proto::grpc::reflection::v1::{
 /// The service itself. Older programs call it by its first name; the messages are the same.
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
-const METHOD: &str = "ServerReflectionInfo";
 
 /// The most bytes of a request.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -40,22 +38,12 @@ const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// The file of the messages of CSDS.
 const CLIENT_STATUS_FILE: &str = "envoy/service/status/v3/csds.proto";
 
-/// Returns the routes.
-pub(super) fn router(schemas: &Schemas) -> Router<Shown> {
-    let server = Reflection(schemas.clone());
-    let answers = any(async move |request: Request| {
-        let grpc = Grpc::new(Codec::default()).max_decoding_message_size(REQUEST_BYTES_MAX);
-        { grpc }.streaming(server, request).await
-    });
-    Router::new()
-        .route(&format!("/{REFLECTION}/{METHOD}"), answers.clone())
-        .route(&format!("/{REFLECTION_ALPHA}/{METHOD}"), answers)
-}
-
-/// Whether a request with this path is one to reflection, which only looks, whatever its method.
-pub(super) fn only_looks(path: &str) -> bool {
-    let service = path.strip_prefix('/').and_then(|path| path.split('/').next());
-    service.is_some_and(|service| [REFLECTION, REFLECTION_ALPHA].contains(&service))
+/// Answers a call.
+pub(super) async fn answer(State(shown): State<Shown>, request: Request) -> http::Response<tonic::body::Body> {
+    let grpc = Grpc::new(Codec::default()).max_decoding_message_size(REQUEST_BYTES_MAX);
+    { grpc }
+        .streaming(Reflection(shown.status.schemas().clone()), request)
+        .await
 }
 
 /// The gRPC server of the service.

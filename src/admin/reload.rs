@@ -3,17 +3,15 @@
 //!
 //! Owns the paths. Reads nothing: whoever runs the relay does, and answers here.
 
-use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use axum::routing::post;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::Shown;
-use super::forms::{self, Answered, FormQuery, Refused};
+use super::forms::{Answered, Asked, Refused};
 
 /// The order to read the configuration again.
 #[derive(Debug)]
@@ -47,9 +45,6 @@ pub enum ReloadAnswer {
 #[serde(deny_unknown_fields)]
 pub(super) struct ReloadQuery {}
 
-/// Where a configuration is sent that may be the relay's next one: the only long thing that anybody sends.
-pub(super) const VALIDATE: &str = "/validate";
-
 /// The query of `/validate`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,21 +52,11 @@ pub(super) struct ValidateQuery {
     name: Option<String>,
 }
 
-/// Returns the routes. How long a text may be is known where it arrives.
-pub(super) fn router() -> Router<Shown> {
-    Router::new()
-        .route("/reload", post(reload))
-        .route(VALIDATE, post(validate).layer(DefaultBodyLimit::disable()))
-}
-
-async fn reload(State(shown): State<Shown>, manner: FormQuery<ReloadQuery>) -> Answered {
-    let ReloadQuery {} = forms::asked(manner, "/reload; POST /validate says what a text would change")?;
+pub(super) async fn reload(State(shown): State<Shown>, Asked(ReloadQuery {}): Asked<ReloadQuery>) -> Answered {
     order(&shown, None).await
 }
 
-async fn validate(State(shown): State<Shown>, called: FormQuery<ValidateQuery>, text: Bytes) -> Answered {
-    let usage = "/validate or /validate?name=NAME, and the configuration as the body";
-    let called = forms::asked(called, usage)?;
+pub(super) async fn validate(State(shown): State<Shown>, Asked(called): Asked<ValidateQuery>, text: Bytes) -> Answered {
     let name = called.name.unwrap_or_else(|| "text".to_owned());
     order(&shown, Some(SentText { name, text })).await
 }

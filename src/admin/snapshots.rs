@@ -8,18 +8,16 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse as _;
-use axum::routing::get;
 use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::Shown;
-use super::forms::{self, Answered, FormQuery, Refused};
+use super::forms::{self, Answered, Asked, Refused};
 use super::guard::{self, Visitor};
 use super::orders::RequestOrigin;
 use super::turns::Turns;
@@ -51,7 +49,7 @@ pub type Give = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SnapshotQuery {
+pub(super) struct SnapshotQuery {
     #[serde(default)]
     secrets: bool,
 }
@@ -95,19 +93,17 @@ impl Default for Pace {
     }
 }
 
-/// Returns the routes.
-pub(super) fn router(access: RequestOrigin) -> Router<Shown> {
-    let taken = async move |State(shown): State<Shown>,
-                            Extension(visitor): Extension<Visitor>,
-                            headers: HeaderMap,
-                            wanted: FormQuery<SnapshotQuery>| {
-        let SnapshotQuery { secrets } = forms::asked(wanted, "/snapshots or /snapshots?secrets=true")?;
-        if secrets {
-            may_have_secrets(&shown, &visitor, &headers, access)?;
-        }
-        answer(&shown, secrets, &visitor).await
-    };
-    Router::new().route("/snapshots", get(taken))
+pub(super) async fn answer(
+    State(shown): State<Shown>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(access): Extension<RequestOrigin>,
+    headers: HeaderMap,
+    Asked(SnapshotQuery { secrets }): Asked<SnapshotQuery>,
+) -> Answered {
+    if secrets {
+        may_have_secrets(&shown, &visitor, &headers, access)?;
+    }
+    give(&shown, secrets, &visitor).await
 }
 
 /// Refuses keys and certificates without TLS, and to whom no rule allows them.
@@ -129,7 +125,7 @@ fn may_have_secrets(
     clippy::disallowed_methods,
     reason = "an answer is paced beside its connection, which may take nothing"
 )]
-async fn answer(shown: &Shown, secrets: bool, visitor: &Visitor) -> Answered {
+async fn give(shown: &Shown, secrets: bool, visitor: &Visitor) -> Answered {
     if shown.health.status() == RelayStatus::Starting {
         let why = "this relay is starting itself, and has no snapshot to give\n";
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));

@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::forms::{self, Answered, FormQuery};
+use super::forms::{self, Answered, Asked};
 use super::{Shown, http};
 use crate::telemetry::Exposition;
 use crate::xds::{Expression, printable};
@@ -42,10 +42,7 @@ struct StatLine<'a> {
     value: &'a str,
 }
 
-const USAGE: &str = "/stats, with any of filter=REGEX, usedonly and format=text, json or prometheus";
-
-pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<StatsQuery>) -> Answered {
-    let wanted = forms::asked(wanted, USAGE)?;
+pub(super) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<StatsQuery>) -> Answered {
     let filter = wanted.filter.as_deref().map(Expression::part).transpose();
     let filter = filter.map_err(|fault| forms::wrong(format!("filter: {fault}\n")))?;
     let text = http::metrics_text(&shown, Exposition::Prometheus).await?;

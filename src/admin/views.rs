@@ -9,7 +9,7 @@ use axum::extract::State;
 use serde_json::json;
 
 use super::Shown;
-use super::forms::{self, Answered, FormQuery, Limited};
+use super::forms::{self, Answered, Asked, Limited};
 use crate::answers::{self, HalfRow, Halves, ViewList};
 use crate::cache::View;
 use crate::clock;
@@ -18,8 +18,7 @@ use crate::xds::{self, ServerState};
 /// After so many views others get their turn.
 const AT_ONCE: usize = 256;
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<Limited>) -> Answered {
-    let wanted = forms::asked(wanted, "/views or /views?limit=COUNT")?;
+pub(super) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<Limited>) -> Answered {
     let names = shown.overview.look().names;
     let views = shown.status.census().views();
     let limit = wanted.limit.unwrap_or(usize::MAX);

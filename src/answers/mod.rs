@@ -3,7 +3,10 @@
 //!
 //! Owns the fields and their names. Neither fills nor shows them. What an earlier version does not say has a default.
 
+mod changes;
 mod clients;
+mod events;
+mod holds;
 mod nacks;
 mod resources;
 
@@ -11,9 +14,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use changes::{AdoptionCounts, ChangeList, ChangeRow, EndedHold, HourCounts};
 pub(crate) use clients::{
     ClientNode, ClientResources, ClientRow, ClientTypeRow, Clients, ClientsEnd, NodeLocality, OfClient, OlderRow,
 };
+pub(crate) use events::{CountSums, HoldGlimpse, PressureGlimpse, SentencePart, ServerGlimpse};
+pub(crate) use holds::{HeldHere, HeldName, HoldList, HoldRow, OlderContent};
 pub(crate) use nacks::{EarlierContent, Nacks, RejectedContent, RejecterRow};
 pub(crate) use resources::{ContentRow, HolderRow, Holders, ResourceRow, Resources, SaidContent, Whole};
 
@@ -137,11 +143,6 @@ impl ViewList {
     pub(crate) fn in_trouble(&self) -> usize {
         let views = self.views.iter();
         views.map(|view| view.held_in_trouble.unwrap_or(view.held)).sum()
-    }
-
-    /// Returns how many clients were sent older content in the place of what they reject.
-    pub(crate) fn older(&self) -> usize {
-        self.views.iter().map(|view| view.older).sum()
     }
 }
 

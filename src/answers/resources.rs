@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{AdoptionCounts, HeldHere};
+
 /// The list of resources, by type.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Resources {
@@ -39,8 +41,7 @@ pub(crate) struct Whole {
     pub(crate) contents: Vec<ContentRow>,
     /// By how it stands with them.
     pub(crate) clients: BTreeMap<String, Holders>,
-    #[serde(default)]
-    pub(crate) adoption: Value,
+    pub(crate) adoption: Option<AdoptionCounts>,
     /// How many streams did not answer in time.
     #[serde(default)]
     pub(crate) unanswered: usize,
@@ -64,15 +65,14 @@ pub(crate) struct SaidContent {
     pub(crate) control_plane: Option<String>,
     #[serde(default)]
     pub(crate) content: Value,
-    #[serde(default)]
-    pub(crate) held: Value,
+    pub(crate) held: Option<HeldHere>,
 }
 
 /// Clients with which a resource stands alike.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Holders {
     pub(crate) count: usize,
-    /// How many by the relay's version.
+    /// How many by the relay's version of what the control plane has sent for them.
     pub(crate) versions: BTreeMap<String, usize>,
     pub(crate) some: Vec<HolderRow>,
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 
 use super::asking::{AdminAccess, Bounds, Heard, Relay, encoded, tell};
-use crate::answers::ViewList;
+use crate::answers::HoldList;
 
 /// Show which removed resources are still served, why, and until when, and which older contents clients use. Exits with 1 if much was
 /// lost at once, if something that a control plane still sends has referred to a removed resource for over 15 minutes, or if a client
@@ -73,9 +73,15 @@ impl HoldOrdered {
 
 /// Returns what a relay holds, and what of that is wrong.
 fn held(relay: Relay<'_>) -> anyhow::Result<Heard> {
-    let (text, views) = (relay.text("/holds")?, relay.json::<ViewList>("/views")?);
+    let (text, found) = (relay.text("/holds")?, relay.json::<HoldList>("/holds?format=json")?);
     let mut wrong = Vec::new();
-    let (trouble, older) = (views.in_trouble(), views.older());
+    let trouble: usize = found
+        .holds
+        .iter()
+        .filter(|hold| hold.trouble)
+        .map(|hold| hold.count)
+        .sum();
+    let older: usize = found.older.iter().map(|older| older.clients).sum();
     if trouble > 0 {
         wrong.push(format!(
             "{relay}: removed resources that are still served and need a look: {trouble}; send them again, or let them go with \

@@ -24,12 +24,10 @@ type Pairs = &'static [(&'static str, &'static str)];
 const USUAL: Pairs = &[
     ("0", "all is done"),
     ("1", "it cannot be done; standard error says why"),
-    ("2", "the command line is wrong"),
 ];
 const ASKS: Pairs = &[
     ("0", "all relays have done it"),
     ("1", "a relay does not answer, or refuses; standard error says why"),
-    ("2", "the command line is wrong"),
 ];
 
 /// What is said of the commands of `distributary`.
@@ -42,7 +40,6 @@ pub(super) const ALL: &[Said] = &[
     ], &[
         ("0", "the relay has drained and stopped"),
         ("1", "the configuration is bad, or an address cannot be bound"),
-        ("2", "the command line is wrong"),
     ]) },
     said("validate", &[
         ("distributary validate relay.yaml", "check a configuration and the files that it names"),
@@ -52,7 +49,6 @@ pub(super) const ALL: &[Said] = &[
     ], &[
         ("0", "all is well; warnings do not change that"),
         ("1", "something is wrong; standard error lists it"),
-        ("2", "the command line is wrong"),
     ]),
     said("explain", &[
         ("distributary explain listeners.tls", "say what a key means"),
@@ -70,7 +66,6 @@ pub(super) const ALL: &[Said] = &[
     ], &[
         ("0", "everything that was asked for is there"),
         ("1", "something is not, or the server does not answer"),
-        ("2", "the command line is wrong"),
     ]),
     said("compare", &[
         ("distributary compare cp:18000 relay:15010 --from envoy.yaml", "whether a client is told the same by both"),
@@ -87,7 +82,6 @@ pub(super) const ALL: &[Said] = &[
     ], &[
         ("0", "the classes are printed"),
         ("1", "it cannot be told, or the control plane does not answer; standard error says why"),
-        ("2", "the command line is wrong"),
     ]),
     said("health", &[
         ("distributary health --wait 30s", "wait until clients can be served"),
@@ -108,7 +102,6 @@ pub(super) const ALL: &[Said] = &[
     ], &[
         ("0", "nothing is held at which somebody should look; or the order is done"),
         ("1", "much was lost at once, or is referred to for over 15 min; or a relay does not answer"),
-        ("2", "the command line is wrong"),
     ]),
     said("status", &[
         ("distributary status -a relay-headless.xds.svc", "all relays behind a name"),
@@ -117,12 +110,10 @@ pub(super) const ALL: &[Said] = &[
     ], &[
         ("0", "nothing in the table is wrong"),
         ("1", "something is; standard error says what"),
-        ("2", "the command line is wrong"),
     ]),
     said("wait", &[("distributary wait cds/web --for 99% --timeout 2m", "until nearly all clients have it")], &[
         ("0", "they have accepted it"),
         ("1", "they have not, in time; standard error says who"),
-        ("2", "the command line is wrong"),
     ]),
 ];
 
@@ -157,7 +148,12 @@ pub(super) fn sections(command: &Command, said: Option<&Said>) -> String {
         }
     };
     let own = |(term, about): &(&str, &str)| ((*term).to_owned(), (*about).to_owned());
-    list("EXIT STATUS", &mut said.iter().flat_map(|said| said.exit).map(own));
+    let misuse = said.filter(|said| said.exit.iter().all(|(code, _)| *code != "2"));
+    let misuse = misuse.map(|_| &("2", "the command line is wrong"));
+    list(
+        "EXIT STATUS",
+        &mut said.iter().flat_map(|said| said.exit).chain(misuse).map(own),
+    );
     let variables = command.get_arguments().filter_map(|argument| {
         let variable = argument.get_env()?.to_str()?.to_owned();
         let flag = argument.get_long().map(|long| format!("--{long}"));

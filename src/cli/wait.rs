@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 
-use super::asking::{AdminAccess, Bounds, Relay, encoded, now, time};
+use super::asking::{AdminAccess, Bounds, Relay, encoded, now, share, time};
 use crate::answers::{ContentRow, Holders, Whole};
 use crate::xds::{TypeUrl, printable};
 
@@ -23,7 +23,7 @@ pub(super) struct WaitCommand {
     #[arg(value_name = "TYPE/NAME[@VERSION]", value_parser = WaitTarget::read)]
     target: WaitTarget,
     /// Which share of these clients
-    #[arg(long = "for", value_name = "PERCENT", default_value = "100%", value_parser = percent)]
+    #[arg(long = "for", value_name = "PERCENT", default_value = "100%", value_parser = share)]
     share: f64,
     /// At least so many clients; with 0 it is enough that nobody asks for it
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
@@ -181,17 +181,6 @@ impl WaitCommand {
     }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    let number: f64 = text
-        .trim_end_matches('%')
-        .parse()
-        .map_err(|_| "not a percentage; write 100% or 99.5%".to_owned())?;
-    match (0.0..=100.0).contains(&number) {
-        true => Ok(number / 100.0),
-        false => Err("the percentage must be between 0 and 100".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,7 +196,7 @@ mod tests {
         for wrong in ["web", "xyz/web", "cds/", "cds/@v1"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-        assert_eq!((percent("99.5%"), percent("0")), (Ok(0.995), Ok(0.0)));
-        assert!(percent("101%").is_err() && percent("x").is_err());
+        assert_eq!((share("99.5%"), share("0")), (Ok(0.995), Ok(0.0)));
+        assert!(share("101%").is_err() && share("x").is_err());
     }
 }

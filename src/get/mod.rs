@@ -9,6 +9,7 @@ mod found;
 mod others;
 mod peer;
 mod printed;
+mod table;
 mod walk;
 mod written;
 
@@ -23,6 +24,7 @@ pub use differing::{Contents, DifferingField, Sides, differing};
 pub use peer::AskedPeer;
 use peer::PeerLine;
 pub use printed::{Form, Shown};
+pub(crate) use table::{PrintedTable, Tone, short};
 pub use walk::{Reached, ReadKey, Walk, Ways, roots};
 pub use written::{header, locality, metadata};
 
@@ -87,6 +89,8 @@ struct BesideFound {
     others: Others,
     /// What else there is to say.
     note: Option<String>,
+    /// The error of the server, in the place of what is missing.
+    error: Option<String>,
 }
 
 /// How often to check for errors of the server.
@@ -142,7 +146,7 @@ impl GetQuestion {
         out: &mut impl Write,
     ) -> Result<(), Unanswered> {
         // An empty answer is printed only if it is the complete answer to a question for all resources.
-        let all = self.names.is_empty() && found.is_settled();
+        let all = self.names.is_empty() && found.is_settled() && beside.error.is_none();
         let printed = if all || found.resources().next().is_some() {
             shown.all(&self.type_url, said(found, beside.words))
         } else {
@@ -150,6 +154,10 @@ impl GetQuestion {
         };
         out.write_all(printed.text.as_bytes())?;
         out.flush()?;
+        if let Some(error) = beside.error {
+            let server = self.peer.server.clone();
+            return Err(Unanswered::Server { server, error });
+        }
         let mut missing = printed.faults;
         missing.extend(found.missing(self, &beside.others));
         missing.extend(beside.note);
@@ -185,7 +193,7 @@ impl SentQuestion {
         loop {
             let found = self.look();
             if found.is_settled() {
-                return self.answer(&found, shown, out).await;
+                return self.answer(&found, None, shown, out).await;
             }
             let error = tokio::select! {
                 error = self.news(&mut look, None) => match error {
@@ -194,10 +202,7 @@ impl SentQuestion {
                 },
                 () = &mut deadline => self.line.unanswered(self.question.patience),
             };
-            return match error {
-                Some(error) => self.failed(&self.look(), error, shown, out).await,
-                None => self.answer(&self.look(), shown, out).await,
-            };
+            return self.answer(&self.look(), error, shown, out).await;
         }
     }
 
@@ -265,7 +270,13 @@ impl SentQuestion {
         self.line.view().mailbox().words(&self.question.type_url, names).await
     }
 
-    async fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
+    async fn answer(
+        &self,
+        found: &Found,
+        error: Option<String>,
+        shown: &Shown,
+        out: &mut impl Write,
+    ) -> Result<(), Unanswered> {
         let refused = self.line.refusals();
         let note = (refused > 0).then(|| {
             format!(
@@ -273,30 +284,17 @@ impl SentQuestion {
                 self.question.peer.server
             )
         });
-        let others = match found.is_told_of_none() {
+        let others = match error.is_none() && found.is_told_of_none() {
             true => self.others().await,
             false => Others::default(),
         };
-        let words = self.words(found.resources(), shown).await;
-        self.question
-            .answer(found, BesideFound { words, others, note }, shown, out)
-    }
-
-    /// Prints what was found, and returns the error of the server.
-    async fn failed(
-        &self,
-        found: &Found,
-        error: String,
-        shown: &Shown,
-        out: &mut impl Write,
-    ) -> Result<(), Unanswered> {
-        let server = self.question.peer.server.clone();
-        if found.resources().next().is_some() {
-            let words = self.words(found.resources(), shown).await;
-            let printed = shown.all(&self.question.type_url, said(found, words));
-            out.write_all(printed.text.as_bytes())?;
-        }
-        Err(Unanswered::Server { server, error })
+        let beside = BesideFound {
+            words: self.words(found.resources(), shown).await,
+            others,
+            note,
+            error,
+        };
+        self.question.answer(found, beside, shown, out)
     }
 
     fn print(&self, printed: &Printed, out: &mut impl Write, notes: &mut impl Write) -> Result<(), Unanswered> {

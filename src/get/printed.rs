@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use super::table::PrintedTable;
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
-use crate::xds::{NameRule, Resource, ServerWords, TypeUrl, WRAPPER_URL, printable};
+use crate::xds::{NameRule, Resource, ServerWords, TypeUrl, WRAPPER_URL, printable, worded};
 
 /// How resources are printed.
 #[derive(Clone, Debug)]
@@ -19,17 +20,19 @@ pub struct Shown {
     pub secrets: Secrets,
 }
 
+worded! {
 /// The forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Names alone, one on a line.
-    Name,
-    /// A table: names, sizes, hashes, and what the server said besides.
-    Wide,
+    Name = "name",
     /// A response as YAML, which is good as a file of resources.
-    Yaml,
+    Yaml = "yaml",
     /// A response as JSON.
-    Json,
+    Json = "json",
+    /// A table: names, sizes, hashes, and what the server said besides.
+    Wide = "wide",
+}
 }
 
 /// What happened to a resource.
@@ -181,28 +184,16 @@ impl Change {
     }
 }
 
-/// Returns a table. Only the names, at the end, may have spaces in them; an empty cell is `-`.
+/// Returns a table. Only the names, at the end, may have spaces in them.
 fn table<'a>(resources: impl Iterator<Item = (&'a Arc<Resource>, ServerWords)>) -> String {
-    let head = ["BYTES", "HASH", "VERSION", "NONCE", "CONTROL-PLANE"].map(str::to_owned);
-    let mut rows = vec![(head, "NAME".to_owned())];
-    rows.extend(resources.map(|(resource, words)| {
+    let mut table = PrintedTable::new("BYTES HASH VERSION NONCE CONTROL-PLANE NAME", "");
+    for (resource, words) in resources {
         let names = std::iter::once(resource.name()).chain(resource.aliases());
         let names: Vec<String> = names.map(ToString::to_string).collect();
-        (columns(Some(resource), words), names.join(", "))
-    }));
-    let mut widths = [0; 5];
-    for (cells, _) in &rows {
-        for (width, cell) in widths.iter_mut().zip(cells) {
-            *width = cell.chars().count().max(*width);
-        }
+        table.push(columns(Some(resource), words).into_iter().chain([names.join(", ")]));
     }
-    let [bytes_wide, hash_wide, version_wide, nonce_wide, plane_wide] = widths;
     let mut text = String::new();
-    for ([bytes, hash, version, nonce, plane], names) in &rows {
-        let words = format!("{version:version_wide$}  {nonce:nonce_wide$}  {plane:plane_wide$}");
-        let row = format!("{bytes:>bytes_wide$}  {hash:hash_wide$}  {words}  {names}");
-        line(&mut text, &row);
-    }
+    table.lines(true, None).iter().for_each(|(row, _)| line(&mut text, row));
     text
 }
 

@@ -9,6 +9,7 @@ mod documents;
 mod kubernetes;
 mod layers;
 mod packaging;
+mod page;
 mod rooms;
 mod rules;
 mod size;

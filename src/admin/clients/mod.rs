@@ -6,16 +6,14 @@
 mod ordered;
 mod shown;
 
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use axum::routing::get;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::Shown;
-use super::forms::{self, AnswerForm, Answered, FormQuery, Limited, Refused};
+use super::forms::{self, AnswerForm, Answered, Asked, Limited, Refused};
 use super::written::{self, Page};
 use crate::answers;
 use crate::census::{ClientState, QuestionTurn, Round};
@@ -28,7 +26,7 @@ use shown::Servers;
 /// The query of `/clients`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ClientsQuery {
+pub(super) struct ClientsQuery {
     #[serde(default)]
     format: AnswerForm,
     node: Option<String>,
@@ -41,22 +39,10 @@ struct ClientsQuery {
     limit: Option<usize>,
 }
 
-const USAGE: &str = "/clients, with any of ?format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
-                     state=rejecting, older, lagging, waiting or current, sort=requests or request_bytes, and limit=COUNT";
-
 /// How much is said of those that are not ready.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
-/// Returns the routes.
-pub(super) fn router() -> Router<Shown> {
-    Router::new()
-        .route("/clients", get(list))
-        .route("/clients/{client}", get(one))
-        .route("/clients/{client}/ready", get(ready))
-}
-
-async fn list(State(shown): State<Shown>, wanted: FormQuery<ClientsQuery>) -> Answered {
-    let wanted = forms::asked(wanted, USAGE)?;
+pub(super) async fn list(State(shown): State<Shown>, Asked(wanted): Asked<ClientsQuery>) -> Answered {
     let chosen = wanted.whom()?;
     let room = wanted.limit.unwrap_or(usize::MAX);
     let away = wanted.may_be_away().then(|| shown.status.census().away());
@@ -133,8 +119,11 @@ async fn write_lines((mut streams, servers): (Ordered, Servers), away: Option<us
     page
 }
 
-async fn one(State(shown): State<Shown>, Path(client): Path<String>, wanted: FormQuery<Limited>) -> Answered {
-    let Limited { limit } = forms::asked(wanted, "/clients/ID or /clients/ID?limit=COUNT")?;
+pub(super) async fn one(
+    State(shown): State<Shown>,
+    Path(client): Path<String>,
+    Asked(Limited { limit }): Asked<Limited>,
+) -> Answered {
     let servers = shown.overview.look().names;
     let (turn, first, round) = find(&shown, &client).await?;
     let write = |page| write_streams(first, round, servers, limit, page);
@@ -185,7 +174,7 @@ async fn write_streams(
 }
 
 /// 200 once the client has accepted all that it asked for.
-async fn ready(State(shown): State<Shown>, Path(client): Path<String>) -> Answered {
+pub(super) async fn ready(State(shown): State<Shown>, Path(client): Path<String>) -> Answered {
     let (_turn, first, mut round) = find(&shown, &client).await?;
     let mut waiting = String::new();
     let mut next = Some(first);

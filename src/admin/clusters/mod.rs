@@ -112,7 +112,9 @@ impl Clusters {
         for (authority, servers) in &self.authorities {
             for (priority, server) in servers.iter().enumerate() {
                 let name = authority_label(authority);
-                for (key, value) in facts(server, priority) {
+                let mut facts = vec![("priority".to_owned(), priority.to_string())];
+                tell("", &json!(server), &mut facts);
+                for (key, value) in facts {
                     let fact = format!("{name}::{}::{key}::{value}", server.server);
                     let _ = writeln!(text, "{}", printable(&fact));
                 }
@@ -139,39 +141,24 @@ impl Clusters {
     }
 }
 
-/// Returns what is to be said of a server, as keys and values.
-fn facts(server: &ServerRow, priority: usize) -> impl Iterator<Item = (String, String)> {
-    let facts = [
-        ("priority", Some(priority.to_string())),
-        ("state", Some(server.state.clone())),
-        ("since", server.since.clone()),
-        ("last_error", server.last_error.clone()),
-        ("next_attempt", server.next_attempt.clone()),
-        ("last_success", server.last_success.clone()),
-        ("streams", Some(server.streams.to_string())),
-        ("refused", Some(server.refused.to_string())),
-        ("sessions", Some(server.sessions.to_string())),
-        ("watching", Some(server.watching.to_string())),
-    ];
-    let facts = facts
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    let dialects = server.dialects.iter().flat_map(|(name, spoken)| {
-        let streams = (format!("dialect::{name}::streams"), spoken.streams.to_string());
-        [streams, (format!("dialect::{name}::reason"), spoken.reason.clone())]
-    });
-    let types = server.types.iter().flat_map(|(name, held)| {
-        let resources = (format!("{name}::resources"), held.resources.to_string());
-        [resources, (format!("{name}::stale"), held.stale.to_string())]
-    });
-    let said = [("suspected", &server.suspected), ("unserved", &server.unserved)].into_iter();
-    let said = said.flat_map(|(key, types)| {
-        types
-            .iter()
-            .map(move |(name, words)| (format!("{key}::{name}"), words.clone()))
-    });
-    let why = ("why".to_owned(), server.why.clone());
-    facts.chain(dialects).chain(said).chain(types).chain([why])
+/// Adds what is to be said of a server, as keys and values: what its answer says, but its names, and what it lacks, of which `why` tells.
+fn tell(key: &str, value: &Value, facts: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (key, name.as_str()) {
+                    ("", "server" | "lacking") => {}
+                    ("", "dialects") => tell("dialect", member, facts),
+                    ("", "types") => tell(":", member, facts),
+                    ("" | ":", name) => tell(name, member, facts),
+                    (key, name) => tell(&format!("{key}::{name}"), member, facts),
+                }
+            }
+        }
+        Value::Null | Value::Array(_) => {}
+        Value::String(text) => facts.push((key.to_owned(), text.clone())),
+        Value::Bool(_) | Value::Number(_) => facts.push((key.to_owned(), value.to_string())),
+    }
 }
 
 /// Returns the state of a server and its reasons, in one sentence: since when, and what it refused of how many streams.

@@ -75,21 +75,21 @@ fn one_line_for_each_fact() {
         clusters.text(&Standings::default()),
         "\
 #old::cp-1:18000::priority::0
-#old::cp-1:18000::state::unreachable
-#old::cp-1:18000::since::2026-11-20T12:03:07Z
+#old::cp-1:18000::dialect::sotw::reason::the configuration says so
+#old::cp-1:18000::dialect::sotw::streams::0
 #old::cp-1:18000::last_error::connection refused
-#old::cp-1:18000::next_attempt::2026-11-20T12:04:10Z
 #old::cp-1:18000::last_success::2026-11-20T12:03:06Z
-#old::cp-1:18000::streams::0
+#old::cp-1:18000::next_attempt::2026-11-20T12:04:10Z
 #old::cp-1:18000::refused::12
 #old::cp-1:18000::sessions::14
-#old::cp-1:18000::watching::1
-#old::cp-1:18000::dialect::sotw::streams::0
-#old::cp-1:18000::dialect::sotw::reason::the configuration says so
+#old::cp-1:18000::since::2026-11-20T12:03:07Z
+#old::cp-1:18000::state::unreachable
+#old::cp-1:18000::streams::0
 #old::cp-1:18000::suspected::rds::no such type
-#old::cp-1:18000::unserved::vhds::only delta has it
 #old::cp-1:18000::cds::resources::2
 #old::cp-1:18000::cds::stale::true
+#old::cp-1:18000::unserved::vhds::only delta has it
+#old::cp-1:18000::watching::1
 #old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 12 of 300 streams refused; 14 sessions need 4 resources that it never \
          sent: eds a, eds b, eds c and 1 more; 1 session waits for it and reads another server; resources from a \
          snapshot: cds

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::Shown;
-use super::forms::{self, Answered, FormQuery, Refused};
+use super::forms::{self, Answered, Asked, Refused};
 use super::written::{self, Page};
 use crate::census::Entry;
 use crate::clock::WallClock;
@@ -29,8 +29,6 @@ pub(super) struct DumpQuery {
     include_eds: Option<String>,
 }
 
-const USAGE: &str = "/config_dump, with any of resource=FIELD, mask=FIELD,FIELD, name_regex=REGEX and include_eds";
-
 /// How many contents are taken at a time.
 const PAGE: usize = 16;
 
@@ -46,8 +44,7 @@ struct Dump {
     separator: &'static str,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<DumpQuery>) -> Answered {
-    let wanted = forms::asked(wanted, USAGE)?;
+pub(super) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<DumpQuery>) -> Answered {
     let (sections, dump) = (sections(&wanted)?, Dump::new(shown, &wanted)?);
     let questions = dump.shown.status.questions().clone();
     written::answer(&questions, "application/json", |page| dump.write(sections, page)).await

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One hold, and where it is.
 //!
-//! Owns its id, which is equal on all replicas, and what is said of it as a whole. What is held is decided elsewhere.
+//! Owns its id, which is equal on all replicas, and how many clients it is about. What is held is decided elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::super::{Clusters, Shown};
+use super::super::Shown;
 use crate::cache::View;
-use crate::clock;
-use crate::xds::{Hasher, HeldRemoval, Hold, HoldReason, HoldTarget, Name, Target, TypeUrl};
+use crate::xds::{Hasher, HeldRemoval, Hold, HoldTarget, Name, Target, TypeUrl};
 
 /// How many characters of a view's hash are in an id.
 const VIEW_CHARS: usize = 8;
@@ -24,36 +22,31 @@ pub(super) struct Holding {
     pub(super) hold: Hold,
 }
 
-/// What is said of a hold as a whole.
-#[derive(Debug)]
-pub(super) struct HoldSummary {
-    /// When the first of its removals was said.
-    pub(super) since: Option<Instant>,
-    /// When the last of them is passed on; `None`: there is no clock.
-    pub(super) until: Option<Instant>,
-    /// Whether somebody should look.
-    pub(super) trouble: bool,
-    /// How many sessions want any of the resources.
-    pub(super) clients: usize,
-}
-
 /// Returns all holds, by view and type.
 pub(super) fn all(shown: &Shown) -> Vec<Holding> {
-    let views = shown.status.census().views();
-    if views.iter().all(|view| view.head().holds().is_empty()) {
-        return Vec::new();
-    }
-    let Clusters { names, .. } = shown.overview.look();
-    let of_view = |view: Arc<View>| {
-        let server = names.get(&view.server()).cloned().unwrap_or_default();
-        let holds = Vec::clone(&view.head().holds()).into_iter();
-        holds.map(move |hold| Holding {
-            view: view.clone(),
-            server: server.clone(),
-            hold,
-        })
+    let holds = each(shown, |view| Vec::clone(&view.head().holds()));
+    holds
+        .map(|(view, server, hold)| Holding { view, server, hold })
+        .collect()
+}
+
+/// Returns what is found in each view, with the view and its server.
+pub(super) fn each<T>(shown: &Shown, find: impl Fn(&View) -> Vec<T>) -> impl Iterator<Item = (Arc<View>, String, T)> {
+    let views = shown.status.census().views().into_iter();
+    let found: Vec<_> = views
+        .map(|view| (find(&view), view))
+        .filter(|(found, _)| !found.is_empty())
+        .collect();
+    // The names take long to find.
+    let names = if found.is_empty() {
+        BTreeMap::new()
+    } else {
+        shown.overview.look().names
     };
-    views.into_iter().flat_map(of_view).collect()
+    found.into_iter().flat_map(move |(found, view)| {
+        let server = names.get(&view.server()).cloned().unwrap_or_default();
+        found.into_iter().map(move |one| (view.clone(), server.clone(), one))
+    })
 }
 
 /// Returns the beginning of ids of a view, which is equal on all relays that have the same servers and classes.
@@ -107,18 +100,10 @@ impl Holding {
         held.then(|| HoldTarget::Resource(asked, name))
     }
 
-    /// Looks at all removals, some at a time.
-    pub(super) async fn summary(&self) -> HoldSummary {
-        let mut since = None;
-        let mut until = Some(None);
-        let mut trouble = self.hold.reason == HoldReason::Mass;
-        let (mut clients, now) = (BTreeSet::new(), clock::now());
+    /// Returns how many sessions want any of the resources.
+    pub(super) async fn clients(&self) -> usize {
+        let mut clients = BTreeSet::new();
         each_piece(&self.hold, |piece| {
-            for (_, removal) in piece {
-                since = Some(since.map_or(removal.since, |first: Instant| first.min(removal.since)));
-                trouble |= removal.is_overdue(now);
-                until = until.zip(removal.until).map(|(last, until)| last.max(Some(until)));
-            }
             let wanted = piece.iter().map(|(name, removal)| {
                 let target = match removal.wildcard {
                     true => Target::Wildcard,
@@ -131,17 +116,12 @@ impl Holding {
             clients.append(&mut self.view.demand().sessions_of(&wanted));
         })
         .await;
-        HoldSummary {
-            since,
-            until: until.flatten(),
-            trouble,
-            clients: clients.len(),
-        }
+        clients.len()
     }
 }
 
 /// Looks at the removals of a hold, some at a time: there may be very many, and others who ask get their turn.
-pub(super) async fn each_piece(hold: &Hold, mut look: impl FnMut(&[(&Name, &HeldRemoval)])) {
+async fn each_piece(hold: &Hold, mut look: impl FnMut(&[(&Name, &HeldRemoval)])) {
     let mut removals = hold.removals.iter();
     loop {
         let piece: Vec<_> = removals.by_ref().take(PIECE).collect();
@@ -159,6 +139,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::*;
+    use crate::clock;
+    use crate::xds::HoldReason;
 
     /// However many removals there are, others get their turn after some of them.
     #[test]

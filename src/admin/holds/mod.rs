@@ -14,38 +14,41 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::IntoResponse;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Shown;
-use super::forms::{self, AnswerForm, Answered, FormQuery, Formatted};
+use super::forms::{self, AnswerForm, Answered, Asked, Formatted};
+use crate::answers::{HeldHere, HoldGlimpse};
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::telemetry::HoldCount;
-use crate::xds::{Hold, HoldReason, HoldWords, Name, TypeUrl};
+use crate::xds::{Hold, HoldWords, Name, TypeUrl};
 
 pub(super) use orders::{extend, release};
 
 /// How many names of a hold are told in short.
 const SOME: usize = 10;
 
-pub(super) async fn answer(State(shown): State<Shown>, asked: FormQuery<Formatted>) -> Answered {
-    let Formatted { format } = forms::asked(asked, "/holds or /holds?format=json")?;
+pub(super) async fn answer(State(shown): State<Shown>, Asked(Formatted { format }): Asked<Formatted>) -> Answered {
     let _turn = shown.status.questions().turn().await?;
     let (holds, older) = (holding::all(&shown), older::all(&shown));
     Ok(match format {
         AnswerForm::Text => shown::text(&holds, &older).await.into_response(),
-        AnswerForm::Json => forms::json(&shown::json(&holds, &older).await),
+        AnswerForm::Json => forms::json(&json!(shown::answer(&holds, &older).await)),
     })
 }
 
 /// Returns why a resource of a view is held, if it is.
-pub(super) fn of_resource(view: &View, type_url: &TypeUrl, name: &Name, clock: WallClock) -> Option<Value> {
+pub(super) fn of_resource(view: &View, type_url: &TypeUrl, name: &Name, clock: WallClock) -> Option<HeldHere> {
     let holds = view.head().holds();
     let holds = holds.iter().filter(|hold| hold.type_url == *type_url);
     let mut found = holds.filter_map(|hold| Some((hold, hold.removals.get(name)?)));
     let (hold, removal) = found.next()?;
     let removal = shown::resource(hold.reason, name, removal, &view.head().holds(), clock);
-    Some(json!({ "reason": hold.reason.word(), "removal": removal }))
+    Some(HeldHere {
+        reason: hold.reason.word().to_owned(),
+        removal,
+    })
 }
 
 /// Returns how many holds there are.
@@ -59,19 +62,15 @@ pub(super) async fn measure(shown: &Shown) {
     let (mut counts, mut oldest, now) = (Vec::new(), None, clock::now());
     for view in shown.status.census().views() {
         for hold in view.head().holds().iter() {
-            let mut trouble = hold.reason == HoldReason::Mass;
-            holding::each_piece(hold, |piece| {
-                let first = piece.iter().map(|(_, removal)| removal.since).min();
-                oldest = [oldest, first].into_iter().flatten().min();
-                trouble |= piece.iter().any(|(_, removal)| removal.is_overdue(now));
-            })
-            .await;
+            oldest = clock::earliest([oldest, hold.since()]);
             counts.push(HoldCount {
                 reason: hold.reason,
                 type_url: hold.type_url.clone(),
                 resources: hold.removals.len(),
-                trouble,
+                trouble: hold.is_trouble(now),
             });
+            // There may be very many removals.
+            tokio::task::yield_now().await;
         }
     }
     let oldest = oldest.map(|since| now.saturating_duration_since(since));
@@ -79,32 +78,32 @@ pub(super) async fn measure(shown: &Shown) {
 }
 
 /// Returns the holds and the older contents by their ids, for `/events`.
-pub(super) fn brief(shown: &Shown) -> BTreeMap<String, Value> {
+pub(super) fn brief(shown: &Shown) -> BTreeMap<String, HoldGlimpse> {
     let clock = WallClock::read();
     let found = holding::all(shown).into_iter();
-    let held = found.map(|found| (found.id(), json_of(&found, clock)));
+    let held = found.map(|found| (found.id(), glimpse(&found, clock)));
     let older = older::all(shown).into_iter();
     held.chain(older.map(|one| one.brief(clock))).collect()
 }
 
-fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
+fn glimpse(found: &holding::Holding, clock: WallClock) -> HoldGlimpse {
     let hold: &Hold = &found.hold;
     let (words, until) = (HoldWords::of(hold.reason), hold.until());
     // A person may have extended some of them.
     let soonest = hold.removals.values().filter_map(|removal| removal.until).min();
     let holds = found.view.head().holds();
-    json!({
-        "server": found.server,
-        "class": found.view.class().to_string(),
-        "type": hold.type_url.word(),
-        "reason": hold.reason.word(),
-        "trouble": hold.is_trouble(clock::now()),
-        "count": hold.removals.len(),
-        "since": hold.since().map(|at| clock.time(at)),
-        "until": until.map(|at| clock.time(at)),
-        "some": hold.removals.keys().take(SOME).map(Name::as_str).collect::<Vec<_>>(),
-        "words": sentence::of(hold, soonest.zip(until), &found.server, &holds, clock),
-        "nouns": words.nouns,
-        "order": words.order(&found.id()),
-    })
+    HoldGlimpse {
+        server: found.server.clone(),
+        class: found.view.class().to_string(),
+        type_url: hold.type_url.word().to_owned(),
+        reason: hold.reason.word(),
+        trouble: hold.is_trouble(clock::now()),
+        count: hold.removals.len(),
+        since: hold.since().map(|at| clock.time(at)),
+        until: until.map(|at| clock.time(at)),
+        some: hold.removals.keys().take(SOME).map(ToString::to_string).collect(),
+        words: sentence::of(hold, soonest.zip(until), &found.server, &holds, clock),
+        nouns: words.nouns,
+        order: words.order(&found.id()),
+    }
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Older content that clients use because they reject the current one, beside the holds: as text, as JSON, and the order that ends it.
+//! Older content that clients use because they reject the current one, beside the holds: as text, as answers, and the order that ends it.
 //!
 //! Owns the ids. Who uses what is decided elsewhere.
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use super::super::{Clusters, Shown};
-use super::holding::of_view;
+use super::super::Shown;
+use super::holding::{each, of_view};
 use super::sentence;
 use super::shown::counted;
+use crate::answers::{HoldGlimpse, OlderContent};
 use crate::cache::View;
 use crate::clock::WallClock;
 use crate::xds::{Name, OLDER_WORDS, Older, TypeUrl, printable};
@@ -27,21 +26,8 @@ pub(super) struct InUse {
 
 /// Returns all that is used, by view.
 pub(super) fn all(shown: &Shown) -> Vec<InUse> {
-    let views = shown.status.census().views().into_iter();
-    let used: Vec<(Arc<View>, Vec<Older>)> = views.map(|view| (view.clone(), view.rejected().used())).collect();
-    if used.iter().all(|(_, used)| used.is_empty()) {
-        return Vec::new();
-    }
-    let Clusters { names, .. } = shown.overview.look();
-    let all = used.into_iter().flat_map(|(view, used)| {
-        let server = names.get(&view.server()).cloned().unwrap_or_default();
-        used.into_iter().map(move |used| InUse {
-            view: view.clone(),
-            server: server.clone(),
-            used,
-        })
-    });
-    all.collect()
+    let used = each(shown, |view| view.rejected().used());
+    used.map(|(view, server, used)| InUse { view, server, used }).collect()
 }
 
 impl InUse {
@@ -92,43 +78,43 @@ impl InUse {
     }
 
     /// Returns its id, and what `/events` tells of it. That clients reject the current content is told as trouble elsewhere.
-    pub(super) fn brief(&self, clock: WallClock) -> (String, Value) {
+    pub(super) fn brief(&self, clock: WallClock) -> (String, HoldGlimpse) {
         let used = &self.used;
         let (word, name) = (used.type_url.word(), used.name());
         // Several names of a type have one id for orders.
         let id = format!("{} {name}", self.id());
         let what = format!("{word} {}", printable(name.as_str()));
-        let json = json!({
-            "server": self.server,
-            "class": self.view.class().to_string(),
-            "type": word,
-            "reason": "older",
-            "trouble": false,
-            "count": 1,
-            "since": clock.time(used.since),
-            "until": null,
-            "some": [name.as_str()],
-            "words": sentence::of_older(&what, &counted(used.keepers.len(), "client")),
-            "nouns": OLDER_WORDS.nouns,
-            "order": OLDER_WORDS.order(&self.id()),
-        });
-        (id, json)
+        let glimpse = HoldGlimpse {
+            server: self.server.clone(),
+            class: self.view.class().to_string(),
+            type_url: word.to_owned(),
+            reason: "older",
+            trouble: false,
+            count: 1,
+            since: Some(clock.time(used.since)),
+            until: None,
+            some: vec![name.to_string()],
+            words: sentence::of_older(&what, &counted(used.keepers.len(), "client")),
+            nouns: OLDER_WORDS.nouns,
+            order: OLDER_WORDS.order(&self.id()),
+        };
+        (id, glimpse)
     }
 
-    /// Returns it as JSON.
-    pub(super) fn json(&self, clock: WallClock) -> Value {
+    /// Returns it as it is answered.
+    pub(super) fn answer(&self, clock: WallClock) -> OlderContent {
         let used = &self.used;
-        json!({
-            "id": self.id(),
-            "server": self.server,
-            "class": self.view.class().to_string(),
-            "type": used.type_url.full_name(),
-            "name": used.name().as_str(),
-            "version": used.content.version().to_string(),
-            "clients": used.keepers.len(),
-            "nodes": used.keepers.iter().take(NAMED_MAX).map(|id| &**id).collect::<Vec<_>>(),
-            "since": clock.time(used.since),
-            "refers": used.refers,
-        })
+        OlderContent {
+            id: self.id(),
+            server: self.server.clone(),
+            class: self.view.class().to_string(),
+            type_url: used.type_url.full_name().to_owned(),
+            name: used.name().to_string(),
+            version: used.content.version().to_string(),
+            clients: used.keepers.len(),
+            nodes: used.keepers.iter().take(NAMED_MAX).map(ToString::to_string).collect(),
+            since: clock.time(used.since),
+            refers: used.refers,
+        }
     }
 }

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 
 use super::super::Shown;
-use super::super::forms::{self, Answered, FormQuery, Refused, wrong};
+use super::super::forms::{Answered, Asked, Refused, wrong};
 use super::holding;
 use super::older;
 use super::outcome::Outcome;
@@ -40,9 +40,7 @@ pub(in crate::admin) struct Ordered {
     time: Option<String>,
 }
 
-type OrderQuery = FormQuery<Ordered>;
-
-pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: OrderQuery) -> Answered {
+pub(in crate::admin) async fn extend(State(shown): State<Shown>, Asked(order): Asked<Ordered>) -> Answered {
     let action = |time: Option<&str>| match time.map_or(Ok(USUAL), duration)? {
         time if time > LONGEST => Err("removals can be held for 24h more at most\n".to_owned()),
         time => Ok(HoldAction::Extend(time)),
@@ -50,7 +48,7 @@ pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: OrderQue
     give(&shown, order, action).await
 }
 
-pub(in crate::admin) async fn release(State(shown): State<Shown>, order: OrderQuery) -> Answered {
+pub(in crate::admin) async fn release(State(shown): State<Shown>, Asked(order): Asked<Ordered>) -> Answered {
     let action = |time: Option<&str>| match time {
         Some(_) => Err("what is released needs no time\n".to_owned()),
         None => Ok(HoldAction::Release),
@@ -60,11 +58,9 @@ pub(in crate::admin) async fn release(State(shown): State<Shown>, order: OrderQu
 
 async fn give(
     shown: &Shown,
-    order: OrderQuery,
+    Ordered { target, reason, time }: Ordered,
     action: impl FnOnce(Option<&str>) -> Result<HoldAction, String>,
 ) -> Answered {
-    let usage = "?target=ID or TYPE/NAME, reason=TEXT, and to extend for=TIME such as 30m";
-    let Ordered { target, reason, time } = forms::asked(order, usage)?;
     let reason = printable(reason.trim()).into_owned();
     if reason.is_empty() || reason.len() > REASON_BYTES {
         return Err(wrong(format!("write a reason of 1 to {REASON_BYTES} bytes\n")));

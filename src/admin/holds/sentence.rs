@@ -5,8 +5,7 @@
 
 use std::time::Instant;
 
-use serde_json::{Value, json};
-
+use crate::answers::SentencePart;
 use crate::clock::WallClock;
 use crate::xds::{Hold, HoldCause, HoldWords, Name, OLDER_WORDS, one_or_several, printable};
 
@@ -23,12 +22,13 @@ pub(super) fn of(
     server: &str,
     holds: &[Hold],
     clock: WallClock,
-) -> Vec<Value> {
+) -> Vec<SentencePart> {
     let Some((first, removal)) = hold.removals.iter().next() else {
         return Vec::new();
     };
     let (words, server, number) = (HoldWords::of(hold.reason), printable(server), hold.removals.len());
     let cause = HoldCause::of(hold.reason, removal, holds);
+    let text = SentencePart::Text;
     let [did, served] = words.told;
     let one = printable(first.as_str());
     let it = if number == 1 { "it" } else { &one };
@@ -44,30 +44,32 @@ pub(super) fn of(
     let why = cause.why(it, removal.by.as_ref());
     let what = format!("{did} {} {} {served}: {why}{long}.", hold.type_url.word(), named(hold));
     let go = one_or_several(words.released, number);
-    let (unless, time) = (cause.unless(its, &server), |at| json!({ "left": clock.time(at) }));
+    let (unless, time) = (cause.unless(its, &server), |at| SentencePart::Time {
+        left: clock.time(at),
+    });
     match ends {
-        None => vec![json!(format!("{what} {they} {go} {}.", cause.once(its, &server)))],
+        None => vec![text(format!("{what} {they} {go} {}.", cause.once(its, &server)))],
         Some((from, until)) if clock.short(from) == clock.short(until) => {
             vec![
-                json!(format!("{what} {they} {go} in ")),
+                text(format!("{what} {they} {go} in ")),
                 time(until),
-                json!(format!("{unless}.")),
+                text(format!("{unless}.")),
             ]
         }
         Some((from, until)) => vec![
-            json!(format!("{what} The first {} in ", words.released[0])),
+            text(format!("{what} The first {} in ", words.released[0])),
             time(from),
-            json!(", the last in "),
+            text(", the last in ".to_owned()),
             time(until),
-            json!(format!("{unless}.")),
+            text(format!("{unless}.")),
         ],
     }
 }
 
 /// Returns the sentence for older content.
-pub(super) fn of_older(what: &str, clients: &str) -> Vec<Value> {
+pub(super) fn of_older(what: &str, clients: &str) -> Vec<SentencePart> {
     let [older, used] = OLDER_WORDS.told;
-    vec![json!(format!(
+    vec![SentencePart::Text(format!(
         "{older} {what} {used} by {clients}: {}.",
         OLDER_WORDS.why
     ))]

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Holds as text and as JSON.
+//! Holds as text and as answers.
 //!
 //! Owns the forms.
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
-
-use super::holding::{HoldSummary, Holding};
+use super::holding::Holding;
 use super::older::InUse;
 use super::sentence::LONG;
+use crate::answers::{self, HeldName, HoldRow};
 use crate::clock::WallClock;
 use crate::xds::{HeldRemoval, Hold, HoldCause, HoldReason, HoldWords, Link, Name, Referrer, printable};
 
@@ -18,14 +17,16 @@ const LISTED_MAX: usize = 1000;
 /// How many of them as text.
 const SHOWN_MAX: usize = 10;
 
-/// Returns the holds as JSON.
-pub(super) async fn json(holds: &[Holding], older: &[InUse]) -> Value {
+/// Returns the holds as they are answered.
+pub(super) async fn answer(holds: &[Holding], older: &[InUse]) -> answers::HoldList {
     let (clock, mut listed) = (WallClock::read(), Vec::new());
     for found in holds {
-        listed.push(json_of(found, &found.summary().await, clock));
+        listed.push(row(found, found.clients().await, clock));
     }
-    let older: Vec<Value> = older.iter().map(|one| one.json(clock)).collect();
-    json!({ "holds": listed, "older": older })
+    answers::HoldList {
+        holds: listed,
+        older: older.iter().map(|one| one.answer(clock)).collect(),
+    }
 }
 
 /// Returns the holds as text.
@@ -35,47 +36,47 @@ pub(super) async fn text(holds: &[Holding], older: &[InUse]) -> String {
         text.push_str("nothing is held\n");
     }
     for found in holds {
-        text.push_str(&text_of(found, &found.summary().await, clock));
+        text.push_str(&text_of(found, found.clients().await, clock));
     }
     older.iter().for_each(|one| text.push_str(&one.text(clock)));
     text
 }
 
-fn json_of(found: &Holding, summary: &HoldSummary, clock: WallClock) -> Value {
+fn row(found: &Holding, clients: usize, clock: WallClock) -> HoldRow {
     let hold = &found.hold;
     let listed = hold.removals.iter().take(LISTED_MAX);
     let holds = found.view.head().holds();
-    let listed = listed.map(|(name, removal)| resource(hold.reason, name, removal, &holds, clock));
-    let listed: Vec<Value> = listed.collect();
-    json!({
-        "id": found.id(),
-        "server": found.server,
-        "class": found.view.class().to_string(),
-        "type": hold.type_url.full_name(),
-        "reason": hold.reason.word(),
-        "judgement": hold.judgement,
-        "trouble": summary.trouble,
-        "since": summary.since.map(|at| clock.time(at)),
-        "until": summary.until.map(|at| clock.time(at)),
-        "clients": summary.clients,
-        "count": hold.removals.len(),
-        "left_out": hold.removals.len().saturating_sub(LISTED_MAX),
-        "resources": listed,
-    })
+    HoldRow {
+        id: found.id(),
+        server: found.server.clone(),
+        class: found.view.class().to_string(),
+        type_url: hold.type_url.full_name().to_owned(),
+        reason: hold.reason.word().to_owned(),
+        judgement: hold.judgement,
+        trouble: hold.is_trouble(clock.now),
+        since: hold.since().map(|at| clock.time(at)),
+        until: hold.until().map(|at| clock.time(at)),
+        clients,
+        count: hold.removals.len(),
+        left_out: hold.removals.len().saturating_sub(LISTED_MAX),
+        resources: listed
+            .map(|(name, removal)| resource(hold.reason, name, removal, &holds, clock))
+            .collect(),
+    }
 }
 
-fn text_of(found: &Holding, summary: &HoldSummary, clock: WallClock) -> String {
+fn text_of(found: &Holding, clients: usize, clock: WallClock) -> String {
     let (hold, mut text) = (&found.hold, String::new());
     let holds = found.view.head().holds();
     let cause = |removal| HoldCause::of(hold.reason, removal, &holds);
-    let (server, since) = (printable(&found.server), summary.since);
-    let until = match (summary.until, hold.removals.values().next()) {
+    let (server, since) = (printable(&found.server), hold.since());
+    let until = match (hold.until(), hold.removals.values().next()) {
         (Some(until), _) => format!("until {}", clock.short(until)),
         (None, Some(first)) => cause(first).once("them", &server),
         (None, None) => String::new(),
     };
     let long = match hold.reason {
-        HoldReason::Referenced if summary.trouble => LONG,
+        HoldReason::Referenced if hold.is_trouble(clock.now) => LONG,
         HoldReason::Referenced | HoldReason::Mass | HoldReason::Unready => "",
     };
     // Writing to memory cannot fail.
@@ -88,7 +89,7 @@ fn text_of(found: &Holding, summary: &HoldSummary, clock: WallClock) -> String {
         printable(&found.view.class().to_string()),
         HoldWords::of(hold.reason).why,
         since.map_or_else(|| "?".to_owned(), |at| clock.short(at)),
-        counted(summary.clients, "client"),
+        counted(clients, "client"),
     );
     for (name, removal) in hold.removals.iter().take(SHOWN_MAX) {
         let _ = write!(text, "  {}", printable(name.as_str()));
@@ -110,24 +111,25 @@ fn text_of(found: &Holding, summary: &HoldSummary, clock: WallClock) -> String {
     text
 }
 
-/// Returns one held resource as JSON.
+/// Returns one held resource as it is answered.
 pub(super) fn resource(
     reason: HoldReason,
     name: &Name,
     removal: &HeldRemoval,
     holds: &[Hold],
     clock: WallClock,
-) -> Value {
-    json!({
-        "name": name.as_str(),
-        "why": HoldCause::of(reason, removal, holds).why("it", removal.by.as_ref()),
-        "since": clock.time(removal.since),
-        "until": removal.until.map(|at| clock.time(at)),
-        "by": removal.by.as_ref().map(|Referrer { type_url, name, .. }| format!("{} {name}", type_url.word())),
-        "said": removal.by.as_ref().map(|by| by.link != Link::Unsent),
-        "emptied": removal.emptied,
-        "extended": removal.extended.as_ref().map(|(_, reason)| &**reason),
-    })
+) -> HeldName {
+    let by = removal.by.as_ref();
+    HeldName {
+        name: name.to_string(),
+        why: HoldCause::of(reason, removal, holds).why("it", by),
+        since: clock.time(removal.since),
+        until: removal.until.map(|at| clock.time(at)),
+        by: by.map(|Referrer { type_url, name, .. }| format!("{} {name}", type_url.word())),
+        said: by.map(|by| by.link != Link::Unsent),
+        emptied: removal.emptied,
+        extended: removal.extended.as_ref().map(|(_, reason)| reason.to_string()),
+    }
 }
 
 pub(super) fn counted(number: usize, noun: &str) -> String {

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::yield_now;
 
 use super::Shown;
-use super::forms::{self, Answered, FormQuery};
+use super::forms::{self, Answered, Asked};
 use crate::answers::{self, EarlierContent, Nacks, RejectedContent};
 use crate::cache::Row;
 use crate::census::{Census, ClientStatus};
@@ -53,8 +53,7 @@ struct NackRow {
     others: Option<[BTreeMap<String, usize>; 2]>,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<NacksQuery>) -> Answered {
-    let wanted = forms::asked(wanted, "/nacks, with any of type=TYPE, name=NAME and version=VERSION")?;
+pub(super) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<NacksQuery>) -> Answered {
     let whom = forms::whom(None, None, wanted.type_url.as_deref())?;
     let _turn = shown.status.questions().turn().await?;
     let clock = WallClock::read();

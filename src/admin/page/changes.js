@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last changes: what control planes have sent or removed last, when, and how many clients have accepted it.
+// Reads ChangeRow { adoption, class, count, received, some, type }
+// Reads EndedHold { ended, trouble, words }
+// Reads AdoptionCounts { accepted, at_latest_seconds, not_accepted, rejected }
+// Reads HoldGlimpse { class, count, nouns, since, some, type }
+// Reads its own { id }
 
 import { h } from "./elements.js";
 import { empty, kind, resourceLink, since, state } from "./parts.js";

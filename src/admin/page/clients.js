@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients: a search among all of them, and one in full.
+// Reads Clients { clients }
+// Reads ClientsEnd { more, unanswered }
+// Reads ClientRow { address, class, dialect, identity, node, request_bytes, requests, service, since, state, stream, types }
+// Reads ClientNode { cluster, id, locality, user_agent_name, user_agent_version }
+// Reads NodeLocality { region, sub_zone, zone }
+// Reads ClientTypeRow { names, older, rejecting, rejections, status, unanswered_since, wildcard }
+// Reads ClientResources { ready, resources, standings }
+// Reads OlderRow { name, served, since, version, words }
+// Reads OfClient { name, rejection, status, version }
+// Reads CountSums { streams }
+// Reads its own { again, close, counts, field, row }
 
 import { Rounds, path } from "./asked.js";
 import { h, show } from "./elements.js";

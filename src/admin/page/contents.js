@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much the relay holds of each type, for each class and control plane.
+// Reads ViewList { left_out, views }
+// Reads ViewRow { class, server, types }
+// Reads Halves { named, wildcard }
+// Reads HalfRow { bytes, complete, digest, resources, stale }
 
 import { path } from "./asked.js";
 import { h } from "./elements.js";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is held: in the relay's own words, which are the same for the commands and the log.
+// Reads HoldGlimpse { count, nouns, order, since, some, type, words }
+// Reads SentencePart { left }
 
 import { h } from "./elements.js";
 import { empty, resourceLink, since } from "./parts.js";

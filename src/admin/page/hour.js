@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The charts of the last hour, from the counts that the relay keeps in memory.
+// Reads HourCounts { away, changes, deliveries, holds, median, memory, processor, rejections, seconds_ago, since, slowest, streams }
+// Reads CountSums { memory, stalled_seconds, stalls }
 
 import { chart, linear, tenfold } from "./charts.js";
 import { ago, bytes, count, many, rate, seconds } from "./words.js";

@@ -4,84 +4,62 @@
 //! Owns the files, and what a browser is told about them: they need nothing from elsewhere, and nothing else may become a part of
 //! them. What the page shows it asks of the other paths; names and words from clients become text there, never markup.
 
-use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-
-use super::{Shown, help};
 
 /// A file of the page.
 struct Asset {
     name: &'static str,
-    kind: &'static str,
     text: &'static str,
 }
 
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Returns the file with this name.
-macro_rules! part {
-    ($kind:expr, $name:literal) => {
-        Asset {
-            name: $name,
-            kind: $kind,
-            text: include_str!($name),
-        }
+/// Returns the files with these names.
+macro_rules! parts {
+    ($($name:literal)+) => {
+        &[$(Asset { name: $name, text: include_str!($name) }),+]
     };
 }
 
-const HTML: Asset = part!("text/html; charset=utf-8", "page.html");
+const HTML: Asset = Asset {
+    name: "page.html",
+    text: include_str!("page.html"),
+};
 
-const PARTS: [Asset; 25] = [
-    part!(STYLE, "figures.css"),
-    part!(STYLE, "narrow.css"),
-    part!(STYLE, "page.css"),
-    part!(STYLE, "parts.css"),
-    part!("image/svg+xml", "mark.svg"),
-    part!(SCRIPT, "asked.js"),
-    part!(SCRIPT, "certificates.js"),
-    part!(SCRIPT, "changes.js"),
-    part!(SCRIPT, "charts.js"),
-    part!(SCRIPT, "clients.js"),
-    part!(SCRIPT, "contents.js"),
-    part!(SCRIPT, "difference.js"),
-    part!(SCRIPT, "elements.js"),
-    part!(SCRIPT, "holds.js"),
-    part!(SCRIPT, "hour.js"),
-    part!(SCRIPT, "live.js"),
-    part!(SCRIPT, "overview.js"),
-    part!(SCRIPT, "page.js"),
-    part!(SCRIPT, "parts.js"),
-    part!(SCRIPT, "rejections.js"),
-    part!(SCRIPT, "resources.js"),
-    part!(SCRIPT, "searched.js"),
-    part!(SCRIPT, "servers.js"),
-    part!(SCRIPT, "troubles.js"),
-    part!(SCRIPT, "words.js"),
-];
+const PARTS: &[Asset] = parts! {
+    "figures.css" "narrow.css" "page.css" "parts.css" "mark.svg"
+    "asked.js" "certificates.js" "changes.js" "charts.js" "clients.js" "contents.js" "difference.js" "elements.js" "holds.js" "hour.js"
+    "live.js" "overview.js" "page.js" "parts.js" "rejections.js" "resources.js" "searched.js" "servers.js" "troubles.js" "words.js"
+};
+
+impl Asset {
+    fn kind(&self) -> &'static str {
+        match self.name.rsplit('.').next() {
+            Some("css") => STYLE,
+            Some("js") => SCRIPT,
+            Some("svg") => "image/svg+xml",
+            _ => "text/html; charset=utf-8",
+        }
+    }
+}
 
 /// What a browser may load for the page, and from where: only what this address has. Nobody may show the page inside another one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns the routes.
-pub(super) fn router() -> Router<Shown> {
-    Router::new().route("/", get(root)).route("/page/{part}", get(part))
-}
-
 /// The page for who accepts HTML, and the list of paths for everybody else.
-async fn root(headers: HeaderMap) -> Response {
+pub(super) async fn root(headers: HeaderMap) -> Response {
     let answer = match accepts_html(&headers) {
         true => shown(&HTML),
-        false => help::HELP.into_response(),
+        false => super::help().into_response(),
     };
     ([(header::VARY, "accept")], answer).into_response()
 }
 
-async fn part(Path(name): Path<String>) -> Response {
+pub(super) async fn part(Path(name): Path<String>) -> Response {
     match PARTS.iter().find(|part| part.name == name) {
         Some(part) => shown(part),
         None => (StatusCode::NOT_FOUND, "the page has no such part\n").into_response(),
@@ -101,7 +79,7 @@ fn accepts_html(headers: &HeaderMap) -> bool {
 
 fn shown(part: &Asset) -> Response {
     let headers: [(HeaderName, HeaderValue); 5] = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(part.kind)),
+        (header::CONTENT_TYPE, HeaderValue::from_static(part.kind())),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -176,7 +154,7 @@ mod tests {
         let own = HTML.text.match_indices("\"/page/").map(|(at, _)| &HTML.text[at + 7..]);
         let own: Vec<&str> = own.filter_map(|rest| rest.split('"').next()).collect();
         assert!(own.len() >= 3 && own.iter().all(|name| known(name)), "{own:?}");
-        for script in PARTS.iter().filter(|part| part.kind == SCRIPT) {
+        for script in PARTS.iter().filter(|part| part.kind() == SCRIPT) {
             let imports = script.text.lines().filter(|line| line.contains("from \"")).count();
             let known = PARTS
                 .iter()

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The overview: what is wrong, what has changed last, and what one wants to see on a wall.
+// Reads ClusterList { clients, faults }
+// Reads StandingCounts { away, lagging, older, rejecting, streams, up_to_date, waiting }
+// Reads ChangeList { changes }
+// Reads Nacks { rejections }
+// Reads HoldGlimpse { count, trouble }
+// Reads PressureGlimpse { active, percent }
+// Reads CountSums { bytes, connections, nacks, resources, streams, subscriptions, updates, views }
+// Reads its own { certificates, contents, convergence, counts, deliveries, figures, held, history, holds, incidents, key, last, median,
+//   planes, pressure, process, rejected, second, servers, short, since, slowest, span, standings, wrong }
 
 import { Rounds, path } from "./asked.js";
 import { lastChanges } from "./changes.js";

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rejections: what clients reject and why, once for equal reasons; and one content beside what was there before it.
+// Reads Nacks { left_out, rejections, unanswered }
+// Reads RejectedContent { accepted, before, clients, content, name, older, rejection, reported, since, software, some, type, version,
+//   waiting }
+// Reads EarlierContent { content, version }
+// Reads RejecterRow { node, stream }
+// Reads its own { how, key, keys, rank, resources, short, text, words }
 
 import { Rounds, path } from "./asked.js";
 import { differing, hunks, lines } from "./difference.js";

@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resources: a search among all of them, and one in full.
+// Reads Resources { resources }
+// Reads ResourceRow { bytes, class, error, name, received, state, version, wildcard }
+// Reads Whole { adoption, clients, contents, type, unanswered }
+// Reads SaidContent { content, control_plane, version_info }
+// Reads Holders { count, some }
+// Reads HolderRow { node, rejection, stream }
+// Reads AdoptionCounts { accepted, at_latest_seconds, came_later, not_accepted }
+// Reads Nacks { rejections }
+// Reads RejectedContent { clients, name, type, version }
+// Reads ViewList { views }
+// Reads ViewRow { types }
+// Reads CountSums { nacks, resources }
+// Reads its own { classes, close, counts, field, key, more, options, rejected, row }
 
 import { Rounds, path } from "./asked.js";
 import { VIEWS } from "./contents.js";

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control planes: their states, and why, in words.
+// Reads ClusterList { authorities }
+// Reads AuthorityRow { name, servers }
+// Reads ServerRow { dialects, lacking, last_error, last_success, next_attempt, server, sessions, since, state, streams, suspected,
+//   types, unserved, watching, why }
+// Reads ServerGlimpse { authority, server, state, why }
+// Reads SpokenDialect { reason }
+// Reads OfType { resources, stale }
+// Reads LackingNames { count, sessions, some }
 
 import { Rounds } from "./asked.js";
 import { h, show } from "./elements.js";

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong now, in sentences: the worst first.
+// Reads ServerGlimpse { server, state, why }
+// Reads HoldGlimpse { some, trouble, type }
+// Reads StandingCounts { away, hung_clients, lagging, waiting }
+// Reads HungClient { at, name, why }
+// Reads Resources { resources }
+// Reads ResourceRow { name }
+// Reads its own { cert_chain, certificates, certs, expiration_time, faults, groups, holds, href, key, missing, more, path,
+//   serial_number, servers, short, standings, tone, words }
 
 import { untilEnd } from "./certificates.js";
 import { h } from "./elements.js";

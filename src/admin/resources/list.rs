@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::listed;
 use crate::admin::Shown;
-use crate::admin::forms::{self, Answered, FormQuery, Refused};
+use crate::admin::forms::{self, Answered, Asked, Refused};
 use crate::admin::written::{self, Page};
 use crate::census::{Cached, Census, Entry};
 use crate::classes::Pattern;
@@ -23,7 +23,7 @@ use crate::xds::{Name, TypeUrl};
 /// The query.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ResourcesQuery {
+pub(in crate::admin) struct ResourcesQuery {
     #[serde(rename = "type")]
     type_url: Option<String>,
     class: Option<String>,
@@ -42,9 +42,6 @@ enum Sort {
     /// What is largest.
     Size,
 }
-
-const USAGE: &str = "/resources, with any of type=TYPE, class=CLASS, name=NAME (with * for any text), state=STATE, \
-                     sort=age or size, and limit=COUNT";
 
 /// How many names a sorted list has, unless the query says so.
 const SORTED: usize = 1000;
@@ -69,8 +66,7 @@ struct List {
     cut: bool,
 }
 
-pub(super) async fn answer(State(shown): State<Shown>, wanted: FormQuery<ResourcesQuery>) -> Answered {
-    let wanted = forms::asked(wanted, USAGE)?;
+pub(in crate::admin) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<ResourcesQuery>) -> Answered {
     let census = shown.status.census().clone();
     let (whom, list) = (
         forms::whom(None, None, wanted.type_url.as_deref())?,

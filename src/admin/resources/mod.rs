@@ -5,31 +5,31 @@
 
 mod list;
 
+pub(super) use list::answer as list;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::get;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::adoption::Adoption;
-use super::forms::{self, Answered, FormQuery, Refused};
+use super::forms::{self, Answered, Asked, Refused};
 use super::{Shown, holds};
 use crate::answers::{ContentRow, HolderRow, Holders, ResourceRow, SaidContent, Whole};
 use crate::cache::View;
 use crate::census::{Entry, visit_name};
 use crate::clock::{self, WallClock};
 use crate::inquiry::{ClientResource, ClientStream, Depth, Question, Whom};
-use crate::xds::{Name, Standing, TypeUrl, Version};
+use crate::xds::{Name, Standing, TypeUrl};
 
 /// The query for one name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ResourceQuery {
+pub(super) struct ResourceQuery {
     #[serde(rename = "type")]
     type_url: Option<String>,
     /// Only clients of these nodes are counted.
@@ -38,27 +38,10 @@ struct ResourceQuery {
     class: Option<String>,
 }
 
-/// Clients with which the resource stands alike.
-#[derive(Default)]
-struct AlikeClients {
-    count: usize,
-    /// How many by the version that the control plane has sent for them.
-    versions: BTreeMap<Version, usize>,
-    some: Vec<HolderRow>,
-}
-
 /// How many clients are named of each standing.
 const NAMED_MAX: usize = 10;
-const USAGE: &str = "/resources/NAME, with any of type=TYPE, node=ID and class=CLASS (with * for any text)";
 /// How long a view's upstream side may take to say what the control plane said.
 const WORDS_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Returns the routes.
-pub(super) fn router() -> Router<Shown> {
-    Router::new()
-        .route("/resources", get(list::answer))
-        .route("/resources/{*name}", get(one))
-}
 
 /// Returns what is known of a name, without its content.
 fn listed(entry: &Entry, (class, is_read): (&str, bool), clock: WallClock) -> ResourceRow {
@@ -78,8 +61,11 @@ fn listed(entry: &Entry, (class, is_read): (&str, bool), clock: WallClock) -> Re
     }
 }
 
-async fn one(State(shown): State<Shown>, Path(name): Path<String>, wanted: FormQuery<ResourceQuery>) -> Answered {
-    let ResourceQuery { type_url, node, class } = forms::asked(wanted, USAGE)?;
+pub(super) async fn one(
+    State(shown): State<Shown>,
+    Path(name): Path<String>,
+    Asked(ResourceQuery { type_url, node, class }): Asked<ResourceQuery>,
+) -> Answered {
     let whom = forms::whom(node.as_deref(), class.as_deref(), type_url.as_deref())?;
     let mut entries = Vec::new();
     let wanted = Name::from(&*name);
@@ -119,26 +105,24 @@ async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entrie
         whom,
         depth: Depth::Resource(type_url.clone(), Name::from(name)),
     };
-    let mut clients: BTreeMap<Standing, AlikeClients> = BTreeMap::new();
+    let mut clients: BTreeMap<String, Holders> = BTreeMap::new();
     let mut adoption = Adoption::default();
     let mut round = shown.status.census().ask(question);
     while let Some(stream) = round.next().await {
         for one in &stream.types {
             for resource in &one.resources {
                 adoption.add(&stream, resource);
-                clients.entry(resource.standing).or_default().add(&stream, resource);
+                let holders = clients.entry(resource.standing.word().to_owned()).or_default();
+                put(holders, &stream, resource);
             }
         }
     }
-    let clients = clients.into_iter();
     Whole {
         name: name.to_owned(),
         type_url: type_url.full_name().to_owned(),
         contents,
-        clients: clients
-            .map(|(standing, clients)| (standing.word().to_owned(), clients.answer()))
-            .collect(),
-        adoption: adoption.json(&shown.metrics.of(type_url).adoptions),
+        clients,
+        adoption: Some(adoption.answer(&shown.metrics.of(type_url).adoptions)),
         unanswered: round.late(),
     }
 }
@@ -165,7 +149,7 @@ async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) 
         nonce: said(&words.nonce),
         control_plane: said(&words.identifier),
         content: shown.status.content(type_url, content),
-        held: held.unwrap_or_default(),
+        held,
     };
     ContentRow {
         listed,
@@ -173,24 +157,14 @@ async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) 
     }
 }
 
-impl AlikeClients {
-    fn add(&mut self, stream: &ClientStream, resource: &ClientResource) {
-        self.count += 1;
-        if let Some(content) = &resource.resource {
-            *self.versions.entry(content.version()).or_default() += 1;
-        }
-        if self.some.len() < NAMED_MAX && resource.standing != Standing::Accepted {
-            self.some.push(who(stream, resource));
-        }
+/// Adds a client to those with which the resource stands alike.
+fn put(holders: &mut Holders, stream: &ClientStream, resource: &ClientResource) {
+    holders.count += 1;
+    if let Some(content) = &resource.resource {
+        *holders.versions.entry(content.version().to_string()).or_default() += 1;
     }
-
-    fn answer(self) -> Holders {
-        let versions = self.versions.into_iter();
-        Holders {
-            count: self.count,
-            versions: versions.map(|(version, count)| (version.to_string(), count)).collect(),
-            some: self.some,
-        }
+    if holders.some.len() < NAMED_MAX && resource.standing != Standing::Accepted {
+        holders.some.push(who(stream, resource));
     }
 }
 

@@ -262,6 +262,15 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not a time; write 250ms, 3s, 5m or 1h, at most 24h".to_owned())
 }
 
+/// Reads a share: `1%` is 0.01.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').parse().ok();
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    percent
+        .map(|percent: f64| percent / 100.0)
+        .ok_or_else(|| "write a percentage from 0% to 100%, such as 99.5%".to_owned())
+}
+
 /// Reads how long to wait.
 pub(super) fn patience(text: &str) -> Result<Duration, String> {
     match time(text)? {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::pair::Pair;
-use crate::cli::status::{differs, short};
-use crate::get::{Contents, DifferingField, ReadKey, Sides};
+use crate::cli::status::differs;
+use crate::get::{Contents, DifferingField, ReadKey, Sides, short};
 use crate::xds::{TypeUrl, one_or_several, printable};
 
 /// What was said.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::Misuse;
 use super::asked::{Alone, ServerAddress, runtime};
@@ -34,8 +35,8 @@ pub(super) struct Get {
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     snapshot: Option<PathBuf>,
     /// yaml, json, name, or wide: a table, with the versions, the nonce and the control plane's name for itself
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Output::Yaml)]
-    output: Output,
+    #[arg(short, long, value_name = "FORM", default_value = "yaml", value_parser = forms())]
+    output: Form,
     /// Print changes as they come, until interrupted
     #[arg(long)]
     watch: bool,
@@ -64,19 +65,15 @@ pub(super) struct Get {
     descriptors: Vec<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Output {
-    Name,
-    Yaml,
-    Json,
-    Wide,
+fn forms() -> impl TypedValueParser<Value = Form> {
+    PossibleValuesParser::new(Form::ALL.map(Form::word)).try_map(|word| Form::called(&word).ok_or("it is none"))
 }
 
 impl Get {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
         let runtime = runtime()?;
         let shown = Shown {
-            form: self.output.form(),
+            form: self.output,
             schemas: Schemas::with_files(&self.descriptors).context("--descriptors")?,
             secrets: match self.show_secrets {
                 true => Secrets::Show,
@@ -118,16 +115,5 @@ impl Get {
             type_url: self.type_url,
             patience: self.timeout,
         })
-    }
-}
-
-impl Output {
-    const fn form(self) -> Form {
-        match self {
-            Self::Name => Form::Name,
-            Self::Yaml => Form::Yaml,
-            Self::Json => Form::Json,
-            Self::Wide => Form::Wide,
-        }
     }
 }

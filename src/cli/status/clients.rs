@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::Report;
 use super::fault::StatusFault;
-use super::table::{Tone, short};
 use crate::answers::{ClientRow, Clients};
 use crate::cli::asking::{Relays, encoded};
+use crate::get::{Tone, short};
 use crate::xds::{TypeUrl, one_or_several};
 
 /// Which clients are shown.

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::table::short;
 use crate::answers::{HalfRow, Halves, ResourceRow, Resources, ViewList, ViewRow};
+use crate::get::short;
 use crate::xds::{TypeUrl, Version};
 
 /// What a resource is known by: its type, its name, and the class of clients that it is for.

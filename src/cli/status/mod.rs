@@ -12,7 +12,6 @@ mod overview;
 mod resources;
 mod screen;
 mod servers;
-mod table;
 
 use std::io::Write;
 use std::time::Duration;
@@ -21,13 +20,12 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::asking::AdminAccess;
+use super::asking::{AdminAccess, share};
+use crate::get::PrintedTable;
 use crate::json::{Bounds, Tree};
 pub(super) use compare::differs;
 use fault::StatusFault;
 use screen::Screen;
-use table::PrintedTable;
-pub(super) use table::short;
 
 /// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, its
 /// configuration or certificates are bad, a control plane fails, contents differ, or clients reject something, hang or wait
@@ -138,15 +136,6 @@ impl StatusCommand {
 
 fn has_colours(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
-}
-
-/// Reads a share: `1%` is 0.01.
-fn share(text: &str) -> Result<f64, String> {
-    let percent: Option<f64> = text.strip_suffix('%').and_then(|number| number.parse().ok());
-    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-    percent
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| "write a percentage from 0% to 100%, such as 1%".to_owned())
 }
 
 impl Report {

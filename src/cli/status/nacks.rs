@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::fault::StatusFault;
-use super::table::short;
 use super::{Report, answers};
 use crate::answers::{Nacks, RejectedContent};
 use crate::cli::asking::Relays;
+use crate::get::short;
 use crate::xds::{TypeUrl, one_or_several};
 
 const NARROW: &str = "TYPE NAME VERSION CLIENTS RELAYS REASON";

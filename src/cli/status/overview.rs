@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::answers::{self, Health};
 use super::compare::{self, ViewDifference};
 use super::fault::StatusFault;
-use super::table::{Tone, short};
 use super::{Report, servers};
 use crate::answers::{ClusterList, Nacks, Resources, ServerRow, StandingCounts, ViewList};
 use crate::cli::asking::Relays;
+use crate::get::{Tone, short};
 use crate::xds::{TypeUrl, Version, one_or_several};
 
 /// What a relay says.
@@ -43,11 +43,17 @@ pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
         .map(|(_, seen)| Some(seen.as_ref()?.views.clone()))
         .collect();
     let differences = differences(asked, &mut report, &views);
+    let answered = views.iter().flatten().count();
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
     for (at, (relay, seen)) in seen.iter().enumerate() {
         match seen {
             Some(seen) => {
-                report.relay(relay, seen, content(&seen_by(&views), at, &differences));
+                let content = match differences.iter().any(|one| one.is_of(at)) {
+                    true => "differs",
+                    false if answered < 2 => "",
+                    false => "same",
+                };
+                report.relay(relay, seen, content);
                 report
                     .faults
                     .extend(lagging(relay, seen.clusters.clients.as_ref(), lagging_over));
@@ -76,19 +82,6 @@ fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<ViewList
         .map(|((relay, listed), views)| views.as_ref().and_then(|_| report.taken(&relay, listed)))
         .collect();
     compare::differences(&compare::rows(listed), views)
-}
-
-fn seen_by(views: &[Option<ViewList>]) -> usize {
-    views.iter().flatten().count()
-}
-
-/// Returns whether the relay has the same as the others, in a word.
-fn content(answered: &usize, relay: usize, differences: &[ViewDifference]) -> &'static str {
-    match differences.iter().any(|one| one.is_of(relay)) {
-        true => "differs",
-        false if *answered < 2 => "",
-        false => "same",
-    }
 }
 
 fn standings_json(standings: &StandingCounts) -> Value {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::compare::{self, ContentKey, ViewDifference};
-use super::table::short;
 use crate::answers::{ResourceRow, Resources, ViewList};
 use crate::cli::asking::Relays;
+use crate::get::short;
 use crate::xds::TypeUrl;
 
 const NARROW: &str = "TYPE NAME STATE VERSION CONTENT RELAYS";

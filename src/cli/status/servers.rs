@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::Report;
 use super::answers;
 use super::fault::StatusFault;
-use super::table::Tone;
 use crate::answers::{ClusterList, ServerRow};
 use crate::cli::asking::Relays;
+use crate::get::Tone;
 use crate::xds::authority_label;
 
 const NARROW: &str = "RELAY AUTHORITY SERVER STATE SESSIONS RESOURCES SINCE ERROR";

@@ -7,7 +7,7 @@ use crate::xds::printable;
 
 /// A table. Its first columns are for everybody, the others for `-o wide`.
 #[derive(Debug)]
-pub(super) struct PrintedTable {
+pub(crate) struct PrintedTable {
     head: Vec<&'static str>,
     narrow: usize,
     rows: Vec<(Tone, Vec<String>)>,
@@ -15,7 +15,7 @@ pub(super) struct PrintedTable {
 
 /// How a row is: its colour on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Busy,
     Wrong,
@@ -23,7 +23,7 @@ pub(super) enum Tone {
 
 impl Tone {
     /// Returns a line in its colour.
-    pub(super) fn coloured(self, line: &str) -> String {
+    pub(crate) fn coloured(self, line: &str) -> String {
         match self {
             Self::Plain => line.to_owned(),
             Self::Busy => format!("\x1b[33m{line}\x1b[0m"),
@@ -41,22 +41,22 @@ const CELL_MAX: usize = 80;
 
 impl PrintedTable {
     /// Creates a table without rows.
-    pub(super) fn new(narrow: &'static str, wide: &'static str) -> Self {
-        let narrow = narrow.split(' ');
+    pub(crate) fn new(narrow: &'static str, wide: &'static str) -> Self {
+        let narrow = narrow.split_ascii_whitespace();
         Self {
             narrow: narrow.clone().count(),
-            head: narrow.chain(wide.split(' ')).collect(),
+            head: narrow.chain(wide.split_ascii_whitespace()).collect(),
             rows: Vec::new(),
         }
     }
 
     /// Adds a row.
-    pub(super) fn push(&mut self, row: impl IntoIterator<Item = String>) {
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = String>) {
         self.push_in(Tone::Plain, row);
     }
 
     /// Adds a row in this tone.
-    pub(super) fn push_in(&mut self, tone: Tone, row: impl IntoIterator<Item = String>) {
+    pub(crate) fn push_in(&mut self, tone: Tone, row: impl IntoIterator<Item = String>) {
         let mut row: Vec<String> = row.into_iter().collect();
         row.resize(self.head.len(), String::new());
         self.rows.push((tone, row));
@@ -64,7 +64,7 @@ impl PrintedTable {
 
     /// Returns the lines; the last column is not padded. With `room`, there are as many columns as so many characters have room for,
     /// but all that are for everybody.
-    pub(super) fn lines(&self, wide: bool, room: Option<usize>) -> Vec<(String, Tone)> {
+    pub(crate) fn lines(&self, wide: bool, room: Option<usize>) -> Vec<(String, Tone)> {
         let head = (Tone::Plain, self.head.iter().map(|title| (*title).to_owned()).collect());
         let cells = |(tone, row): &(Tone, Vec<String>)| (*tone, row.iter().map(|text| cell(text, wide)).collect());
         let rows: Vec<(Tone, Vec<String>)> = std::iter::once(head).chain(self.rows.iter().map(cells)).collect();
@@ -103,7 +103,7 @@ fn cell(text: &str, wide: bool) -> String {
 }
 
 /// Returns the first digits of a version or a digest, by which people tell them apart.
-pub(in crate::cli) fn short(version: &str) -> String {
+pub(crate) fn short(version: &str) -> String {
     version.chars().take(8).collect()
 }
 
