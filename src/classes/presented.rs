@@ -136,6 +136,37 @@ mod tests {
         }
     }
 
+    /// K-28: different keys never give the same id, whatever their values look like when they are joined.
+    #[test]
+    fn no_two_classes_have_one_id() {
+        let values = [
+            "",
+            "a",
+            "a/b",
+            "b",
+            "b/c",
+            "a=b",
+            "/",
+            "=",
+            "%2F",
+            "a%2Fb",
+            "b/locality.zone=c",
+            "c/locality.zone=a",
+        ];
+        let id = |cluster: &str, zone: &str| {
+            let common = [(Selector::Cluster, cluster), (Selector::Zone, zone)];
+            let common = common.into_iter().map(|(field, value)| (field, value.to_owned()));
+            let presented = Presented {
+                common: common.collect(),
+                ..Presented::default()
+            };
+            presented.over(&relay()).id
+        };
+        let pairs = values.iter().flat_map(|cluster| values.map(|zone| id(cluster, zone)));
+        let ids: std::collections::BTreeSet<String> = pairs.collect();
+        assert_eq!(ids.len(), values.len() * values.len());
+    }
+
     /// K-04: without anything in common the relay shows itself.
     #[test]
     fn a_class_without_a_key_is_the_relay() {

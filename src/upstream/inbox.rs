@@ -261,6 +261,8 @@ mod tests {
 
     use super::*;
     use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
+    use crate::protocol::Arrival;
+    use crate::xds::Dialect;
 
     fn said() -> [DiscoveryResponse; 4] {
         ["", "one", "another", &"long ".repeat(1000)].map(|version_info| DiscoveryResponse {

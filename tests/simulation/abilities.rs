@@ -5,30 +5,15 @@
 
 use xds::{Cut, Dialect, Known, Name, Reason, State};
 
-use super::body::{Content, Facts, Type, facts};
-use super::lists::Source;
+use super::body::{Facts, Type, facts};
 use super::origin::Session;
-use super::upstream::Wire;
 use super::zone::Zone;
 
 impl Zone {
     /// Whether a control plane of this zone can report that a resource of this type is gone.
     pub(crate) fn says_gone(&self, kind: Type) -> bool {
-        let sotw = self.wire.as_ref().is_some_and(Wire::sotw);
-        let polled = matches!(self.source, Some(Source::Polled(_)));
         let above = self.upper.as_ref().is_none_or(|upper| upper.says_gone(kind));
-        !(sotw || polled) && above || kind.full_state()
-    }
-
-    /// H-03: whether its control plane cannot serve a type.
-    pub(crate) fn cannot_say(&self, kind: Type) -> bool {
-        matches!(self.source, Some(Source::Polled(_))) && kind.type_url().path().is_none()
-    }
-
-    /// Whether a wildcard covers a content; all that a file has it does (I-06).
-    pub(crate) fn covers(&self, content: &Content) -> bool {
-        let files = matches!(self.source, Some(Source::Folder(_)));
-        content.covered || files && !content.name.starts_with("xdstp:")
+        self.wire.habits.dialect == Dialect::Delta && above || kind.full_state()
     }
 
     /// Whether a stale entry in the wildcard hides the resource of this name: the control plane cannot report that its wildcard
@@ -37,7 +22,7 @@ impl Zone {
         let cut = self.writer.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
         let found = self.truth.get(kind, name);
-        let covered = found.is_some_and(|content| self.covers(content));
+        let covered = found.is_some_and(|content| content.covered);
         let name = Name::from(name);
         let stale = |state: &State| state.resource(&name).is_some();
         (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
@@ -45,8 +30,12 @@ impl Zone {
 
     /// Whether its control plane does not answer for a type, for everything or for names (E-18).
     pub(crate) fn withholds(&self, kind: Type, wildcard: bool) -> bool {
-        let legs = self.wire.iter().flat_map(|wire| &wire.legs);
-        let mut sessions = legs.filter_map(|leg| leg.link.as_ref()).map(|link| &link.session);
+        let mut sessions = self
+            .wire
+            .legs
+            .iter()
+            .filter_map(|leg| leg.link.as_ref())
+            .map(|link| &link.session);
         sessions.any(|session| {
             let all = session.types.get(&kind).is_some_and(|served| served.wildcard);
             all == wildcard && session.withholds(kind, &self.truth)
@@ -55,8 +44,8 @@ impl Zone {
 
     /// E-27: whether its control plane is silent for names, which stay in their list because the other stream has the wildcard of the type.
     pub(crate) fn silences_beside_a_wildcard(&self, kind: Type) -> bool {
-        let links = self.wire.iter().flat_map(|wire| &wire.legs);
-        let sessions: Vec<_> = links
+        let legs = self.wire.legs.iter();
+        let sessions: Vec<_> = legs
             .filter_map(|leg| leg.link.as_ref())
             .map(|link| &link.session)
             .collect();
@@ -68,9 +57,7 @@ impl Zone {
     /// Whether its control plane reports what has gone of what the relay declared. If it ignores declarations it cannot (C-13),
     /// and such leftovers are not judged.
     pub(crate) fn is_sure(&self) -> bool {
-        self.wire
-            .as_ref()
-            .is_none_or(|wire| wire.habits.believes || wire.habits.dialect == Dialect::Sotw)
+        self.wire.habits.believes || self.wire.habits.dialect == Dialect::Sotw
     }
 
     /// Returns a served route in use that leads to a cluster.

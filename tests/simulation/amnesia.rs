@@ -114,7 +114,7 @@ impl Zone {
     /// A control plane forgets something, and will know it again or not.
     pub(crate) fn forget(&mut self, course: &mut Course) -> Result<(), Broken> {
         let zone = self.id;
-        if course.calm || self.wire.is_none() && self.source.is_none() {
+        if course.calm {
             return Ok(());
         }
         let before = self.truth.clone();

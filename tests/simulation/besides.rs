@@ -8,22 +8,14 @@
 pub(crate) struct Besides {
     /// Control planes that forget (D-10).
     pub(crate) amnesia: bool,
-    /// Where there are lists: times to live at every server, those that are polled as well.
+    /// Where there are lists: times to live at every server.
     pub(crate) ttls: bool,
-    /// Control planes that end delta streams without an answer (E-23).
-    pub(crate) refusals: bool,
-    /// Control planes that end streams for a type (E-15).
-    pub(crate) shunned: bool,
     /// The relay stands still at times (K-27).
     pub(crate) frozen: bool,
     /// Where there are lists: several classes of clients.
     pub(crate) classes: bool,
-    /// Where there are lists: files in which there are times to live.
-    pub(crate) files: bool,
     /// Where there are lists: configurations that change what has a source, which servers are in a list, and who is a canary.
     pub(crate) reloads: bool,
-    /// The same, of which any type can move: what two sources say in which order is judged (D-11, D-12).
-    pub(crate) crossings: bool,
     /// Where there are lists: endpoints in lists of their own (LEDS).
     pub(crate) endpoints: bool,
     /// Clients whose requests contain names that are none (B-32).
@@ -44,21 +36,16 @@ impl Besides {
         let all = seed / BESIDES % 100;
         let unruly = seed >= super::UNRULY;
         let lists = seed >= super::LISTS && seed < super::RULED || unruly;
-        let strict = all & 96 == 96 && !lists;
         Self {
             amnesia: all & 1 > 0,
-            ttls: all & 2 > 0 || all & 32 > 0 && lists,
-            refusals: all & 4 > 0 && !lists,
-            shunned: all & 32 > 0 && !lists && !strict,
+            ttls: all & 2 > 0,
             frozen: all & 8 > 0,
             classes: all & 16 > 0,
-            files: all & 32 > 0 && lists,
             reloads: all & 4 > 0 && lists,
-            crossings: all & 4 > 0 && lists && seed.is_multiple_of(2),
             endpoints: all & 64 > 0 && lists,
             slips: all & 16 > 0 && !lists,
-            strict,
-            hasty: all & 64 > 0 && !lists && !strict,
+            strict: all & 32 > 0 && !lists,
+            hasty: all & 64 > 0 && !lists,
             unruly,
         }
     }

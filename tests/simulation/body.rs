@@ -143,14 +143,6 @@ fn deep(tags: &[u32], bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Content {
-    /// The same, without a time to live.
-    pub(crate) fn immortal(&self) -> Self {
-        Self {
-            ttl: None,
-            ..self.clone()
-        }
-    }
-
     pub(crate) fn body(&self, kind: Type) -> Bytes {
         let plain = Plain {
             name: if kind.named() { self.name.clone() } else { String::new() },

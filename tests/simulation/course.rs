@@ -17,8 +17,6 @@ pub(crate) struct Course {
     pub(crate) clock: Clock,
     agenda: Agenda,
     pub(crate) rng: Rng,
-    /// The random numbers of refusals.
-    pub(crate) refusals: Rng,
     pub(crate) tally: Tally,
     pub(crate) besides: Besides,
     /// Whether all participants behave by now.
@@ -47,16 +45,12 @@ impl Alarm {
     }
 }
 
-/// Separates the random numbers of refusals from all others.
-const REFUSALS: u64 = 0x5eed_0000_0023;
-
 impl Course {
     pub(crate) fn new(seed: u64, base: Instant, kept: usize) -> Self {
         Self {
             clock: Clock::new(base),
             agenda: Agenda::default(),
             rng: Rng::new(seed),
-            refusals: Rng::new(seed ^ REFUSALS),
             tally: Tally::default(),
             besides: Besides::of(seed),
             calm: false,
@@ -143,10 +137,6 @@ impl Course {
     /// When the next event happens.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.agenda.next()
-    }
-
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.agenda.is_at_rest(self.clock.now())
     }
 
     /// Delays what the relay would do now until it goes on; returns what it has no part in.

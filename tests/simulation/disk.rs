@@ -29,7 +29,7 @@ impl Zone {
     /// Writes the snapshot of the view; returns how many types it has. One of which nothing is known replaces no earlier one.
     pub(crate) fn save(&mut self, now: Instant) -> usize {
         let known = self.writer.view.knowledge(now);
-        if !self.writer.attached || self.wire.is_none() || known.is_empty() {
+        if !self.writer.attached || known.is_empty() {
             return 0;
         }
         let whole = known.whole();

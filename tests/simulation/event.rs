@@ -6,9 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::body::Type;
 use super::client::Act;
-use super::lists::Pass;
 use super::rng::Rng;
 use super::truth::{Step, Truth};
 use super::upstream::Hop;
@@ -44,16 +42,10 @@ pub(crate) enum Event {
     Sweep,
     /// The control plane of a zone can be reached again.
     Reach(usize),
-    /// The control plane of a zone has not answered for a name in time.
-    Silence(usize, Type, String),
     /// A server begins to behave otherwise.
     Sway(usize),
     /// A server takes over what another one has.
     Adopt,
-    /// The relay looks at the files of a server.
-    Look(usize),
-    /// Something happens between the relay and a server that it polls.
-    Poll(Pass),
     /// The operator changes the rules.
     Decree,
     /// A control plane forgets something, and knows it again.
@@ -66,22 +58,14 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Whether it is one of those that go on for ever, whether anything happens or not.
-    const fn is_routine(&self) -> bool {
-        matches!(self, Self::Poll(_))
-    }
-
     /// How long after a pause of the relay it happens; `None` if the relay has no part in it. The relay first looks at its timers,
     /// then reads what has arrived meanwhile (K-27).
     pub(crate) fn lag(&self, rng: &mut Rng) -> Option<Duration> {
         Some(match self {
             Self::Upstream(_)
-            | Self::Look(_)
-            | Self::Poll(Pass::Due(_))
             | Self::Turn(_)
             | Self::Timer(_)
             | Self::Sweep
-            | Self::Silence(..)
             | Self::Guard
             | Self::Reload
             | Self::Decree => Duration::ZERO,
@@ -89,7 +73,6 @@ impl Event {
             Self::Forget(_)
             | Self::Recall(..)
             | Self::Hop(_)
-            | Self::Poll(Pass::Answered(..))
             | Self::ToRelay(_)
             | Self::EndAtRelay(_)
             | Self::Credit(_) => rng.millis(1, 50),
@@ -103,8 +86,7 @@ impl Event {
             | Self::Fault
             | Self::Reach(_)
             | Self::Sway(_)
-            | Self::Adopt
-            | Self::Poll(Pass::Asked(..)) => return None,
+            | Self::Adopt => return None,
         })
     }
 }
@@ -114,38 +96,22 @@ impl Event {
 pub(crate) struct Agenda {
     events: BTreeMap<(Duration, u64), Event>,
     order: u64,
-    /// The number of events that are not routine, and when the last such event happened.
-    lively: usize,
-    stirred: Duration,
 }
-
-/// Longer than any back-off of polls.
-const ROUTINE: Duration = Duration::from_secs(200);
 
 impl Agenda {
     pub(crate) fn add(&mut self, time: Duration, event: Event) {
         self.order += 1;
-        self.lively += usize::from(!event.is_routine());
         self.events.insert((time, self.order), event);
     }
 
     /// Takes the next event, and when it happens.
     pub(crate) fn take(&mut self) -> Option<(Duration, Event)> {
         let ((time, _), event) = self.events.pop_first()?;
-        if !event.is_routine() {
-            self.lively -= 1;
-            self.stirred = time;
-        }
         Some((time, event))
     }
 
     /// When the next event happens.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.events.first_key_value().map(|((time, _), _)| *time)
-    }
-
-    /// Whether only routine events are left, and nothing else has happened for long.
-    pub(crate) fn is_at_rest(&self, now: Duration) -> bool {
-        self.lively == 0 && now >= self.stirred + ROUTINE
     }
 }

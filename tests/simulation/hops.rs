@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::{Client, Ending, Pause, Request};
-use xds::{Changes, Dialect};
+use protocol::{Client, Pause, Request};
+use xds::Changes;
 
 use super::body::Type;
 use super::course::Course;
@@ -100,21 +100,13 @@ impl Origins {
 impl Zone {
     /// What the control plane makes of a request.
     fn respond(&mut self, at: At, request: &Request, course: &mut Course) {
-        let leg = self.wire.as_mut().and_then(|wire| wire.leg(at));
-        let Some(link) = leg.and_then(|leg| leg.link.as_mut()) else {
+        let Some(link) = self.wire.leg(at).and_then(|leg| leg.link.as_mut()) else {
             return;
         };
-        if let Some(ending) = link.refusal {
-            self.reply(at, vec![Reply::Refuse(ending)], course);
-            return;
-        }
-        let mut replies = link.session.request(request, &self.truth, &mut course.rng);
+        let replies = link.session.request(request, &self.truth, &mut course.rng);
         if let Some(kind) = begins(request) {
             let mut coming = link.down.iter().flat_map(|reply| reply.brings(kind));
             link.blurred |= coming.any(|key| !link.session.has_sent(kind, &key));
-        }
-        if let Some(ending) = link.session.shuns(request).filter(|_| !course.calm) {
-            replies.push(Reply::Refuse(ending));
         }
         let mut all = Type::EVERY.iter();
         if all.any(|kind| link.session.withholds(*kind, &self.truth)) {
@@ -147,11 +139,8 @@ impl Zone {
             self.unreachable(at, course);
             return;
         }
-        let Some(wire) = self.wire.as_mut() else {
-            return;
-        };
-        let rhythm = wire.rhythm.clone();
-        let Some(leg) = wire.leg(at).filter(|leg| leg.stage == Stage::Opening) else {
+        let rhythm = self.wire.rhythm.clone();
+        let Some(leg) = self.wire.leg(at).filter(|leg| leg.stage == Stage::Opening) else {
             return;
         };
         leg.stage = Stage::Live;
@@ -190,18 +179,8 @@ impl Zone {
         if beat && !course.calm {
             course.soon(2000, 8000, Event::Utter(zone, true));
         }
-        if self.source.is_some() && !beat {
-            self.write_files(course);
-        }
-        if beat && !course.calm {
-            self.renew_files(course);
-        }
-        for leg in 0..self.wire.as_ref().map_or(0, |wire| wire.legs.len()) {
-            let Some(link) = self
-                .wire
-                .as_mut()
-                .and_then(|wire| wire.legs.get_mut(leg)?.link.as_mut())
-            else {
+        for leg in 0..2 {
+            let Some(link) = &mut self.wire.legs[leg].link else {
                 continue;
             };
             let replies = match beat {
@@ -214,8 +193,7 @@ impl Zone {
     }
 
     pub(crate) fn reply(&mut self, at: At, replies: Vec<Reply>, course: &mut Course) {
-        let dialect = self.wire.as_ref().map(|wire| wire.dialect_of(at.leg));
-        let dialect = dialect.unwrap_or(Dialect::Delta);
+        let dialect = self.wire.legs[at.leg].client.dialect();
         for reply in replies {
             course.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
             let arrives = course.clock.now() + course.delay();
@@ -241,33 +219,20 @@ impl Zone {
         let bytes = match reply {
             Reply::Message(bytes) => bytes,
             Reply::Close => return self.hang_up(at, course),
-            Reply::Refuse(ending) => return self.ended(at, ending, course),
         };
         let changes = feed(&mut leg.client, bytes, now);
-        if let Some(received) = leg.client.take_received() {
-            leg.suspects.handle_answer(&received.type_url);
-        }
         if let Some(link) = leg.link.as_mut().filter(|link| !link.answered) {
             link.answered = true;
-            if !leg.alone {
-                leg.backoff.handle_response();
-            }
-            if let Some(wire) = &mut self.wire {
-                wire.answered(at.leg);
-            }
+            leg.backoff.handle_response();
+            self.wire.answered();
         }
         self.write(changes, course);
         Ok(())
     }
 
-    /// The stream is lost.
-    fn hang_up(&mut self, at: At, course: &mut Course) -> Result<(), Broken> {
-        self.ended(at, Ending::Broken, course)
-    }
-
     /// The stream has ended. G-19: that changes nothing.
-    fn ended(&mut self, at: At, ending: Ending, course: &mut Course) -> Result<(), Broken> {
-        let (now, instant) = (course.clock.now(), course.clock.instant());
+    fn hang_up(&mut self, at: At, course: &mut Course) -> Result<(), Broken> {
+        let now = course.clock.now();
         let dice = course.rng.range(0, 100) as f64 / 100.0;
         let Some(leg) = self.leg(at).filter(|leg| leg.stage == Stage::Live) else {
             return Ok(());
@@ -279,16 +244,9 @@ impl Zone {
             .as_ref()
             .map_or(Duration::ZERO, |link| now.saturating_sub(link.opened));
         let answered = leg.link.as_ref().is_some_and(|link| link.answered);
-        let alternates = !answered && self.refused(at, ending, course);
-        let Some(leg) = self.leg(at) else {
-            return Ok(());
-        };
-        leg.accuse(ending, answered, instant);
-        let wait = match (answered, alternates) {
-            (true, _) if leg.alone => leg.backoff.handle_end_alone(lived, dice),
-            (true, _) => leg.backoff.handle_end(lived, dice),
-            (false, true) => Duration::ZERO,
-            (false, false) => {
+        let wait = match answered {
+            true => leg.backoff.handle_end(lived, dice),
+            false => {
                 leg.failing = true;
                 leg.backoff.handle_failure(dice)
             }
@@ -306,16 +264,6 @@ impl Zone {
         Ok(())
     }
 
-    /// E-23: whether the other dialect is tried at once.
-    fn refused(&mut self, at: At, ending: Ending, course: &mut Course) -> bool {
-        let wire = self.wire.as_mut();
-        let other = wire.is_some_and(|wire| wire.refused(at.leg, ending));
-        if other {
-            course.tally.hit(Rule::E23);
-        }
-        other
-    }
-
     /// Nothing arrives on either stream any more, until the transport's own checks notice.
     pub(crate) fn mute(&mut self, course: &mut Course) {
         for at in self.links(|_| true) {
@@ -329,7 +277,7 @@ impl Zone {
 
     /// The streams of this kind.
     fn links(&self, kind: impl Fn(&Link) -> bool) -> Vec<At> {
-        let legs = self.wire.iter().flat_map(|wire| &wire.legs).enumerate();
+        let legs = self.wire.legs.iter().enumerate();
         let links = legs.filter_map(|(leg, it)| Some((leg, it.link.as_ref()?)));
         let links = links.filter(|(_, link)| kind(link));
         let zone = self.id;
@@ -338,14 +286,8 @@ impl Zone {
 
     /// Both streams to a control plane break.
     pub(crate) fn sever(&mut self, course: &mut Course) -> Result<(), Broken> {
-        let zone = self.id;
-        for leg in 0..self.wire.as_ref().map_or(0, |wire| wire.legs.len()) {
-            let link = self.wire.as_ref().and_then(|wire| wire.legs.get(leg)?.link.as_ref());
-            if let Some(id) = link.map(|link| link.id) {
-                self.hang_up(At { zone, leg, id }, course)?;
-            }
-        }
-        Ok(())
+        let mut links = self.links(|_| true).into_iter();
+        links.try_for_each(|at| self.hang_up(at, course))
     }
 }
 

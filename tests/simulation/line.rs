@@ -78,6 +78,5 @@ impl World {
         self.origins.save_views(&mut self.course);
         self.network.ids().into_iter().for_each(|id| self.end_at_relay(id));
         self.forget_views();
-        self.origins.forget_sources(&mut self.course);
     }
 }

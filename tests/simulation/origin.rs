@@ -11,7 +11,7 @@ use bytes::Bytes;
 use prost::Message;
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
-use protocol::{Ending, Request};
+use protocol::Request;
 use xds::Dialect;
 
 use super::body::{Content, Type, read};
@@ -49,10 +49,6 @@ pub(crate) struct Habits {
     pub(crate) moody: usize,
     /// The suffix of its versions.
     pub(crate) mark: String,
-    /// How many delta streams in a hundred it ends without an answer, if any (E-23).
-    pub(crate) refuses: Option<usize>,
-    /// A type for which it ends the stream, and how (E-15).
-    pub(crate) shuns: Option<(Type, Ending)>,
 }
 
 impl Habits {
@@ -71,18 +67,6 @@ impl Habits {
             noise: if rng.chance(30) { 10 } else { 0 },
             moody: if rng.chance(30) { 30 } else { 0 },
             mark: String::new(),
-            refuses: None,
-            shuns: None,
-        }
-    }
-
-    /// The same for one that ends the stream when it is asked for a certain type.
-    pub(crate) fn shunning(self, rng: &mut Rng) -> Self {
-        let kind = rng.pick(&Type::ALL).copied();
-        let ending = rng.pick(&[2, 3, 12, 13].map(Ending::Status)).copied();
-        Self {
-            shuns: kind.zip(ending),
-            ..self
         }
     }
 
@@ -107,34 +91,6 @@ impl Habits {
             partial: false,
             ..self
         }
-    }
-
-    /// The same for one that is asked in delta first and has it seldom, or never.
-    pub(crate) fn refusing(self, rng: &mut Rng) -> Self {
-        let refuses = match self.dialect {
-            Dialect::Sotw => 100,
-            Dialect::Delta => rng.range(5, 60),
-        };
-        Self {
-            refuses: Some(refuses),
-            ..self
-        }
-    }
-
-    /// How a stream in this dialect ends unanswered, if it does. A control plane without delta never learns it, however well
-    /// others behave.
-    pub(crate) fn refusal(&self, calm: bool, rng: &mut Rng) -> Option<Ending> {
-        let refuses = self.refuses.filter(|refuses| !calm || *refuses == 100)?;
-        if self.dialect == Dialect::Sotw || !rng.chance(refuses) {
-            return None;
-        }
-        let clear = [0, 2, 3, 12, 13].map(Ending::Status);
-        let passing = [1, 4, 8, 14].map(Ending::Status);
-        let among = match refuses {
-            100 => [&clear[..], &[Ending::Broken]].concat(),
-            _ => [&passing[..], &[Ending::Broken, Ending::Status(16)]].concat(),
-        };
-        rng.pick(&among).copied()
     }
 
     /// The habits of one of several servers: it believes what clients declare, and its versions name the server.
@@ -166,8 +122,6 @@ pub(crate) fn begins(request: &Request) -> Option<Type> {
 pub(crate) enum Reply {
     Message(Bytes),
     Close,
-    /// The stream ends in this way, without an answer.
-    Refuse(Ending),
 }
 
 impl Reply {
@@ -185,7 +139,6 @@ impl Reply {
         let bytes = match self {
             Self::Message(bytes) => bytes,
             Self::Close => return "closes".to_owned(),
-            Self::Refuse(ending) => return format!("refuses: {ending:?}"),
         };
         if dialect == Dialect::Sotw {
             let response = discovery::DiscoveryResponse::decode(bytes.clone()).unwrap_or_default();
@@ -276,16 +229,6 @@ impl Session {
             nonces: 0,
             patience: moody.then(|| rng.below(5) as u64),
         }
-    }
-
-    /// How the stream ends because of this request, if it does.
-    pub(crate) fn shuns(&self, request: &Request) -> Option<Ending> {
-        let url = match request {
-            Request::Sotw(request) => &request.type_url,
-            Request::Delta(request) => &request.type_url,
-        };
-        let (kind, ending) = self.habits.shuns?;
-        (Type::of(url) == Some(kind)).then_some(ending)
     }
 
     pub(crate) fn request(&mut self, request: &Request, truth: &Truth, rng: &mut Rng) -> Vec<Reply> {

@@ -27,14 +27,12 @@ impl Origins {
         let zones = zones.map(|(id, profile)| Zone::new(id, *profile, &mut course.rng));
         let mut zones: Vec<Zone> = zones.collect();
         for zone in &mut zones {
-            if let Some(wire) = &mut zone.wire {
-                wire.trouble(course.besides, &mut course.refusals);
-                if course.besides.hasty {
-                    zone.truth = zone.truth.clone().hasty();
-                }
-                if course.besides.strict {
-                    zone.truth = zone.truth.clone().whole();
-                }
+            zone.wire.trouble(course.besides, &mut course.rng);
+            if course.besides.hasty {
+                zone.truth = zone.truth.clone().hasty();
+            }
+            if course.besides.strict {
+                zone.truth = zone.truth.clone().whole();
             }
         }
         Self { zones, lists: None }

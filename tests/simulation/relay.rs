@@ -27,7 +27,7 @@ pub(crate) struct Relay {
     pub(crate) answers: Library,
     /// What clients may have, in worlds with rules about that.
     permits: Option<Permits>,
-    pub(crate) scopes: Arc<Scopes>,
+    pub(crate) scopes: Scopes,
     /// The most views that there may be; 0: no bound.
     pub(crate) views: usize,
 }
@@ -38,7 +38,7 @@ impl Relay {
             settings: Arc::new(classes::stream_settings(rules)),
             answers: Library::new(1 << 16, chunk),
             permits: None,
-            scopes: Arc::new(classes::scopes(rules, Routes::default(), views)),
+            scopes: classes::scopes(rules, Routes::default(), views),
             views,
         }
     }
@@ -52,7 +52,7 @@ impl Relay {
 
     /// Forgets all views.
     pub(crate) fn restart(&mut self, routes: Routes) {
-        self.scopes = Arc::new(classes::scopes(&self.settings.classes, routes, self.views));
+        self.scopes = classes::scopes(&self.settings.classes, routes, self.views);
     }
 
     /// From now on these rules hold.

@@ -329,37 +329,28 @@ impl Truth {
         }
     }
 
-    /// Carries out one step; returns the keys that it changed, in order.
-    pub(crate) fn apply(&mut self, step: &Step, rng: &mut Rng) -> Vec<Key> {
+    /// Carries out one step; returns whether it changed anything.
+    pub(crate) fn apply(&mut self, step: &Step, rng: &mut Rng) -> bool {
         match step {
             Step::AddCluster(name) => {
-                let mut changed = self.put(Type::Cds, name, rng);
+                self.put(Type::Cds, name, rng);
                 let endpoints = self.get(Type::Cds, name).and_then(|content| content.endpoints.clone());
                 if let Some(endpoints) = endpoints.filter(|name| self.get(Type::Eds, name).is_none()) {
-                    let eds = self.put(Type::Eds, &endpoints, rng);
-                    changed.splice(0..0, eds);
+                    self.put(Type::Eds, &endpoints, rng);
                 }
-                changed
+                true
             }
             Step::Point(route, cluster, on) => self.point(route, cluster, *on),
             Step::DropCluster(name) | Step::Drop(Type::Cds, name) => {
                 let used = self.of(Type::Rds).any(|content| content.refers.contains(name));
-                if used {
-                    Vec::new()
-                } else {
-                    self.drop_key(Type::Cds, name)
-                }
+                !used && self.drop_key(Type::Cds, name)
             }
             Step::Forsake(name) => self.drop_key(Type::Cds, name),
             Step::DropEndpoints(name) => {
                 let used = self
                     .of(Type::Cds)
                     .any(|content| content.endpoints.as_ref() == Some(name));
-                if used {
-                    Vec::new()
-                } else {
-                    self.drop_key(Type::Eds, name)
-                }
+                !used && self.drop_key(Type::Eds, name)
             }
             Step::Empty(name) => self.edit(Type::Eds, name, |content| content.empty = true),
             Step::Drop(kind, name) => self.drop_key(*kind, name),
@@ -370,10 +361,10 @@ impl Truth {
                 Some(content) if content.bad || content.ttl.is_some() => self.edit(*kind, name, |content| {
                     (content.bad, content.ttl) = (false, None);
                 }),
-                Some(_) | None => Vec::new(),
+                Some(_) | None => false,
             },
             // A wildcard covers only names of old style.
-            Step::Flip(_, name) if self.whole || name.starts_with("xdstp:") => Vec::new(),
+            Step::Flip(_, name) if self.whole || name.starts_with("xdstp:") => false,
             Step::Flip(kind, name) => self.edit(*kind, name, |content| content.covered = !content.covered),
             Step::Rewire(name) => {
                 let shared = rng.chance(50);
@@ -389,7 +380,7 @@ impl Truth {
         }
     }
 
-    fn put(&mut self, kind: Type, name: &str, rng: &mut Rng) -> Vec<Key> {
+    fn put(&mut self, kind: Type, name: &str, rng: &mut Rng) -> bool {
         let clusters: Vec<String> = self.of(Type::Cds).map(|content| content.name.clone()).collect();
         let refers = match kind {
             Type::Lds => vec![names::name(Type::Rds, rng.below(4))],
@@ -425,22 +416,22 @@ impl Truth {
         self.set(kind, content)
     }
 
-    fn edit(&mut self, kind: Type, name: &str, change: impl FnOnce(&mut Content)) -> Vec<Key> {
+    fn edit(&mut self, kind: Type, name: &str, change: impl FnOnce(&mut Content)) -> bool {
         let Some(old) = self.get(kind, name) else {
-            return Vec::new();
+            return false;
         };
         let mut content = (**old).clone();
         change(&mut content);
         self.set(kind, content)
     }
 
-    fn point(&mut self, route: &str, cluster: &str, on: bool) -> Vec<Key> {
+    fn point(&mut self, route: &str, cluster: &str, on: bool) -> bool {
         let exists = self.get(Type::Cds, cluster).is_some();
         let leads = self
             .get(Type::Rds, route)
             .is_some_and(|content| content.refers.iter().any(|name| name == cluster));
         if leads == on || on && !exists {
-            return Vec::new();
+            return false;
         }
         self.edit(Type::Rds, route, |content| {
             content.refers.retain(|name| name != cluster);
@@ -450,23 +441,23 @@ impl Truth {
         })
     }
 
-    fn rollback(&mut self, kind: Type, name: &str, rng: &mut Rng) -> Vec<Key> {
+    fn rollback(&mut self, kind: Type, name: &str, rng: &mut Rng) -> bool {
         let key = (kind, name.to_owned());
         let past = self.past.get(&key).map_or(&[][..], Vec::as_slice);
         let Some(old) = rng.pick(past).cloned() else {
-            return Vec::new();
+            return false;
         };
         let now = self.resources.get(&key);
         // All clusters of a route must exist.
         let sound = kind != Type::Rds || old.refers.iter().all(|name| self.get(Type::Cds, name).is_some());
         if now.is_none() || !sound || now.is_some_and(|now| now.revision == old.revision) {
-            return Vec::new();
+            return false;
         }
-        self.resources.insert(key.clone(), old);
-        vec![key]
+        self.resources.insert(key, old);
+        true
     }
 
-    fn set(&mut self, kind: Type, content: Content) -> Vec<Key> {
+    fn set(&mut self, kind: Type, content: Content) -> bool {
         self.revision += 1;
         let content = Content {
             revision: self.revision,
@@ -474,17 +465,13 @@ impl Truth {
         };
         let key = (kind, content.name.clone());
         if let Some(old) = self.resources.insert(key.clone(), Arc::new(content)) {
-            self.past.entry(key.clone()).or_default().push(old);
+            self.past.entry(key).or_default().push(old);
         }
-        vec![key]
+        true
     }
 
-    fn drop_key(&mut self, kind: Type, name: &str) -> Vec<Key> {
-        let key = (kind, name.to_owned());
-        match self.resources.remove(&key) {
-            Some(_) => vec![key],
-            None => Vec::new(),
-        }
+    fn drop_key(&mut self, kind: Type, name: &str) -> bool {
+        self.resources.remove(&(kind, name.to_owned())).is_some()
     }
 }
 

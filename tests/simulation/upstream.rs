@@ -8,11 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::envoy::config::core::v3::Node;
-use protocol::{
-    Backoff, Client, ClientSettings, Declined, Dialects, Division, Ending, Leg as Which, Next, Request, Rhythm,
-    Suspects, Trial,
-};
-use xds::{Changes, Cut, Dialect, Name, ServerState, TypeUrl, Want};
+use protocol::{Backoff, Client, Division, Leg as Which, Request, Rhythm};
+use xds::{Changes, Cut, Name, ServerState, TypeUrl, Want};
 
 use super::besides::Besides;
 use super::body::Type;
@@ -25,36 +22,22 @@ use super::rng::Rng;
 /// The relay's writer of one view, and the control plane at the other end.
 pub(crate) struct Wire {
     pub(crate) habits: Habits,
-    /// What the relay has learned of its dialects.
-    pub(crate) dialects: Dialects,
-    /// The two streams that all types share, and then those for types that end streams.
-    pub(crate) legs: Vec<Leg>,
+    /// The streams.
+    pub(crate) legs: [Leg; 2],
     /// Which names of a type are asked for beside the others.
     pub(crate) division: Division,
     /// The types of which any names ever were.
     pub(crate) divided: BTreeSet<TypeUrl>,
-    pub(crate) settings: Arc<ClientSettings>,
     /// What the relay has learned of how the control plane answers.
     pub(crate) rhythm: Arc<Rhythm>,
     /// The id of the relay that writes.
     relay: String,
 }
 
-/// One stream and its attempts: one of the two that all types share, or one that was split off.
+/// One stream and its attempts.
 pub(crate) struct Leg {
     pub(crate) client: Client,
     pub(crate) backoff: Backoff,
-    pub(crate) trial: Trial,
-    /// Which of the two shared streams it is, or was split off from.
-    pub(crate) which: usize,
-    /// Whether it is for types that end the stream that the others share.
-    pub(crate) alone: bool,
-    pub(crate) types: BTreeSet<TypeUrl>,
-    pub(crate) suspects: Suspects,
-    /// Types that were found to end streams, and have not moved yet.
-    pub(crate) suspected: Vec<TypeUrl>,
-    /// Whether it ended because of what was asked for, which is not reported yet.
-    pub(crate) trouble: bool,
     pub(crate) stage: Stage,
     /// Whether a check for an idle stream is scheduled.
     pub(crate) idle: bool,
@@ -84,8 +67,6 @@ pub(crate) struct Link {
     pub(crate) up: Pipe<Request>,
     pub(crate) down: Pipe<Reply>,
     pub(crate) answered: bool,
-    /// How it ends instead of being answered.
-    pub(crate) refusal: Option<Ending>,
     /// Whether everything sent on it is lost, without either side knowing.
     pub(crate) mute: bool,
     pub(crate) opened: Duration,
@@ -131,83 +112,38 @@ impl Wire {
     /// The writer of a view of the relay with this id.
     pub(crate) fn above(habits: Habits, node: Node, relay: &str) -> Self {
         let settings = client_settings(relay, WILDCARD_QUIET);
-        let leg = |which, alone| {
-            Leg::new(
-                which,
-                alone,
-                Client::new(settings.clone(), habits.dialect, node.clone()),
-            )
-        };
+        let leg = || Leg::new(Client::new(settings.clone(), habits.dialect, node.clone()));
         Self {
-            legs: vec![leg(0, false), leg(1, false)],
+            legs: [leg(), leg()],
             division: Division::default(),
             divided: BTreeSet::new(),
-            settings: settings.clone(),
             rhythm: Arc::default(),
             relay: relay.to_owned(),
-            dialects: Dialects::new(true),
             habits,
         }
     }
 
-    /// Gives the control plane the refusals of its world.
+    /// Gives the control plane the habits of its world.
     pub(crate) fn trouble(&mut self, besides: Besides, rng: &mut Rng) {
-        if besides.refusals {
-            self.habits = self.habits.clone().refusing(rng);
-        }
         if besides.amnesia {
             self.habits = self.habits.clone().silent(rng);
         }
         if besides.strict {
             self.habits = self.habits.clone().strict();
         }
-        if besides.shunned {
-            self.habits = self.habits.clone().shunning(rng);
-        }
-    }
-
-    /// The dialect of the next attempt on a stream.
-    pub(crate) fn dialect(&self, leg: usize) -> Dialect {
-        match self.habits.refuses {
-            Some(_) => self.legs[leg].trial.next(&self.dialects).0,
-            None => self.habits.dialect,
-        }
-    }
-
-    /// Whether the relay may ask it in SotW.
-    pub(crate) fn sotw(&self) -> bool {
-        self.habits.dialect == Dialect::Sotw || self.habits.refuses.is_some()
-    }
-
-    /// The dialect of a stream.
-    pub(crate) fn dialect_of(&self, leg: usize) -> Dialect {
-        self.legs.get(leg).map_or(Dialect::Delta, |leg| leg.client.dialect())
     }
 
     /// Notes that the control plane has answered a stream. G-08: what failed on its other streams is over until it fails again.
-    pub(crate) fn answered(&mut self, leg: usize) {
+    pub(crate) fn answered(&mut self) {
         self.legs.iter_mut().for_each(|leg| leg.failing = false);
-        let leg = &mut self.legs[leg];
-        leg.trial.handle_answer(leg.client.dialect(), &mut self.dialects);
     }
 
-    /// E-23: notes that a stream ended unanswered; returns whether the other dialect is tried at once.
-    pub(crate) fn refused(&mut self, leg: usize, ending: Ending) -> bool {
-        let leg = &mut self.legs[leg];
-        let declined = Declined {
-            dialect: leg.client.dialect(),
-            ending,
-            words: "refused".into(),
+    /// Begins with the next view; it keeps what was learned of how the control plane answers.
+    pub(crate) fn begin_anew(&mut self, node: Node) {
+        *self = Self {
+            rhythm: self.rhythm.clone(),
+            ..Self::above(self.habits.clone(), node, &self.relay)
         };
-        self.habits.refuses.is_some() && leg.trial.handle_end(declined, true, &self.dialects) == Next::Other
-    }
-
-    /// The same for the next view; it keeps what was learned of how the control plane answers.
-    pub(crate) fn anew(self, node: Node) -> Self {
-        Self {
-            rhythm: self.rhythm,
-            ..Self::above(self.habits, node, &self.relay)
-        }
     }
 
     /// Tells a stream what is wanted; returns what an earlier run of the relay knew of that.
@@ -222,7 +158,7 @@ impl Wire {
             true => self.division.route(which, &want, &mut streams(&mut self.legs)),
             false => which,
         };
-        let leg = self.leg_of(usize::from(which == Which::Aside), &want.type_url);
+        let leg = &mut self.legs[usize::from(which == Which::Aside)];
         leg.client.handle_rhythm(rhythm);
         changes.extend(leg.client.handle_want(&want));
         let slot = earlier.and_then(|earlier| earlier.slot(&want.type_url));
@@ -239,27 +175,23 @@ impl Wire {
         moved
     }
 
-    /// The state of the server, by the streams on which something is wanted. Streams that were split off count only if nothing is wanted
-    /// on the shared ones.
+    /// The state of the server, by the streams on which something is wanted.
     pub(crate) fn server_state(&self, otherwise: ServerState) -> ServerState {
-        let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
-        let counts = |leg: &&Leg| leg.client.wanted() && !(shared && leg.alone);
-        let states = self.legs.iter().filter(counts).map(Leg::server_state);
+        let asked = self.legs.iter().filter(|leg| leg.client.wanted());
+        let states = asked.map(Leg::server_state);
         states.reduce(ServerState::beside).unwrap_or(otherwise)
     }
 
-    /// Whether the control plane has answered one of the shared streams that are open.
+    /// Whether the control plane has answered one of the streams that are open.
     pub(crate) fn is_answered(&self) -> bool {
         let answered = |leg: &Leg| leg.stage == Stage::Live && leg.link.as_ref().is_some_and(|link| link.answered);
-        self.legs.iter().any(|leg| !leg.alone && answered(leg))
+        self.legs.iter().any(answered)
     }
 
     /// Whether the control plane may still answer one of them that was opened after that.
     pub(crate) fn may_be_answered(&self, since: Duration) -> bool {
         let waits = |link: &Link| !link.answered && link.opened > since;
-        self.legs
-            .iter()
-            .any(|leg| !leg.alone && leg.link.as_ref().is_some_and(waits))
+        self.legs.iter().any(|leg| leg.link.as_ref().is_some_and(waits))
     }
 
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
@@ -270,17 +202,10 @@ impl Wire {
 }
 
 impl Leg {
-    pub(crate) fn new(which: usize, alone: bool, client: Client) -> Self {
+    fn new(client: Client) -> Self {
         Self {
             client,
             backoff: Backoff::new(RECONNECT_MAX),
-            trial: Trial::new(!alone),
-            which,
-            alone,
-            types: BTreeSet::new(),
-            suspects: Suspects::default(),
-            suspected: Vec::new(),
-            trouble: false,
             stage: Stage::Rest,
             idle: false,
             link: None,
@@ -304,11 +229,6 @@ impl Leg {
 
 /// The machines of all streams, each with what its stream is for.
 fn streams(legs: &mut [Leg]) -> Vec<(Which, &mut Client)> {
-    let which = |leg: &Leg| if leg.which == 0 { Which::Main } else { Which::Aside };
-    legs.iter_mut().map(|leg| (which(leg), &mut leg.client)).collect()
-}
-
-/// The way of a zone to its control plane: most zones speak the protocol.
-pub(crate) fn way(rng: &mut Rng) -> Option<Habits> {
-    rng.chance(70).then(|| Habits::new(rng))
+    let which = [Which::Main, Which::Aside].into_iter();
+    which.zip(legs.iter_mut().map(|leg| &mut leg.client)).collect()
 }

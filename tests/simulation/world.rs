@@ -63,10 +63,10 @@ impl World {
         Ok(())
     }
 
-    /// Runs until only routine events are left, and nothing else has happened for long.
+    /// Runs until nothing happens any more.
     pub(crate) fn rest(&mut self) -> Result<(), Broken> {
         let end = self.course.tally.steps + RESTLESS;
-        while !self.course.is_at_rest() && self.step()? {
+        while self.step()? {
             if self.course.tally.steps > end {
                 return broken!(Held, "the world does not come to rest");
             }
@@ -95,10 +95,6 @@ impl World {
         self.origins.see_views(&self.relay.scopes, &mut self.course)?;
         let now = self.course.clock.instant();
         self.judge.look(&self.origins, now, &mut self.course.tally)?;
-        if self.course.besides.crossings {
-            let all = (&self.origins, &self.network);
-            self.judge.look_across(all, now, &mut self.course.tally)?;
-        }
         for stream in self.network.take_woken() {
             self.course.soon(0, 3, Event::Turn(stream));
         }
@@ -109,7 +105,7 @@ impl World {
         match event {
             Event::Plan(zone) => self.origins[zone].plan(&mut self.course),
             Event::Step(zone, step) => self.origins[zone].change(&step, &mut self.course),
-            Event::Upstream(zone) => return self.origins[zone].upstream(&mut self.course),
+            Event::Upstream(zone) => self.origins[zone].write(Vec::new(), &mut self.course),
             Event::Hop(hop) => return self.hop(hop),
             Event::Utter(zone, beat) => self.origins[zone].utter(beat, &mut self.course),
             Event::ToRelay(stream) => return self.arrive_at_relay(stream),
@@ -124,11 +120,8 @@ impl World {
             Event::Fault => return self.fault(),
             Event::Sweep => self.sweep(),
             Event::Reach(zone) => self.origins[zone].reach(&mut self.course),
-            Event::Silence(zone, kind, name) => self.origins[zone].silence(kind, name, &mut self.course),
             Event::Sway(server) => return self.origins[server].sway(&mut self.course),
             Event::Adopt => self.origins.adopt(&mut self.course),
-            Event::Look(server) => return self.origins[server].look(&mut self.course),
-            Event::Poll(pass) => return self.origins[pass.server()].pass_on(pass, &mut self.course),
             Event::Decree => return self.decree(),
             Event::Forget(zone) => return self.origins[zone].forget(&mut self.course),
             Event::Recall(zone, before) => return self.origins[zone].recall(&before, &mut self.course),

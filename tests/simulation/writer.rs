@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cache::{Scopes, View};
+use cache::View;
 use protocol::{Demand, Holds, Leg};
 use xds::{
     Changes, Cut, GuardSettings, Hold, HoldTimes, Name, Reason, ServerState, Target, TypeUrl, Update, Want, Within,
@@ -17,7 +17,7 @@ use super::body::Type;
 use super::book::Book;
 use super::classes::nobody;
 use super::course::Alarm;
-use super::tally::Tally;
+use super::tally::{Rule, Tally};
 use super::words::Words;
 
 /// The writer of a view.
@@ -31,8 +31,6 @@ pub(crate) struct Writer {
     pub(crate) demand: Demand,
     /// D-03, D-09, D-10, D-12: removals and changes that wait.
     pub(crate) guard: Holds,
-    /// Where to look for what clients read of other servers, in worlds in which that is judged.
-    pub(super) scopes: Option<Arc<Scopes>>,
     /// The same, and since when.
     pub(crate) waiting: BTreeMap<Removal, Instant>,
     /// What an earlier run of the relay held, until the writer's first turn.
@@ -43,9 +41,7 @@ pub(crate) struct Writer {
     pub(crate) words: Words,
     /// Whether a person has released something that may be referred to.
     pub(crate) forced: bool,
-    /// For unwanted names that linger.
-    pub(crate) lease: Alarm,
-    /// For all else that the writer waits for.
+    /// For all that the writer waits for.
     pub(crate) alarm: Alarm,
 }
 
@@ -68,12 +64,10 @@ const REMOVAL_QUIET: Duration = Duration::from_millis(100);
 pub(crate) const ORDER_GATE: Duration = Duration::from_secs(2);
 
 impl Writer {
-    /// The writer of a new view. If it reads `files`, it holds nothing for its content. An earlier run of the relay knew what is
-    /// `saved`.
-    pub(crate) fn new(view: Arc<View>, files: bool, saved: Option<&Cut>) -> Self {
-        let settings = if files { GuardSettings::OFF } else { GUARD };
+    /// The writer of a new view. An earlier run of the relay knew what is `saved`.
+    pub(crate) fn new(view: Arc<View>, saved: Option<&Cut>) -> Self {
         let earlier = saved.map(|cut| cut.holds().to_vec()).unwrap_or_default();
-        let guard = Holds::new(REMOVAL_QUIET, ORDER_GATE, settings);
+        let guard = Holds::new(REMOVAL_QUIET, ORDER_GATE, GUARD);
         if let Some(cut) = saved {
             view.set_restored(cut.clone());
         }
@@ -84,13 +78,11 @@ impl Writer {
             wanted: BTreeSet::new(),
             demand: Demand::default(),
             guard,
-            scopes: None,
             waiting: BTreeMap::new(),
             remembered: names(&earlier).collect(),
             earlier,
             words: Words::default(),
             forced: false,
-            lease: Alarm::default(),
             alarm: Alarm::default(),
         }
     }
@@ -99,7 +91,7 @@ impl Writer {
     pub(crate) fn none() -> Self {
         Self {
             attached: false,
-            ..Self::new(nobody(), false, None)
+            ..Self::new(nobody(), None)
         }
     }
 
@@ -130,17 +122,6 @@ impl Writer {
         let all = [Target::Wildcard].into_iter().filter(|_| wildcard);
         let mut targets = named.chain(all);
         targets.any(|target| self.wanted.contains(&(kind, target)))
-    }
-
-    /// A resource ceased to be.
-    pub(crate) fn gone(&self, kind: Type, name: &str) -> Option<Update> {
-        let (cut, name) = (self.view.cut(), Name::from(name));
-        cut.slot(kind.type_url())?.named.resource(&name)?;
-        let wanted = self.wanted.contains(&(kind, Target::Name(name.clone())));
-        Some(match wanted {
-            true => Update::Absent(name, Reason::Said),
-            false => Update::Forget(name),
-        })
     }
 
     /// Publishes changes, and notes them in the book.
@@ -200,6 +181,26 @@ impl Writer {
         for removal in kept {
             self.waiting.entry(removal).or_insert(now);
         }
+    }
+
+    /// Takes out of what is to be published next what must wait.
+    pub(crate) fn cross(&mut self, changes: &mut [Changes], now: Instant) {
+        self.guard.cross(changes, &self.view.cut(), None, now);
+    }
+
+    /// Takes what waits for nothing any more.
+    pub(crate) fn release(&mut self, now: Instant) -> Vec<Changes> {
+        let wanted = |type_url: &TypeUrl, name: &Name| self.view.demand().wants(type_url, name);
+        self.guard.look(&self.view.cut(), None, wanted, now)
+    }
+
+    /// Publishes what is held now.
+    pub(crate) fn note_holds(&mut self, tally: &mut Tally) {
+        let Some((holds, events)) = self.guard.take_told() else {
+            return;
+        };
+        self.view.publish_holds(holds);
+        events.iter().for_each(|_| tally.hit(Rule::Hold));
     }
 
     /// The end of a turn: nothing more is to be published. Tells what the server's state is, and what is held.

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use cache::View;
 use proto::envoy::config::core::v3::Node;
-use xds::{Cut, ServerState};
+use xds::Cut;
 
 use super::classes::{Profile, nobody};
 use super::course::Course;
 use super::event::Event;
-use super::feed::{Feed, News};
-use super::lists::{Eyes, Mood, Source, Upper};
+use super::lists::{Eyes, Mood, Upper};
+use super::origin::Habits;
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::truth::{Step, Truth};
-use super::upstream::{Wire, way};
+use super::upstream::Wire;
 use super::writer::Writer;
 
 /// A control plane and the view of it.
@@ -32,10 +32,8 @@ pub(crate) struct Zone {
     pub(crate) eyes: Option<Eyes>,
     pub(crate) truth: Truth,
     pub(crate) writer: Writer,
-    /// The way through the protocol; without one, changes are published directly.
-    pub(crate) wire: Option<Wire>,
-    /// The way that is no stream: files or polls.
-    pub(crate) source: Option<Source>,
+    /// The streams between the two.
+    pub(crate) wire: Wire,
     /// If the server is itself a relay: that relay.
     pub(crate) upper: Option<Box<Upper>>,
     /// If this is the control plane of such a relay: the relay's zone.
@@ -43,8 +41,6 @@ pub(crate) struct Zone {
     /// What the relay has on disk of the view.
     pub(crate) saved: Option<Cut>,
     pub(crate) connected: bool,
-    /// The simplest way to it.
-    pub(crate) feed: Feed,
 }
 
 impl Zone {
@@ -57,26 +53,18 @@ impl Zone {
             eyes: None,
             truth: Truth::new(first, rng),
             writer: Writer::none(),
-            wire: way(rng).map(|habits| Wire::new(habits, Node::default())),
-            source: None,
+            wire: Wire::new(Habits::new(rng), Node::default()),
             upper: None,
             below: None,
             saved: None,
             connected: true,
-            feed: Feed::new(rng),
         }
     }
 
     /// Begins a view in which nothing is known; returns whether there was none.
     pub(crate) fn attach(&mut self, view: Arc<View>, node: Node) -> bool {
-        let saved = self.saved.as_ref().filter(|_| self.wire.is_some());
-        let files = matches!(self.source, Some(Source::Folder(_)));
-        let before = std::mem::replace(&mut self.writer, Writer::new(view, files, saved));
-        self.wire = self.wire.take().map(|wire| wire.anew(node.clone()));
-        if let Some(source) = &mut self.source {
-            source.attach(node);
-        }
-        self.feed.clear();
+        let before = std::mem::replace(&mut self.writer, Writer::new(view, self.saved.as_ref()));
+        self.wire.begin_anew(node);
         !before.attached
     }
 
@@ -104,52 +92,10 @@ impl Zone {
         if course.calm && !matches!(step, Step::Mend(..)) {
             return;
         }
-        let changed = self.truth.apply(step, &mut course.rng);
-        if changed.is_empty() {
-            return;
-        }
-        if self.wire.is_some() || self.source.is_some() {
+        if self.truth.apply(step, &mut course.rng) {
             course.log(|| format!("origin {zone}: {step:?}"));
             course.deliver(Event::Utter(zone, false));
-            return;
         }
-        for (kind, name) in &changed {
-            let content = self.truth.get(*kind, name).cloned();
-            self.feed.push(News::Is(*kind, name.clone(), content));
-        }
-        course.log(|| format!("origin {zone}: {step:?}"));
-        course.deliver(Event::Upstream(zone));
-    }
-
-    /// The relay's upstream task runs.
-    pub(crate) fn upstream(&mut self, course: &mut Course) -> Result<(), Broken> {
-        if self.source.is_some() {
-            return self.read_source(course);
-        }
-        if self.wire.is_some() {
-            self.write(Vec::new(), course);
-            return Ok(());
-        }
-        let now = course.clock.instant();
-        let server_state = if self.connected {
-            ServerState::Up
-        } else {
-            ServerState::Failing
-        };
-        self.writer.view.publish_server_state(server_state);
-        let wants = self.writer.view.take_wants(now);
-        for want in wants {
-            self.want(&want, course);
-        }
-        self.hear(course);
-        self.set_lease(course);
-        Ok(())
-    }
-
-    /// The writer runs again when unwanted names have lingered long enough.
-    pub(crate) fn set_lease(&mut self, course: &mut Course) {
-        let due = self.writer.view.demand().poll_timeout();
-        self.writer.lease.set(due, Event::Upstream(self.id), course);
     }
 
     /// The control plane of a zone is gone.
@@ -157,9 +103,6 @@ impl Zone {
         let zone = self.id;
         course.log(|| format!("upstream {zone}: lost"));
         course.tally.hit(Rule::G19);
-        if self.wire.is_none() {
-            return self.lost();
-        }
         self.connected = false;
         self.sever(course)
     }

@@ -2,7 +2,6 @@
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
 mod abroad;
-mod amnesia;
 mod bad_input;
 mod by_turns;
 mod clocks;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two sources in which anything happens, by seed, one of which may have a second server for some of the clients (a canary): what clients
-//! are served of one leads to nothing that they are not served of the other (D-11, D-12).
+//! are served of one leads to nothing that they are not served of the other (D-11, D-12). Control planes that forget are in the simulation.
+//!
+//! `DISTRIBUTARY_SEEDS=N` plays more worlds, `DISTRIBUTARY_SEED=S` one of them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -8,7 +10,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use xds::{Dialect, HoldReason, ServerState};
 
-use super::amnesia::Rng;
 use super::pair::Pair;
 use super::plane::{cluster, endpoints, route};
 use super::stage::Stage;
@@ -21,6 +22,25 @@ const SEEDS: u64 = 300;
 const STEPS: usize = 30;
 /// How often both look at each other.
 const TICK: Duration = ms(50);
+
+/// What a seed decides.
+struct Rng(u64);
+
+impl Rng {
+    fn new(seed: u64) -> Self {
+        let mut rng = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        rng.below(2);
+        rng
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
 
 struct World {
     pair: Pair,
@@ -193,10 +213,9 @@ impl World {
 
 #[test]
 fn worlds_of_two_sources() {
-    let only = std::env::var("DISTRIBUTARY_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    for seed in only.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {
+    let number = |key: &str| std::env::var(key).ok().and_then(|text| text.parse::<u64>().ok());
+    let only = number("DISTRIBUTARY_SEED").map(|seed| seed..seed + 1);
+    for seed in only.unwrap_or(0..number("DISTRIBUTARY_SEEDS").unwrap_or(SEEDS)) {
         let mut world = World::new(seed);
         world.log.push(format!("seed {seed}"));
         for _ in 0..STEPS {

@@ -13,27 +13,23 @@ use xds::{Cut, Hold, HoldReason, Known, Name, Reason, State, TypeUrl};
 
 use crate::abilities::timed_out;
 use crate::body::Type;
-use crate::lists::Source;
 use crate::tally::{Broken, Rule, Tally};
 use crate::writer::ORDER_GATE;
 use crate::writer::serves;
 use crate::zone::Zone;
 
 /// How much later than it should something may be seen.
-pub(super) const SLACK: Duration = Duration::from_millis(50);
+const SLACK: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 pub(super) struct Holds {
     last: BTreeMap<usize, (Arc<View>, Arc<Cut>)>,
-    /// Since when a view of several sources has a hold for nothing: its writer hears of another view a moment later.
-    doubtful: BTreeMap<usize, Instant>,
 }
 
 impl Holds {
-    pub(super) fn see(&mut self, at: usize, zones: &[Zone], now: Instant, tally: &mut Tally) -> Result<(), Broken> {
-        let zone = &zones[at];
+    pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let cut = zone.writer.view.cut();
-        if let Some(what) = overdue(zone, &cut, now).or_else(|| self.groundless((at, zones), &cut, now)) {
+        if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(zone, &cut, now)) {
             return broken!(Hold, "zone {at}: {what}");
         }
         if self.last.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
@@ -43,10 +39,7 @@ impl Holds {
         let Some((_, before)) = last.filter(|(view, _)| Arc::ptr_eq(view, &zone.writer.view)) else {
             return Ok(());
         };
-        let guarded = (zone.wire.is_some() || zone.source.is_some())
-            && zone.upper.is_none()
-            && !matches!(zone.source, Some(Source::Folder(_)))
-            && !zone.writer.forced;
+        let guarded = zone.upper.is_none() && !zone.writer.forced;
         if !(guarded && zone.writer.view.guarded().settings().references) {
             return Ok(());
         }
@@ -57,19 +50,6 @@ impl Holds {
             }
         }
         Ok(())
-    }
-
-    fn groundless(&mut self, (at, zones): (usize, &[Zone]), cut: &Cut, now: Instant) -> Option<String> {
-        let zone = &zones[at];
-        if !zone.writer.looks_beside() {
-            return groundless(zone, &[], cut, now);
-        }
-        let Some(what) = groundless(zone, zones, cut, now) else {
-            self.doubtful.remove(&at);
-            return None;
-        };
-        let since = *self.doubtful.entry(at).or_insert(now);
-        (since + SLACK < now).then_some(what)
     }
 }
 
@@ -84,13 +64,8 @@ fn overdue(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
     late.next().map(|(removal, _)| format!("{removal:?} waits for nothing"))
 }
 
-/// Returns a hold that nothing ends, or that is not served. What holds it may be in one of the views `beside`.
-fn groundless(zone: &Zone, beside: &[Zone], cut: &Cut, now: Instant) -> Option<String> {
-    let there = |of: &TypeUrl, name: &Name| {
-        let cuts = beside.iter().map(|zone| zone.writer.view.cut());
-        cuts.into_iter()
-            .any(|cut| has(&cut, of, name) || is_unconfirmed(&cut, of, name))
-    };
+/// Returns a hold that nothing ends, or that is not served.
+fn groundless(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
     // K-37: older content that clients use refers to what it names.
     let used = |of: &TypeUrl, name: &Name| cut.older().iter().any(|one| one.type_url == *of && one.name() == name);
     let has = |of: &TypeUrl, name| has(cut, of, name) || is_kept(zone, of, name) || used(of, name);
@@ -110,9 +85,7 @@ fn groundless(zone: &Zone, beside: &[Zone], cut: &Cut, now: Instant) -> Option<S
                 .filter(|_| hold.reason == HoldReason::Referenced)
                 .map(|by| (&by.type_url, &by.name));
             while let Some((of, source)) = next {
-                if !(has(of, source) || is_unconfirmed(cut, of, source) || there(of, source))
-                    || !chain.insert((of, source))
-                {
+                if !(has(of, source) || is_unconfirmed(cut, of, source)) || !chain.insert((of, source)) {
                     return Some(format!(
                         "{:?} {name} is held by {source}, which is gone or held by it",
                         hold.type_url
@@ -166,7 +139,7 @@ pub(super) fn is_gone_elsewhere(zone: &Zone, type_url: &TypeUrl, wildcard: bool,
 }
 
 /// Returns the clusters that are gone since then, and are wanted still.
-pub(super) fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
+fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
     let kind = Type::Cds.type_url();
     let has = |state: &State, name: &Name| matches!(state.entries().get(name), Some(Known::Present(_)));
     let (Some(before), Some(now)) = (before.slot(kind), cut.slot(kind)) else {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::View;
-use xds::{Cut, HeldRemoval, Hold, HoldReason, Name, TypeUrl, Within};
+use xds::{Cut, Dialect, HeldRemoval, Hold, HoldReason, Name, TypeUrl, Within};
 
 use super::holds::{is_gone_elsewhere, is_kept};
 use crate::body::Type;
@@ -140,6 +140,6 @@ fn is_over(zone: &Zone, before: &Cut, hold: &Hold, (name, removal): (&Name, &Hel
         || writer.view.guarded().settings().within == Within::Never
         || !wanted
         || is_gone_elsewhere(zone, &hold.type_url, removal.wildcard, name)
-        || zone.wire.as_ref().is_some_and(|wire| wire.sotw()) && !removal.wildcard && is_covered
+        || zone.wire.habits.dialect == Dialect::Sotw && !removal.wildcard && is_covered
         || mortal()
 }

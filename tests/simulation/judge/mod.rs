@@ -3,11 +3,9 @@
 //!
 //! Owns the log. What a client holds, an observer asks the client; what exists, the views.
 
-mod across;
 mod answers;
 mod bounds;
 mod budget;
-mod crossings;
 mod holds;
 mod judgements;
 mod lives;
@@ -21,8 +19,6 @@ use std::time::Instant;
 
 use super::body::Type;
 use super::client::{Client, Persona};
-use super::network::Network;
-use super::origins::Origins;
 use super::scene::Scene;
 use super::subscription::Subscription;
 use super::tally::{Broken, Tally};
@@ -61,7 +57,6 @@ pub(crate) struct Came<'a> {
 pub(crate) struct Judge {
     bounds: bounds::Bounds,
     budget: budget::Budget,
-    crossings: crossings::Crossings,
     holds: holds::Holds,
     judgements: judgements::Judgements,
 }
@@ -76,22 +71,8 @@ impl Judge {
     pub(crate) fn look(&mut self, zones: &[Zone], now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let views = zones.iter().enumerate().filter(|(_, zone)| zone.writer.attached);
         views.into_iter().try_for_each(|(at, zone)| {
-            self.holds.see(at, zones, now, tally)?;
+            self.holds.see(at, zone, now, tally)?;
             self.judgements.see(at, zone, now, tally)
-        })
-    }
-
-    /// The same for what clients read of several sources.
-    pub(crate) fn look_across(
-        &mut self,
-        (origins, network): (&Origins, &Network),
-        now: Instant,
-        tally: &mut Tally,
-    ) -> Result<(), Broken> {
-        let views = origins.iter().enumerate().filter(|(_, zone)| zone.writer.attached);
-        views.into_iter().try_for_each(|(at, _)| {
-            let all = across::Across { origins, network };
-            self.crossings.see(&all, at, now, tally)
         })
     }
 

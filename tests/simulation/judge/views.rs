@@ -30,7 +30,7 @@ impl Zone {
             let named = *target != Target::Wildcard;
             let silent = self.withholds(*kind, true)
                 || named && (self.withholds(*kind, false) || self.silences_beside_a_wildcard(*kind));
-            if silent || hidden || self.cannot_say(*kind) {
+            if silent || hidden {
                 continue;
             }
             let slot = cut.slot(kind.type_url());
@@ -46,7 +46,7 @@ impl Zone {
                     }
                     self.truth
                         .of(*kind)
-                        .filter(|content| self.covers(content))
+                        .filter(|content| content.covered)
                         .map(truth)
                         .collect()
                 }
@@ -103,9 +103,10 @@ impl Zone {
 
     /// K-23: what is asked of the control plane is what is wanted and not covered, once.
     fn check_asked(&self, cut: &Cut) -> Result<(), Broken> {
-        let Some(wire) = self.wire.as_ref().filter(|_| self.upper.is_none()) else {
+        if self.upper.is_some() {
             return Ok(());
-        };
+        }
+        let wire = &self.wire;
         let mut asked: BTreeSet<(Type, Target)> = BTreeSet::new();
         for (kind, served) in wire
             .legs

@@ -199,15 +199,15 @@ impl Origins {
         Ok(sides.at(eyes, view.server()))
     }
 
-    /// A view of a server begins. Returns its zone.
-    pub(super) fn begin_view(&mut self, view: Arc<View>, course: &mut Course) -> Result<usize, Broken> {
+    /// A view of a server begins.
+    pub(super) fn begin_view(&mut self, view: Arc<View>, course: &mut Course) -> Result<(), Broken> {
         let node = view.class().presented().over(&relay_node());
         let zone = self.zone_of(&view, &mut course.tally)?;
         course.log(|| format!("upstream {zone}: a view begins"));
         if !self.zones[zone].attach(view, node) {
             return broken!(K02, "zone {zone} has two views");
         }
-        Ok(zone)
+        Ok(())
     }
 
     /// The zone from which a server takes over content of another one: the one that the same clients see.

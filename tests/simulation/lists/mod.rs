@@ -4,19 +4,14 @@
 //! Owns the lists, the states of the servers, and the writers of views as they come and go. Does not know how a session uses
 //! them.
 
-mod account;
 mod divided;
-mod folder;
 mod moves;
 mod plan;
-mod polled;
 mod upper;
 mod verdict;
 
 pub(crate) use divided::Eyes;
-pub(crate) use folder::Folder;
 pub(crate) use plan::Plan;
-pub(crate) use polled::{Pass, Polled};
 pub(crate) use upper::{Ahead, Upper};
 
 use std::collections::BTreeMap;
@@ -69,12 +64,6 @@ pub(crate) enum Mood {
     AnswersOnce,
 }
 
-/// A server that is not asked over a stream.
-pub(crate) enum Source {
-    Folder(Box<Folder>),
-    Polled(Box<Polled>),
-}
-
 /// How long the relay waits for a connection.
 const CONNECT: Duration = Duration::from_secs(20);
 
@@ -88,38 +77,6 @@ impl Lists {
     /// Tells a client of the authorities of such a world.
     pub(crate) fn instruct(&self, client: &mut Client) {
         client.authorities = AUTHORITIES;
-    }
-}
-
-impl Source {
-    fn some(mortal: bool, rng: &mut Rng) -> Option<Self> {
-        match rng.below(10) {
-            0 | 1 => Some(Self::Folder(Box::new(Folder::new(rng)))),
-            2 | 3 => Some(Self::Polled(Box::new(Polled::new(mortal, rng)))),
-            _ => None,
-        }
-    }
-
-    fn folder(&mut self) -> Option<&mut Folder> {
-        match self {
-            Self::Folder(folder) => Some(folder),
-            Self::Polled(_) => None,
-        }
-    }
-
-    fn polled(&mut self) -> Option<&mut Polled> {
-        match self {
-            Self::Polled(polled) => Some(polled),
-            Self::Folder(_) => None,
-        }
-    }
-
-    /// A view begins, in which nothing is known.
-    pub(crate) fn attach(&mut self, node: Node) {
-        match self {
-            Self::Folder(folder) => folder.attach(),
-            Self::Polled(polled) => polled.attach(node),
-        }
     }
 }
 
@@ -146,10 +103,9 @@ fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zon
             _ if rng.chance(75) => original.replica(first(at)),
             _ => mortal(Truth::under(AUTHORITIES, first(at), rng), rng),
         };
-        zone.source = Source::some(besides.ttls, rng);
         let habits = Habits::of_server(at, rng);
         let habits = if besides.amnesia { habits.silent(rng) } else { habits };
-        zone.wire = zone.source.is_none().then(|| Wire::new(habits, Node::default()));
+        zone.wire = Wire::new(habits, Node::default());
         zone
     };
     (from..from + servers).map(server).collect()
@@ -168,9 +124,6 @@ impl World {
             plan = plan.with_source(&mut own);
         }
         let (sides, classes) = self.origins.with_sides(seed, self.course.besides);
-        if self.course.besides.files {
-            self.origins.with_files(seed);
-        }
         if self.course.besides.endpoints {
             self.origins.with_endpoints(&sides, seed);
         }
@@ -214,14 +167,9 @@ impl Origins {
         let (routes, servers) = (lists.plan.routes.clone(), lists.sides.count());
         course.log(|| format!("{routes:?}"));
         for server in 0..servers {
-            let kind = match &self.zones[server].source {
-                Some(Source::Folder(_)) => "files",
-                Some(Source::Polled(_)) => "polled",
-                None if self.zones[server].upper.is_some() => "a relay",
-                None => "streams",
-            };
-            course.log(|| format!("server {server}: {kind}"));
-            self.zones[server].write_files(course);
+            if self.zones[server].upper.is_some() {
+                course.log(|| format!("server {server}: a relay"));
+            }
         }
     }
 
@@ -253,27 +201,14 @@ impl Origins {
         course.deliver(Event::Utter(to, false));
     }
 
-    /// Forgets all files that were read, because the relay restarts; it reads them again.
-    pub(crate) fn forget_sources(&mut self, course: &mut Course) {
-        for zone in &mut self.zones {
-            if let Some(folder) = zone.source.as_mut().and_then(Source::folder) {
-                folder.forget();
-                course.soon(0, 200, Event::Look(zone.id));
-            }
-        }
-    }
-
     /// Gives new views their writers, takes them from ended views, and schedules writers whose views have changed.
-    pub(crate) fn see_views(&mut self, scopes: &Arc<Scopes>, course: &mut Course) -> Result<(), Broken> {
+    pub(crate) fn see_views(&mut self, scopes: &Scopes, course: &mut Course) -> Result<(), Broken> {
         if self.lists.is_none() {
             return Ok(());
         }
         self.see_ends(course);
         for view in scopes.take_created() {
-            let zone = self.begin_view(view, course)?;
-            if course.besides.crossings {
-                self.zones[zone].writer.look_beside(scopes);
-            }
+            self.begin_view(view, course)?;
         }
         for server in 0..self.zones.len() {
             let view = self.zones[server].writer.view.clone();
@@ -343,21 +278,11 @@ impl Zone {
         }
         course.log(|| format!("origin {server}: {mood:?}"));
         self.connected = mood != Mood::Refuses;
-        self.write_files(course);
         if mood == Mood::Fine {
             return Ok(());
         }
         course.tally.hit(Rule::G19);
         self.sever(course)
-    }
-
-    /// The turn of the writer of a view whose server is not asked over a stream.
-    pub(crate) fn read_source(&mut self, course: &mut Course) -> Result<(), Broken> {
-        match &self.source {
-            Some(Source::Folder(_)) => self.read_files(course),
-            Some(Source::Polled(_)) => self.write_polls(Vec::new(), course),
-            None => Ok(()),
-        }
     }
 
     /// Whether a connection comes to nothing, slowly.

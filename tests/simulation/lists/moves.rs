@@ -21,11 +21,8 @@ use crate::zone::Zone;
 impl Zone {
     /// G-12: another server stands in for this one.
     fn stand_in(&mut self) {
-        let legs = self.wire.iter_mut().flat_map(|wire| &mut wire.legs);
+        let legs = self.wire.legs.iter_mut();
         legs.for_each(|leg| leg.stood_in = leg.stood_in.or(Some(false)));
-        if let Some(polled) = self.source.as_mut().and_then(super::Source::polled) {
-            polled.stand_in();
-        }
     }
 }
 

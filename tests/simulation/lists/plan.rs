@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     pub(crate) sourced: BTreeMap<Type, &'static str>,
 }
 
-/// The types that move where nobody looks at what other sources have: nothing leads to these or waits for them.
+/// The types that move: nothing leads to these or waits for them. What waits for what other sources have is played in `tests/client/held`.
 const MOVABLE: &[Type] = &[Type::Eds, Type::Sds, Type::Odd];
 /// How many of 10,000 buckets a canary has.
 const SHARES: [u16; 3] = [500, 5_000, 10_000];
@@ -88,12 +88,6 @@ impl Plan {
         self.routes.route(owner, &node)
     }
 
-    /// Whether any client can read what an owner has at a server.
-    pub(crate) fn lists(&self, owner: Option<&str>, server: usize) -> bool {
-        let mut routes = (0..CLIENTS).filter_map(|client| self.route(owner, client));
-        routes.any(|route| route.servers.contains(&server))
-    }
-
     /// The first servers of an owner, of all clients.
     pub(super) fn firsts(&self, owner: Option<&str>) -> impl Iterator<Item = usize> {
         let routes = (0..CLIENTS).filter_map(move |client| self.route(owner, client));
@@ -101,10 +95,10 @@ impl Plan {
     }
 
     /// The operator changes one thing, or some.
-    fn change(&mut self, movable: &[Type], rng: &mut Rng) {
+    fn change(&mut self, rng: &mut Rng) {
         for _ in 0..rng.range(1, 2) {
             match rng.below(4) {
-                0 | 1 => self.move_type(movable, rng),
+                0 | 1 => self.move_type(rng),
                 2 => self.move_share(rng),
                 _ => self.change_list(rng),
             }
@@ -112,8 +106,8 @@ impl Plan {
         *self = self.clone().written();
     }
 
-    fn move_type(&mut self, movable: &[Type], rng: &mut Rng) {
-        let kind = movable[rng.below(movable.len())];
+    fn move_type(&mut self, rng: &mut Rng) {
+        let kind = MOVABLE[rng.below(MOVABLE.len())];
         match SOURCES.get(rng.below(SOURCES.len() + 1)) {
             Some(source) => {
                 if !self.owned.contains_key(*source) {
@@ -166,11 +160,7 @@ impl World {
         };
         self.course.soon(200, 20_000, Event::Reload);
         let mut plan = Plan::clone(&lists.plan);
-        let movable = match self.course.besides.crossings {
-            true => &Type::ALL,
-            false => MOVABLE,
-        };
-        plan.change(movable, &mut lists.reloads);
+        plan.change(&mut lists.reloads);
         self.course.log(|| format!("reload: {:?}", plan.routes));
         self.relay.scopes.reroute(plan.routes.clone());
         lists.plan = Arc::new(plan);

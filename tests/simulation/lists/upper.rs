@@ -81,9 +81,8 @@ impl World {
         let Some(settings) = here.upper.as_ref().map(|upper| upper.settings.clone()) else {
             return Ok(());
         };
-        let dialect = here.wire.as_ref().map_or(Dialect::Delta, |wire| wire.habits.dialect);
-        let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
-        let Some(leg) = leg.filter(|leg| leg.stage == Stage::Live) else {
+        let dialect = here.wire.habits.dialect;
+        let Some(leg) = here.wire.leg(at).filter(|leg| leg.stage == Stage::Live) else {
             return Ok(());
         };
         let Some(link) = leg.link.as_mut() else { return Ok(()) };
@@ -124,8 +123,10 @@ impl World {
         for zone in 0..self.origins.len() {
             for leg in 0..2 {
                 let at = At { zone, leg, id };
-                let found = self.origins[zone].wire.as_mut().and_then(|wire| wire.leg(at));
-                let ahead = found.and_then(|leg| leg.link.as_mut()?.ahead.take());
+                let ahead = self.origins[zone]
+                    .wire
+                    .leg(at)
+                    .and_then(|leg| leg.link.as_mut()?.ahead.take());
                 if let Some(ahead) = ahead {
                     return self.turn_upper(at, ahead);
                 }
@@ -147,8 +148,7 @@ impl World {
         }
         let due = ahead.due().filter(|due| ahead.fired != Some(*due));
         ahead.alarm.set(due, Event::Turn(at.id), &mut self.course);
-        let leg = self.origins[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
-        if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
+        if let Some(link) = self.origins[at.zone].wire.leg(at).and_then(|leg| leg.link.as_mut()) {
             link.ahead = Some(ahead);
         }
         let replies = self.origins[at.zone].cut_short(replies);
@@ -163,7 +163,7 @@ impl Origins {
         for server in 0..self.zones.len() {
             let origin = self.zones.len();
             let here = &mut self.zones[server];
-            if here.wire.is_none() || !rng.chance(30) {
+            if !rng.chance(30) {
                 continue;
             }
             let truth = here.truth.clone();
@@ -187,7 +187,7 @@ impl Origins {
             }));
             let mut zone = Zone::new(origin, ANYBODY, rng);
             zone.truth = truth;
-            zone.wire = Some(Wire::above(habits, Node::default(), &relay_id));
+            zone.wire = Wire::above(habits, Node::default(), &relay_id);
             zone.below = Some(server);
             self.zones.push(zone);
         }
@@ -203,8 +203,8 @@ impl Origins {
             if upper.settings.relay_id == "relay" {
                 let relay_id = format!("upper-{server}");
                 Arc::make_mut(&mut upper.settings).relay_id.clone_from(&relay_id);
-                let old = self.zones[origin].wire.take();
-                self.zones[origin].wire = old.map(|wire| Wire::above(wire.habits, Node::default(), &relay_id));
+                let wire = &mut self.zones[origin].wire;
+                *wire = Wire::above(wire.habits.clone(), Node::default(), &relay_id);
             }
         }
     }
@@ -263,7 +263,7 @@ impl Origins {
             return self.zones[origin].lose(course);
         }
         course.log(|| format!("the relay that is server {server} restarts"));
-        let legs = self.zones[server].wire.iter_mut().flat_map(|wire| &mut wire.legs);
+        let legs = self.zones[server].wire.legs.iter_mut();
         legs.filter_map(|leg| leg.link.as_mut())
             .for_each(|link| link.ahead = None);
         if let Some(upper) = &mut self.zones[server].upper {

@@ -13,7 +13,7 @@ use super::Mood;
 use crate::origins::Origins;
 use crate::stream::Stream;
 use crate::tally::{Broken, Rule, Tally};
-use crate::zone::Zone;
+use crate::upstream::Wire;
 
 impl Origins {
     /// Every session is where it should be: with the first server that answers, or when everything has `healed` with the first one.
@@ -33,11 +33,8 @@ impl Origins {
             let up = |server: &usize| lists.up_since.get(server).is_some_and(|since| *since + patience <= now);
             let first = servers.first().filter(|first| healed && *first != server);
             // A server that has answered any stream is there, whatever the relay makes of it, unless another one was opened just now.
-            let there = |zone: &Zone| match &zone.wire {
-                Some(wire) => wire.is_answered() && !wire.may_be_answered(now.saturating_sub(patience)),
-                None => zone.writer.view.cut().server_state() == ServerState::Up,
-            };
-            if first.is_some_and(|first| there(&self.zones[*first])) {
+            let there = |wire: &Wire| wire.is_answered() && !wire.may_be_answered(now.saturating_sub(patience));
+            if first.is_some_and(|first| there(&self.zones[*first].wire)) {
                 return broken!(G08, "{authority:?} is still read from {server}");
             }
             // G-10: a session leaves a server that fails, not one that is slow.
