@@ -2,6 +2,7 @@
 //! Files as a source: what they may contain, how bad ones are handled, and when a change is seen.
 
 #![expect(
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
@@ -13,6 +14,7 @@ mod file_sets;
 mod hostile;
 mod lives;
 mod parsed_files;
+mod random;
 mod watching;
 
 use std::path::{Path, PathBuf};
