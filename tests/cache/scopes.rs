@@ -50,7 +50,7 @@ fn one_view_for_a_class_under_races() {
             let (scopes, gate) = (&scopes, &gate);
             scope.spawn(move || {
                 gate.wait();
-                enter(&scopes, ["a", "b"][n % 2]).ok()
+                enter(scopes, ["a", "b"][n % 2]).ok()
             })
         };
         let threads: Vec<_> = (0..8).map(enter).collect();

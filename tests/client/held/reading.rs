@@ -182,7 +182,7 @@ fn read(row: &str) -> (&'static str, String) {
             let filters = chains.replace("\"filter_chains\": [{\"filters\": ", "\"listener_filters\": ");
             (LDS, filters.strip_suffix("}]").unwrap().to_owned())
         }
-        other => panic!("{other} is no place"),
+        other => unreachable!("{other} is no place"),
     };
     (kind, format!(r#""name": "x", {fields}"#))
 }
