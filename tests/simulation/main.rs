@@ -140,7 +140,7 @@ const KINDS_LISTS: &[u64] = &[0, 2];
 /// The same of those that are newer, after all others.
 const KINDS_NEWER: &[u64] = &[16, 18, 64, 66, 80];
 /// The same of those in which control planes forget: also with clusters that go before their routes, a relay that stands still, or
-/// several classes of clients. Those whose control planes are silent while they lack a name (32) run only if they are asked for (BUGS.md).
+/// several classes of clients. Those whose control planes are silent while they lack a name (32) run only if they are asked for.
 const KINDS_FORGETFUL: &[u64] = &[1, 65, 9, 17, 1];
 /// The same with lists of servers.
 const KINDS_FORGETFUL_LISTS: &[u64] = &[1, 65, 9, 17];
