@@ -79,7 +79,8 @@ pub struct Decoder {
     older: Vec<Older>,
 }
 
-type SnapshotHolds = BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>>;
+/// By type, reason, and the number of a judgement with its absences.
+type SnapshotHolds = BTreeMap<(TypeUrl, HoldReason, Option<(u32, u8)>), BTreeMap<Name, HeldRemoval>>;
 
 /// What follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -265,12 +266,14 @@ impl Decoder {
         let type_url = self.types.resolve(cursor.text()?);
         let at = cursor.at();
         let word = cursor.text()?;
-        // Behind the reason is the number of the judgement. Earlier versions wrote none.
+        // Behind the reason is the number of the judgement. Earlier versions wrote none, or one without zeros.
         let (word, number) = word.split_once('-').unwrap_or((word, "1"));
+        let absences = number.len() - number.trim_start_matches('0').len();
+        let absences = u8::try_from(absences).unwrap_or(u8::MAX);
         let reason = HoldReason::called(word).zip(number.parse().ok());
         let (reason, number) =
             reason.ok_or_else(|| SnapshotFault::at(at, format!("`{word}` is not a reason to hold")))?;
-        let judgement = (reason == HoldReason::Mass).then_some(number);
+        let judgement = (reason == HoldReason::Mass).then_some((number, absences));
         let name = Name::from(cursor.text()?);
         let (since, until) = (cursor.long()?, cursor.long()?);
         let wildcard = cursor.byte()? != 0;
@@ -345,8 +348,11 @@ fn said(holds: SnapshotHolds, now: Instant) -> Vec<Hold> {
         Hold {
             type_url,
             reason,
-            judgement,
-            clock: judgement.map(|_| HoldClock::standing(left)),
+            judgement: judgement.map(|(number, _)| number),
+            clock: judgement.map(|(_, absences)| HoldClock {
+                absences,
+                ..HoldClock::standing(left)
+            }),
             removals: removals.into(),
         }
     });

@@ -147,8 +147,13 @@ fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) 
     let time = |at: Instant| u64::try_from(clock.unix(at).as_millis()).unwrap_or(u64::MAX);
     into.write_all(&[tag::HELD])?;
     text(into, hold.type_url.url())?;
+    // Each absence of the server is a zero before the number, which earlier versions read over.
+    let absences = hold.clock.map_or(0, |clock| usize::from(clock.absences));
     match hold.judgement {
-        Some(number) => text(into, &format!("{}-{number}", hold.reason.word()))?,
+        Some(number) => text(
+            into,
+            &format!("{}-{}{number}", hold.reason.word(), "0".repeat(absences)),
+        )?,
         None => text(into, hold.reason.word())?,
     }
     text(into, name.as_str())?;

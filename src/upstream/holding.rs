@@ -81,12 +81,8 @@ impl HeldView {
 
     /// Takes the removals that must wait out of what the server said.
     pub(super) fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
-        if Holds::asks_for_inheritance(changes)
-            && let Some((served, all)) = self.view.served_elsewhere()
-        {
-            self.holds.inherit(served, all);
-        }
-        self.holds.hear(changes, cut, now());
+        let elsewhere = || self.view.served_elsewhere();
+        self.holds.hear(changes, cut, elsewhere, now());
     }
 
     /// Takes the changes that must wait for other servers out of all that is to be published next.

@@ -161,11 +161,6 @@ impl Writer {
             self.guard.handle_order(&order, now);
             self.words.order(order, now);
         }
-        if Holds::asks_for_inheritance(changes)
-            && let Some((served, all)) = self.view.served_elsewhere()
-        {
-            self.guard.inherit(served, all);
-        }
         let cut = self.view.cut();
         self.waiting.retain(|removal, _| serves(&cut, removal));
         // What is put instead may be held as well: an assignment without endpoints.
@@ -175,7 +170,8 @@ impl Writer {
         }
         self.words.hear(changes, now);
         let said = removals(changes);
-        self.guard.hear(changes, &cut, now);
+        let elsewhere = || self.view.served_elsewhere();
+        self.guard.hear(changes, &cut, elsewhere, now);
         let passed = removals(changes);
         let kept = said.into_iter().filter(|removal| !passed.contains(removal));
         for removal in kept {

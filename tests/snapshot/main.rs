@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
+use distributary::protocol::Holds;
 use distributary::snapshot::{Choice, Decoder, Folder, SnapshotError, SnapshotIdentity, give, read, write};
 use distributary::xds::{
-    Changes, Cut, Expiry, HeldRemoval, Hold, HoldClock, HoldReason, Known, Name, Older, Phase, Reason, Resource,
-    ResourceParts, State, TypeUrl, Types, Update,
+    Changes, Cut, Expiry, GuardSettings, HeldRemoval, Hold, HoldClock, HoldReason, HoldTimes, Known, Name, Older,
+    Phase, Reason, Resource, ResourceParts, State, TypeUrl, Types, Update, Within,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
@@ -342,7 +343,10 @@ fn a_clock_that_stands_comes_back() {
     let near = |one: Duration, other: Duration| one.abs_diff(other) < Duration::from_secs(2);
     let mut holds = holds();
     holds.truncate(1);
-    holds[0].clock = Some(HoldClock::standing(Duration::from_secs(100)));
+    holds[0].clock = Some(HoldClock {
+        absences: 3,
+        ..HoldClock::standing(Duration::from_secs(100))
+    });
     let (a, b) = (Name::from("a"), Name::from("b"));
     for name in [&a, &b] {
         let removal = holds[0].removals.get_mut(name).unwrap();
@@ -351,7 +355,7 @@ fn a_clock_that_stands_comes_back() {
     let found = reread(&path, &cut().with_holds(holds.clone()), false);
     let clock = found.holds()[0].clock.unwrap();
     assert!(near(clock.left, Duration::from_secs(100)), "{clock:?}");
-    assert_eq!(clock.runs, None);
+    assert_eq!((clock.runs, clock.absences), (None, 3));
 
     let until = now() + Duration::from_secs(3600);
     holds[0].removals.get_mut(&a).unwrap().extended = Some((until, "mended".into()));
@@ -476,6 +480,75 @@ fn a_torn_file_of_the_version_before_is_refused() {
             "{len} bytes"
         );
     }
+}
+
+/// A file that the program wrote before absences were in it, while a judgement and a reference held something.
+#[test]
+fn a_file_of_the_program_before() {
+    let bytes = include_bytes!("held.snapshot");
+    let path = dir("program-before").join("one.snapshot");
+    fs::write(&path, bytes).unwrap();
+    let found = read(&path, &Types::default(), now()).unwrap().cut;
+    let held = found.holds().iter().map(|hold| {
+        let names: Vec<&str> = hold.removals.keys().map(Name::as_str).collect();
+        (hold.judgement, hold.clock, names.join(" "))
+    });
+    let held: Vec<_> = held.collect();
+    let over = Some(HoldClock::standing(Duration::ZERO));
+    assert_eq!(
+        held,
+        [(Some(1), over, "c4 c5 c6".to_owned()), (None, None, "c0".to_owned())]
+    );
+    for len in 0..bytes.len() {
+        let refused = refusal(&path, &bytes[..len]);
+        assert!(matches!(refused, SnapshotError::Broken { .. }), "{len} bytes");
+    }
+}
+
+/// D-10: after an absence a clock has a minute left at least, five times, however often the relay restarts meanwhile.
+#[test]
+fn restarts_do_not_prolong_a_clock_for_ever() {
+    let seconds = Duration::from_secs;
+    let path = dir("restarts").join("one.snapshot");
+    let settings = GuardSettings {
+        references: true,
+        within: Within::FirstState,
+        hold: HoldTimes::all(seconds(300)),
+        unready: seconds(60),
+    };
+    let mut cut = reread(&path, &cut().with_holds(holds()), false);
+    let mut holds: Vec<Hold> = cut.holds()[..1].to_vec();
+    for name in ["a", "b"].map(Name::from) {
+        holds[0].removals.get_mut(&name).unwrap().extended = None;
+    }
+    let (mut at, mut restarts) = (now(), 0);
+    while !holds.is_empty() {
+        restarts += 1;
+        assert!(restarts < 20, "{holds:?}");
+        let mut table = Holds::new(Duration::ZERO, seconds(2), settings);
+        table.remember(&holds, at);
+        at += seconds(20);
+        // The server has nothing of the type.
+        let lost = ["a", "b"].map(|name| Update::Forget(name.into()));
+        let said = Changes {
+            complete: Some(true),
+            answered: Some(true),
+            phase: Phase::Last,
+            ..Changes::of((TypeUrl::new(CDS), true), lost.into())
+        };
+        table.hear(&mut vec![said], &cut, || None, at);
+        for _ in 0..50 {
+            at += seconds(1);
+            table.hear(&mut Vec::new(), &cut, || None, at);
+            table.look(&cut, None, |_, _| false, at);
+        }
+        table.handle_server(false, at);
+        let (mut told, _) = table.take_told().unwrap();
+        told.retain(|hold| hold.reason == HoldReason::Mass);
+        cut = reread(&path, &cut.with_holds(told), false);
+        holds = cut.holds().to_vec();
+    }
+    assert!(restarts > 5, "{restarts}");
 }
 
 /// A forged file with a valid checksum: the reader trusts no length in it, and does not panic.

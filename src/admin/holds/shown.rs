@@ -75,10 +75,8 @@ fn text_of(found: &Holding, clients: usize, clock: WallClock) -> String {
         (None, Some(first)) => cause(first).once("them", &server),
         (None, None) => String::new(),
     };
-    let long = match hold.reason {
-        HoldReason::Referenced if hold.is_trouble(clock.now) => LONG,
-        HoldReason::Referenced | HoldReason::Mass | HoldReason::Unready => "",
-    };
+    let is_long = hold.reason == HoldReason::Referenced && hold.is_trouble(clock.now);
+    let long = if is_long { LONG } else { "" };
     // Writing to memory cannot fail.
     let _ = writeln!(
         text,

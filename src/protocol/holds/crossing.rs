@@ -20,6 +20,7 @@ impl Holds {
     /// read nothing of other servers. What is published together counts as a whole: a route leads to a cluster as that is then, in
     /// whatever order both were said.
     pub fn cross(&mut self, changes: &mut [Changes], own: &Cut, beside: Option<&Beside>, now: Instant) {
+        self.forget_gone(changes);
         let beside = beside.filter(|_| changes.iter().any(is_leading));
         let after = beside.map(|_| after(own, changes));
         for change in changes.iter_mut().filter(|change| is_leading(change)) {
@@ -33,6 +34,23 @@ impl Holds {
             }
             let taken = self.make_room(&half, &change.updates, served);
             change.updates.extend(taken);
+        }
+    }
+
+    /// What is published as gone, for whatever reason, is not held any more.
+    fn forget_gone(&mut self, changes: &[Changes]) {
+        for change in changes {
+            let half = (change.type_url.clone(), change.wildcard);
+            let updates = if self.table.has_half(&half) {
+                &*change.updates
+            } else {
+                &[]
+            };
+            for update in updates {
+                if let Update::Absent(name, _) | Update::Forget(name) = update {
+                    self.leave_removal(&(half.clone(), name.clone()), HoldEnd::Gone);
+                }
+            }
         }
     }
 
@@ -106,22 +124,14 @@ impl Holds {
             let taken = taken.get(room_of(kind, name));
             taken.is_some_and(|taken| own.iter().any(|spot| taken.collide(spot)))
         };
-        let names = self.table.of_half(half).map(|(name, _)| name);
-        let going: Vec<Name> = names.filter(|name| leaves(name)).cloned().collect();
-        let going = going
-            .into_iter()
-            .filter_map(|name| self.leave(&(half.clone(), name), HoldEnd::Replaced));
+        let mut going = self.table.select(|other| other == half, |_| true);
+        going.retain(|(_, name)| leaves(name));
+        let going = going.iter().filter_map(|item| self.leave(item, HoldEnd::Replaced));
         going.flat_map(Row::into_updates).collect()
     }
 
     /// Adds the changes that wait for nothing any more to those that are to be published next.
-    pub(super) fn let_changes_go(
-        &mut self,
-        going: &mut Vec<Changes>,
-        own: &Cut,
-        beside: Option<&Beside>,
-        now: Instant,
-    ) {
+    pub(super) fn free_changes(&mut self, going: &mut Vec<Changes>, own: &Cut, beside: Option<&Beside>, now: Instant) {
         let waiting = self.table.changes();
         if waiting.is_empty() {
             return;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::Holds;
 use super::ground::{Ground, Loss};
 use super::measure::is_present;
-use super::reach::unsettle;
+use super::taking_over::{Elsewhere, begins};
 use super::waiting::{Half, Item, Referrers, Row};
 use super::word::removes;
 use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update, is_empty_assignment};
@@ -28,9 +28,16 @@ struct Waits {
 
 impl Holds {
     /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view
-    /// has.
-    pub fn hear(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
-        let elsewhere = self.elsewhere.take();
+    /// has. `elsewhere`: what the sessions of this view are served by the view of another server, if they are; `true`: none reads this view.
+    pub fn hear(
+        &mut self,
+        changes: &mut Vec<Changes>,
+        cut: &Cut,
+        elsewhere: impl FnOnce() -> Option<(Arc<Cut>, bool)>,
+        now: Instant,
+    ) {
+        let elsewhere = changes.iter().any(begins).then(elsewhere).flatten();
+        let elsewhere = elsewhere.map(|(served, all)| Elsewhere { served, all });
         let within = self.settings().within;
         let mut taken = Vec::new();
         self.first_states.pass(now);
@@ -47,17 +54,12 @@ impl Holds {
                 removes(update) && waits.any() || assigns && (waits.first || self.table.takes_endpoints(update.name()))
             };
             if self.table.has_half(&half) || change.updates.iter().any(concerns) {
-                self.sift(
-                    change,
-                    &half,
-                    waits,
-                    cut.half(&half.0, half.1).map(|state| &**state),
-                    now,
-                );
+                let state = cut.half(&half.0, half.1).map(|state| &**state);
+                self.sift(change, &half, waits, state, now);
             }
             taken.extend(self.take_over(change, &half, cut, now));
             if let Some(elsewhere) = &elsewhere {
-                self.drop_gone(change, &half, cut, elsewhere);
+                elsewhere.drop_gone(change, &half, cut);
             }
             self.first_states.end(change);
             self.forget_earlier_run(change, &half);
@@ -106,7 +108,7 @@ impl Holds {
             if was_said && matches!(update, Update::Absent(_, Reason::TimedOut)) {
                 continue;
             }
-            if matches!(update, Update::Error(..)) && removal.is_some_and(|removal| !removal.is_emptied()) {
+            if matches!(update, Update::Error(..)) && removal.is_some_and(Row::is_removal) {
                 let together = lost.contains(&item.1);
                 self.table
                     .change(&item, HoldEnd::Gone, |row| row.complain(update, together));
@@ -166,25 +168,19 @@ impl Holds {
     /// replaces it (K-20).
     fn overtake(&mut self, half: &Half, update: &Update, now: Instant) -> Vec<Update> {
         let mut before = Vec::new();
+        let Update::Put(resource, _) = update else {
+            return before;
+        };
         if !self.table.has_half(half) {
             return before;
         }
-        match update {
-            Update::Put(resource, _) => {
-                let returned = self.leave_removal(&(half.clone(), resource.name().clone()), HoldEnd::Server);
-                let endpoints = returned.as_ref().and_then(Row::endpoints);
-                endpoints
-                    .into_iter()
-                    .for_each(|name| self.restart_quiet(half, name, now));
-                for alias in resource.aliases() {
-                    let removal = self.leave_removal(&(half.clone(), alias.clone()), HoldEnd::Server);
-                    before.extend(removal.into_iter().flat_map(Row::into_updates));
-                }
-            }
-            Update::Absent(name, _) | Update::Forget(name) => {
-                self.leave_removal(&(half.clone(), name.clone()), HoldEnd::Gone);
-            }
-            Update::Whole(_) | Update::Error(..) => {}
+        let returned = self.leave_removal(&(half.clone(), resource.name().clone()), HoldEnd::Server);
+        if let Some(endpoints) = returned.as_ref().and_then(Row::endpoints) {
+            self.restart_quiet(half, endpoints, now);
+        }
+        for alias in resource.aliases() {
+            let removal = self.leave_removal(&(half.clone(), alias.clone()), HoldEnd::Server);
+            before.extend(removal.into_iter().flat_map(Row::into_updates));
         }
         before
     }
@@ -206,13 +202,10 @@ impl Holds {
         let row = self.table.leave(item, end)?;
         // What it held may go, and what it names is held by the server's own word again.
         self.reach.touch(item, &mut self.table);
-        if let Some((of, name)) = item.0.0.kind().names().zip(row.endpoints()) {
-            unsettle(of, name, item, &mut self.table);
-        }
         Some(row)
     }
 
-    fn leave_removal(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
+    pub(super) fn leave_removal(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
         self.table.is_going(item).then(|| self.leave(item, end)).flatten()
     }
 }
@@ -232,8 +225,7 @@ fn becomes_empty(kind: Kind, state: Option<&State>, update: &Update) -> bool {
     let (true, Update::Put(resource, _), Some(state)) = (kind.is_assignment(), update, state) else {
         return false;
     };
-    let before = state
-        .resource(resource.name())
-        .filter(|before| !Arc::ptr_eq(before, resource));
+    let before = state.resource(resource.name());
+    let before = before.filter(|before| !Arc::ptr_eq(before, resource));
     before.is_some_and(|before| is_empty_assignment(resource) && !is_empty_assignment(before))
 }

@@ -162,10 +162,7 @@ impl Judgement {
     fn run(&mut self, from: Option<Instant>, least: Duration, now: Instant) -> bool {
         let from = from.map(|from| from.max(now));
         match self.clock.runs.filter(|since| *since <= now) {
-            Some(_) if from == Some(now) => {
-                self.stands = None;
-                return false;
-            }
+            Some(_) if from == Some(now) => return false,
             Some(_) => {
                 self.clock.left = self.clock.left(now);
                 self.stands = Some(now);

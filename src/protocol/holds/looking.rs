@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::Holds;
 use super::ground::Referring;
 use super::measure::is_present;
+use super::reach::{Reach, Wanted};
 use super::table::Stage;
 use super::waiting::{Half, Item, Referrers, Row};
 use xds::{Beside, Changes, Cut, HoldEnd, Name, TypeUrl, Update};
@@ -36,48 +37,32 @@ impl Holds {
         wanted: impl Fn(&TypeUrl, &Name) -> bool,
         now: Instant,
     ) -> Vec<Changes> {
-        let mut going = self.let_removals_go(cut, beside, wanted, now);
-        self.let_changes_go(&mut going, cut, beside, now);
-        going
-    }
-
-    fn let_removals_go(
-        &mut self,
-        cut: &Cut,
-        beside: Option<&Beside>,
-        wanted: impl Fn(&TypeUrl, &Name) -> bool,
-        now: Instant,
-    ) -> Vec<Changes> {
         if !self.table.removes_nothing() && self.reach.read_beside(beside, &mut self.table) {
             self.directed = Some(now);
         }
         self.end_quiet(now);
-        self.first_states.pass(now);
         self.first_states.judge(cut, &mut self.table, now);
         self.run_clocks(now);
         self.table.end_judgements(now);
         if self.table.removes_nothing() {
-            self.reach.clear();
+            self.reach = Reach::default();
             self.table.rest();
-            return Vec::new();
         }
-        for item in self.reach.read(cut, &mut self.table) {
-            self.leave(&item, HoldEnd::Gone);
-        }
+        self.reach.read(cut, &mut self.table);
         self.reach.leave(&wanted, &mut self.table);
         let mut going: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
         while let Some((stage, item)) = self.table.next(now) {
             if let Some(updates) = self.decide(stage, &item, &wanted, now) {
-                let present = cut
-                    .half(&item.0.0, item.0.1)
-                    .is_some_and(|state| is_present(state, &item.1));
-                if present {
+                let state = cut.half(&item.0.0, item.0.1);
+                if state.is_some_and(|state| is_present(state, &item.1)) {
                     going.entry(item.0).or_default().extend(updates);
                 }
             }
         }
         let going = going.into_iter();
-        going.map(|(half, updates)| Changes::of(half, updates)).collect()
+        let mut going = going.map(|(half, updates)| Changes::of(half, updates)).collect();
+        self.free_changes(&mut going, cut, beside, now);
+        going
     }
 
     /// Ends the quiet time of what has waited long enough.
@@ -105,8 +90,9 @@ impl Holds {
     /// Returns what refers to a removal, or may. `narrow`: only changes that wait count.
     fn referring(
         &mut self,
-        (stage, item): (Stage, &Item),
-        wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        stage: Stage,
+        item: &Item,
+        wanted: Wanted<'_>,
         narrow: bool,
         now: Instant,
     ) -> Option<Referring> {
@@ -155,13 +141,7 @@ impl Holds {
     }
 
     /// Returns what was said of a removal, if it waits for nothing any more.
-    fn decide(
-        &mut self,
-        stage: Stage,
-        item: &Item,
-        wanted: impl Fn(&TypeUrl, &Name) -> bool,
-        now: Instant,
-    ) -> Option<Vec<Update>> {
+    fn decide(&mut self, stage: Stage, item: &Item, wanted: Wanted<'_>, now: Instant) -> Option<Vec<Update>> {
         let removal = self.table.removal(item)?;
         if removal.waits(now) {
             match removal.ordered_until().is_some_and(|until| until <= now) {
@@ -174,7 +154,7 @@ impl Holds {
         }
         let narrow = removal.referrers() == Referrers::Changes || !self.settings().references;
         if item.0.0.kind().is_referred() && removal.can_be_named(now) {
-            let referring = self.referring((stage, item), wanted, narrow, now);
+            let referring = self.referring(stage, item, wanted, narrow, now);
             if referring.is_some() {
                 self.table.refer(item, referring);
                 if stage == Stage::Members {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
 use super::ground::Loss;
@@ -99,10 +100,6 @@ impl FirstStates {
             };
             let first = self.types.entry(type_url.clone());
             let first = first.or_insert_with(|| FirstState::new(now));
-            if !first.is_open() {
-                first.judgements.clear();
-                first.began = now;
-            }
             if elsewhere.is_some() {
                 // What is held there may be held here, too.
                 first.undecided.get_or_insert(now);
@@ -344,7 +341,8 @@ impl FirstState {
             false => is_mass,
         };
         let (much, passed): (Vec<Item>, Vec<Item>) = undecided.into_iter().partition(is_much);
-        passed.iter().for_each(|item| table.acquit(item, HoldEnd::Free));
+        let pass = |item| table.change(item, HoldEnd::Free, Row::end_loss);
+        passed.iter().for_each(pass);
         let elsewhere = self.elsewhere().cloned();
         let held = |item: &Item| elsewhere.as_ref()?.held(item);
         let mut judged: BTreeMap<Option<u32>, Vec<Item>> = BTreeMap::new();
@@ -354,7 +352,7 @@ impl FirstState {
         }
         for (there, items) in judged {
             let known = self.judgements.get(&there).copied();
-            let number = table.condemn(type_url, known, &items, now);
+            let number = table.hold_loss(type_url, known, &items, now);
             self.judgements.insert(there, number);
         }
         table.resume(type_url, |item| held(item).map(|(_, clock, how)| (clock, how)), now);
@@ -364,12 +362,9 @@ impl FirstState {
 impl Part {
     /// Returns the names that are served now and were not before. It costs what has changed.
     fn gained(&self, now: Option<&State>) -> Vec<Name> {
-        let (Some(before), Some(now)) = (&self.before, now) else {
-            let all = now.into_iter().flat_map(State::resources);
-            return all.map(|resource| resource.name().clone()).collect();
-        };
-        let differences = before.entries().diff(now.entries());
-        let gained = differences.filter_map(|item| match item {
+        let none = OrdMap::new();
+        let [before, now] = [self.before.as_deref(), now].map(|state| state.map_or(&none, State::entries));
+        let gained = before.diff(now).filter_map(|item| match item {
             DiffItem::Add(name, Known::Present(_)) => Some(name),
             DiffItem::Update {
                 old: (_, Known::Absent(_)),

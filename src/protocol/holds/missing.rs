@@ -24,13 +24,8 @@ impl Missing {
     /// Returns the first of these clusters, which a resource names, that is not ready for clients that have that resource. One counts if it
     /// or its endpoints come from another source, and if clients get it without the change: by a wildcard, or because one has asked for it.
     /// Who asks for a cluster only once a route names it could wait for ever; so that counts only while the source is away.
-    pub(super) fn find(
-        (type_url, name): (&TypeUrl, &Name),
-        clusters: &[Name],
-        own: &Cut,
-        beside: &Beside,
-    ) -> Option<Self> {
-        let from = beside.owners().of(type_url, Some(name));
+    pub(super) fn find((of, name): (&TypeUrl, &Name), clusters: &[Name], own: &Cut, beside: &Beside) -> Option<Self> {
+        let from = beside.owners().of(of, Some(name));
         clusters.iter().find_map(|cluster| {
             let wanting = beside.wanting(&CLUSTERS, cluster);
             let read = beside.views(from, &CLUSTERS, cluster);
@@ -67,8 +62,8 @@ impl Missing {
         };
         let endpoints = found.endpoints()?;
         let theirs = endpoints_at(endpoints);
-        let mut crossing = theirs.iter().filter(|there| crosses(there));
-        let lacking = crossing.find(|there| resource(self::cut(there, own), &ENDPOINTS, endpoints).is_none())?;
+        let lacks = |there: &&Neighbour| resource(self::cut(there, own), &ENDPOINTS, endpoints).is_none();
+        let lacking = theirs.iter().filter(|there| crosses(there)).find(lacks)?;
         Some(Self::missing_at(&ENDPOINTS, endpoints, lacking))
     }
 

@@ -26,7 +26,6 @@ use std::time::{Duration, Instant};
 use losses::FirstStates;
 use reach::Reach;
 use table::Table;
-use taking_over::Elsewhere;
 use waiting::{Half, Item, Row};
 use word::removes;
 use xds::{
@@ -56,9 +55,9 @@ const LONGEST_ORDER: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// - B, inputs: `hear`, with all that the control plane says; `hear_again` for a source that always states all it has; `cross`, with all
 ///   that is to be published next; `handle_server`; `handle_order`, from people; `handle_settings`; `handle_unwanted`.
-/// - D, outputs: `look`, after each published change of this view and of those that are read with it, and when `poll_timeout` is due;
+/// - D, outputs: `look`, after `hear` in each turn, after each published change of this view and of those that are read with it, and when `poll_timeout` is due;
 ///   `take_told`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Holds {
     quiet: Duration,
     table: Table,
@@ -68,8 +67,6 @@ pub struct Holds {
     queue: VecDeque<(Instant, Item)>,
     /// When something that directs traffic came last.
     directed: Option<Instant>,
-    /// What the sessions are served by the view of another server, if they read that.
-    elsewhere: Option<Elsewhere>,
     /// The halves of which an earlier run may have held something that the control plane has not spoken of since.
     earlier_run: BTreeSet<Half>,
 }
@@ -79,17 +76,9 @@ impl Holds {
     /// these settings.
     #[must_use]
     pub fn new(quiet: Duration, bound: Duration, settings: GuardSettings) -> Self {
-        let mut holds = Self {
-            quiet,
-            table: Table::default(),
-            first_states: FirstStates::default(),
-            reach: Reach::default(),
-            queue: VecDeque::new(),
-            directed: None,
-            elsewhere: None,
-            earlier_run: BTreeSet::new(),
-        };
-        holds.table.set(bound, settings);
+        let mut holds = Self::default();
+        holds.set(quiet, bound);
+        holds.handle_settings(settings);
         holds
     }
 
@@ -106,7 +95,7 @@ impl Holds {
         if judges && settings.within == Within::Never {
             self.first_states.clear();
             for item in self.table.items() {
-                self.table.acquit(&item, HoldEnd::Settings);
+                self.table.change(&item, HoldEnd::Settings, Row::end_loss);
             }
         }
     }
@@ -185,32 +174,30 @@ impl Holds {
                 items.filter(held).collect()
             }
         };
-        match (order.action, &order.target) {
-            // What joins the judgement later is held as long.
-            (HoldAction::Extend(time), HoldTarget::Hold(type_url, HoldReason::Mass, number)) => {
-                self.table
-                    .extend(type_url, *number, &(now + time, order.reason.clone()));
-            }
-            (HoldAction::Extend(time), _) => {
-                let order = (now + time, order.reason.clone());
-                self.change(&items, |row| row.extend(&order));
-            }
-            (HoldAction::Release, HoldTarget::Hold(_, HoldReason::Mass, _)) => self.change(&items, Row::release),
-            (HoldAction::Release, _) => self.change(&items, |row| row.free(HoldEnd::Person)),
+        let until = |time| (now + time, order.reason.clone());
+        let change = |row: &mut Row| match (order.action, &order.target) {
+            (HoldAction::Extend(_), HoldTarget::Hold(_, HoldReason::Mass, _)) => {}
+            (HoldAction::Extend(time), _) => row.extend(&until(time)),
+            (HoldAction::Release, HoldTarget::Hold(_, HoldReason::Mass, _)) => row.release(),
+            (HoldAction::Release, _) => row.free(HoldEnd::Person),
+        };
+        for item in &items {
+            self.table.change(item, HoldEnd::Person, change);
+        }
+        // What joins the judgement later is held as long.
+        if let HoldTarget::Hold(of, HoldReason::Mass, number) = &order.target
+            && let HoldAction::Extend(time) = order.action
+        {
+            self.table.extend(of, *number, &until(time));
         }
         items.len()
     }
 
-    /// A person changes these.
-    fn change(&mut self, items: &[Item], change: impl Fn(&mut Row)) {
-        for item in items {
-            self.table.change(item, HoldEnd::Person, &change);
-        }
-    }
-
     /// The view ends, and with it every hold.
     pub fn close(&mut self) {
-        self.table.clear();
+        for item in self.table.items() {
+            self.table.leave(&item, HoldEnd::Gone);
+        }
     }
 
     /// The view does not want something any more: what waits of it is forgotten, and what it names is not held for it.
@@ -231,10 +218,8 @@ impl Holds {
         let mut said = BTreeSet::new();
         for change in &*changes {
             let half = (change.type_url.clone(), change.wildcard);
-            let words = change
-                .updates
-                .iter()
-                .filter(|word| removes(word) || matches!(word, Update::Put(..)));
+            let words = change.updates.iter();
+            let words = words.filter(|word| removes(word) || matches!(word, Update::Put(..)));
             said.extend(words.map(|word| ((half.clone(), word.name().clone()), removes(word))));
         }
         for item in self.table.items() {
@@ -242,7 +227,7 @@ impl Holds {
                 self.leave(&item, HoldEnd::Server);
             }
         }
-        self.hear(changes, cut, now);
+        self.hear(changes, cut, || None, now);
     }
 
     /// Returns when `look` is due.

@@ -17,57 +17,12 @@ use xds::{
     Changes, Cut, HeldRemoval, HoldClock, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update,
 };
 
+/// What a view takes over.
+type TakenOver = Vec<(Item, Arc<Resource>)>;
+
 impl Holds {
-    /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hear`.
-    #[must_use]
-    pub fn asks_for_inheritance(changes: &[Changes]) -> bool {
-        changes.iter().any(begins)
-    }
-
-    /// The sessions of this view are served this by the view of another server; `all`: none reads this view now. It counts for the next
-    /// `hear`.
-    pub fn inherit(&mut self, served: Arc<Cut>, all: bool) {
-        self.elsewhere = Some(Elsewhere { served, all });
-    }
-
-    /// Adds to the changes what the sessions were not served any more where they are, as forgotten: it does not come back before the
-    /// server says it again. If a session reads this view, what it has stays until the server is known not to have it.
-    pub(super) fn drop_gone(&mut self, change: &mut Changes, half: &Half, cut: &Cut, elsewhere: &Elsewhere) {
-        let slot = elsewhere.served.slot(&half.0);
-        let (Some(own), Some(slot)) = (cut.half(&half.0, half.1), slot) else {
-            return;
-        };
-        // If the server knows what the relay has, it says nothing of what is unchanged.
-        if !(elsewhere.all && change.phase == Phase::Anew && begins(change)) {
-            return;
-        }
-        let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
-        let lists_all = half.1 && slot.wildcard.as_ref().is_some_and(|state| state.certain());
-        let is_gone = |name: &&Name| match slot.known(name) {
-            Some(Known::Present(_)) => false,
-            Some(Known::Absent(reason)) => *reason == Reason::Said,
-            None | Some(Known::Held(_)) => lists_all,
-        };
-        let names = own.resources().map(|resource| resource.name());
-        let gone: Vec<Name> = names
-            .filter(|name| !said.contains(name))
-            .filter(is_gone)
-            .cloned()
-            .collect();
-        for name in gone {
-            self.leave(&(half.clone(), name.clone()), HoldEnd::Gone);
-            change.updates.push(Update::Forget(name));
-        }
-    }
-
     /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted. Returns it.
-    pub(super) fn take_over(
-        &mut self,
-        change: &mut Changes,
-        half: &Half,
-        cut: &Cut,
-        now: Instant,
-    ) -> Vec<(Item, Arc<Resource>)> {
+    pub(super) fn take_over(&mut self, change: &mut Changes, half: &Half, cut: &Cut, now: Instant) -> TakenOver {
         let Some(before) = self.first_states.elsewhere(half).cloned() else {
             return Vec::new();
         };
@@ -77,17 +32,18 @@ impl Holds {
             own.as_ref().is_some_and(|own| is_present(own, name)) || self.first_states.has_lost(half, name)
         };
         // Of a wildcard it lacks what it does not say, once it has said all; of names, what it denies.
+        let all = change.updates.iter();
         let said: BTreeSet<_> = match half.1 {
             true if change.complete != Some(true) => return Vec::new(),
-            true => change.updates.iter().map(Update::name).collect(),
-            false => change.updates.iter().filter_map(denied).collect(),
+            true => all.map(Update::name).collect(),
+            false => all.filter(|update| denies(update)).map(Update::name).collect(),
         };
         let lacks = |name: &Name| said.contains(name) != half.1 && !has(name);
         let lost = before.resources().filter(|lost| lacks(lost.name()));
         let lost: Vec<_> = lost.filter(|lost| can_be_taken(&before, lost)).cloned().collect();
         let names: BTreeSet<_> = lost.iter().map(|resource| resource.name()).collect();
-        let is_kept = |update: &Update| denied(update).is_none_or(|name| !names.contains(name));
-        change.updates.retain(is_kept);
+        let is_taken = |update: &Update| denies(update) && names.contains(update.name());
+        change.updates.retain(|update| !is_taken(update));
         let item = |resource: &Arc<Resource>| (half.clone(), resource.name().clone());
         for resource in &lost {
             let item = item(resource);
@@ -109,23 +65,17 @@ impl Holds {
 
     /// The view has just taken these over. Adds to the changes what they name, as far as the view has nothing of that name: most servers
     /// say nothing of a name that they do not know, so the view would never have it. It goes with what names it.
-    pub(super) fn bring_along(
-        &mut self,
-        changes: &mut Vec<Changes>,
-        mut taken: Vec<(Item, Arc<Resource>)>,
-        cut: &Cut,
-        now: Instant,
-    ) {
+    pub(super) fn bring_along(&mut self, changes: &mut Vec<Changes>, mut taken: TakenOver, cut: &Cut, now: Instant) {
         let mut all: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
         let served = taken.first().filter(|_| self.settings().references);
         let Some(served) = served.and_then(|(item, _)| self.first_states.served_elsewhere(&item.0.0)) else {
             return;
         };
-        let said: BTreeSet<(TypeUrl, Name)> = changes
-            .iter()
-            .flat_map(|change| change.updates.iter().map(move |update| (change, update)))
-            .map(|(change, update)| (change.type_url.clone(), update.name().clone()))
-            .collect();
+        let said = changes.iter().flat_map(|change| {
+            let names = change.updates.iter().map(Update::name);
+            names.map(|name| (change.type_url.clone(), name.clone()))
+        });
+        let said: BTreeSet<(TypeUrl, Name)> = said.collect();
         let has = |(of, name): &(TypeUrl, Name)| cut.slot(of).is_some_and(|own| own.resource(name).is_some());
         while let Some((by, resource)) = taken.pop() {
             for (kind, name) in leads_to(by.0.0.kind(), &resource) {
@@ -164,6 +114,30 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
+    /// Adds to the changes what the sessions were not served any more where they are, as forgotten: it does not come back before the
+    /// server says it again. If a session reads this view, what it has stays until the server is known not to have it.
+    pub(super) fn drop_gone(&self, change: &mut Changes, half: &Half, cut: &Cut) {
+        let slot = self.served.slot(&half.0);
+        let (Some(own), Some(slot)) = (cut.half(&half.0, half.1), slot) else {
+            return;
+        };
+        // If the server knows what the relay has, it says nothing of what is unchanged.
+        if !(self.all && change.phase == Phase::Anew && begins(change)) {
+            return;
+        }
+        let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
+        let lists_all = half.1 && slot.wildcard.as_ref().is_some_and(|state| state.certain());
+        let is_gone = |name: &&Name| match slot.known(name) {
+            Some(Known::Present(_)) => false,
+            Some(Known::Absent(reason)) => *reason == Reason::Said,
+            None | Some(Known::Held(_)) => lists_all,
+        };
+        let names = own.resources().map(|resource| resource.name());
+        let gone = names.filter(|name| !said.contains(name) && is_gone(name));
+        let gone: Vec<Name> = gone.cloned().collect();
+        change.updates.extend(gone.into_iter().map(Update::Forget));
+    }
+
     /// Returns the judgement that holds this there, its clock, and how it does.
     pub(super) fn held(&self, (half, name): &Item) -> Option<(u32, HoldClock, &HeldRemoval)> {
         let holds = self.served.holds().iter().filter(|hold| hold.type_url == half.0);
@@ -178,14 +152,11 @@ fn can_be_taken(from: &State, resource: &Resource) -> bool {
 }
 
 /// Whether a first whole state begins with these changes.
-fn begins(change: &Changes) -> bool {
+pub(super) fn begins(change: &Changes) -> bool {
     change.phase.is_first() && change.answered == Some(true)
 }
 
-/// Returns the name of which the server says that it does not exist.
-const fn denied(update: &Update) -> Option<&Name> {
-    match update {
-        Update::Absent(name, Reason::Said) => Some(name),
-        Update::Put(..) | Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
-    }
+/// Whether the server says that a name does not exist.
+const fn denies(update: &Update) -> bool {
+    matches!(update, Update::Absent(_, Reason::Said))
 }

@@ -35,19 +35,15 @@ impl Word {
 impl From<Update> for Word {
     /// What is said of a name that goes.
     fn from(update: Update) -> Self {
-        match update {
-            Update::Put(..) => Self::Empty(update),
-            Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => Self::Remove(vec![update]),
+        match matches!(update, Update::Put(..)) {
+            true => Self::Empty(update),
+            false => Self::Remove(vec![update]),
         }
     }
 }
 
 /// Whether the control plane says that a name does not exist, or that the wildcard or a collection does not have it any more.
 /// K-16: that it does not answer takes nothing from anybody. The end of a time to live never waits.
-pub(super) fn removes(update: &Update) -> bool {
-    match update {
-        Update::Absent(_, reason) => *reason == Reason::Said,
-        Update::Forget(_) => true,
-        Update::Put(..) | Update::Whole(_) | Update::Error(..) => false,
-    }
+pub(super) const fn removes(update: &Update) -> bool {
+    matches!(update, Update::Absent(_, Reason::Said) | Update::Forget(_))
 }

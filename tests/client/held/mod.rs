@@ -403,6 +403,12 @@ fn endpoints_that_are_emptied_on_purpose() {
         stage.restart();
         stage.pass(ms(500));
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)));
+        // What has endpoints again does not count with what is emptied later.
+        (0..4).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 2)));
+        stage.exchange();
+        (4..8).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
+        stage.pass(ms(500));
+        assert_eq!(stage.body(EDS, "c4"), Some(endpoints("c4", 0)));
         stage.pass(Duration::from_secs(20));
         (0..9).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
         stage.exchange();
@@ -579,24 +585,23 @@ fn an_error_after_a_removal() {
     let mut stage = settled(Dialect::Delta, USUAL);
     stage.remove(CDS, "c0");
     stage.pass(ms(200));
-    let fault = |error: ResourceError| Changes {
-        type_url: TypeUrl::new(CDS),
-        wildcard: true,
-        updates: vec![Update::Error(Name::from("c0"), Some(Arc::new(error)))],
-        complete: None,
-        answered: None,
-        phase: Phase::Steady,
-    };
-    stage.publish(vec![fault(ResourceError::rejected())]);
+    let fault = |name: &str, error| Update::Error(Name::from(name), Some(Arc::new(error)));
+    let says = |updates| vec![Changes::of((TypeUrl::new(CDS), true), updates)];
+    stage.publish(says(vec![fault("c0", ResourceError::rejected())]));
     stage.pass(Duration::from_secs(60));
     assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     let said = ResourceError {
         trouble: Trouble::Said,
         ..ResourceError::rejected()
     };
-    stage.publish(vec![fault(said)]);
+    stage.publish(says(vec![fault("c0", said)]));
     stage.pass(ms(1));
     assert!(stage.served(CDS).starts_with("c1 "));
+    // G-13: content for which the control plane wants the resource to go says both at once.
+    let gone = Update::Forget(Name::from("c1"));
+    stage.publish(says(vec![gone, fault("c1", ResourceError::rejected())]));
+    stage.pass(ms(200));
+    assert!(stage.served(CDS).starts_with("c2 "));
 }
 
 /// Content that cannot be decoded refers to nothing.
@@ -642,6 +647,13 @@ fn remembered_reference(extended: Option<Arc<str>>) {
     stage.publish(Vec::new());
     assert_eq!(stage.why(CDS, "c0"), "referenced");
     assert_eq!(stage.holds[0].until().is_some(), extended.is_some());
+    // G-14: that it does not answer is an error of the name, and no word.
+    let silence = Update::Error(Name::from("c0"), Some(Arc::new(ResourceError::silence())));
+    let silence = Changes::of((TypeUrl::new(CDS), true), vec![silence]);
+    stage.publish(vec![Changes {
+        phase: Phase::First,
+        ..silence
+    }]);
     stage.pass(Duration::from_secs(60));
     assert_eq!(stage.why(CDS, "c0"), "referenced");
     assert_eq!(stage.holds[0].until(), None);

@@ -140,6 +140,11 @@ fn a_name_that_returns() {
         stage.pass(ms(1));
         assert_eq!(stage.served(CDS), "b", "{dialect:?}");
         assert_eq!(stage.guard.poll_timeout(), None);
+        // What waits already goes by the times that are configured now.
+        remove(&mut stage, &[(CDS, "b")]);
+        stage.guard.set(ms(20), ms(2000));
+        stage.pass(ms(20));
+        assert_eq!(stage.served(CDS), "", "{dialect:?}");
     }
 }
 

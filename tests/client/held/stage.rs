@@ -168,13 +168,9 @@ impl Stage {
 
     /// The writer's turn.
     pub(crate) fn publish(&mut self, mut changes: Vec<Changes>) {
-        if Holds::asks_for_inheritance(&changes)
-            && let Some(served) = &self.elsewhere
-        {
-            self.guard.inherit(served.clone(), !self.some_stayed);
-        }
         let (now, beside) = (self.upstream.now, self.beside.as_ref());
-        self.guard.hear(&mut changes, &self.upstream.cut, now);
+        let elsewhere = || self.elsewhere.clone().map(|served| (served, !self.some_stayed));
+        self.guard.hear(&mut changes, &self.upstream.cut, elsewhere, now);
         self.guard.cross(&mut changes, &self.upstream.cut, beside, now);
         self.apply(&changes);
         loop {

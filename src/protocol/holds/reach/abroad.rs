@@ -7,23 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::table::Table;
-use super::super::waiting::{Half, Item};
+use super::super::waiting::{Half, Item, Row};
 use super::Reach;
 use xds::{Beside, Cut, HoldReason, Name, Owners, ViewPlace};
 
 /// The cuts of other views that were read last.
 #[derive(Debug, Default)]
 pub(super) struct Abroad {
-    owners: Owners,
+    pub(super) owners: Owners,
     cuts: BTreeMap<ViewPlace, Arc<Cut>>,
 }
 
 impl Abroad {
-    /// Whether this name is read at a place.
-    pub(super) fn has(&self, place: &ViewPlace, half: &Half, name: &Name) -> bool {
-        place.has(&self.owners, &half.0, name)
-    }
-
     /// Whether two names have the same owner. What one owner has, a client reads from one view.
     pub(super) fn have_one_owner(&self, one: (&Half, &Name), other: &Item) -> bool {
         self.owners.of(&one.0.0, Some(one.1)) == self.owners.of(&other.0.0, Some(&other.1))
@@ -44,8 +39,7 @@ impl Reach {
         if !owners.is(&self.abroad.owners) {
             // A type may be read elsewhere now, where nothing has changed.
             for place in std::mem::take(&mut self.abroad.cuts).into_keys() {
-                self.read_place(&place, None, table);
-                self.read_older_at(&place, None, table);
+                self.read_at(Some(&place), None, table);
             }
             self.abroad.owners = owners;
         }
@@ -54,35 +48,14 @@ impl Reach {
         let (mut directs, mut holds) = (false, false);
         for place in before.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
             let (old, new) = (before.get(place), now.get(place).map(|cut| &**cut));
-            directs |= self.read_place(place, new, table) && old.is_some();
+            directs |= self.read_at(Some(place), new, table) && old.is_some();
             holds |= old.map(|old| Arc::as_ptr(old.holds())) != new.map(|new| Arc::as_ptr(new.holds()));
-            if old.map(|old| Arc::as_ptr(old.older())) != new.map(|new| Arc::as_ptr(new.older())) {
-                self.read_older_at(place, new, table);
-            }
         }
         if holds {
-            let of_others = |by: &Item| by.0.0.kind().names_endpoints();
-            let assignments = table.select(
-                |half| half.0.kind().is_assignment(),
-                |removal| removal.by().is_some_and(|(by, _)| of_others(by)),
-            );
-            assignments.into_iter().for_each(|item| table.look(item));
+            let of_cluster = |row: &Row| row.by().is_some_and(|(by, _)| by.0.0.kind().names_endpoints());
+            let assignments = table.select(|half| half.0.kind().is_assignment(), of_cluster);
+            assignments.iter().for_each(|item| table.look(item));
         }
         directs
-    }
-
-    /// Reads the cut of a place; `None`: nothing is read there any more. Returns whether something that directs traffic has changed.
-    fn read_place(&mut self, place: &ViewPlace, cut: Option<&Cut>, table: &mut Table) -> bool {
-        let slots = cut.into_iter().flat_map(|cut| cut.slots());
-        let is_read = |of: &&_| place.may_have(&self.abroad.owners, of);
-        let types = slots.map(|(of, _)| of).filter(is_read).cloned().collect();
-        self.read_at(Some(place), cut, types, table, &mut Vec::new())
-    }
-
-    fn read_older_at(&mut self, place: &ViewPlace, cut: Option<&Cut>, table: &mut Table) {
-        let is_read = |half: &Half, name: &Name| self.abroad.has(place, half, name);
-        for (source, before) in self.stand_ins.read_at(Some(place), cut, is_read) {
-            self.change_stand_ins(&source, &before, table);
-        }
     }
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
 use super::table::Table;
@@ -23,6 +24,12 @@ use named::best;
 pub(super) use named::leads_to;
 use stand_ins::StandIns;
 use xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl, ViewPlace};
+
+/// Whether a client wants the route configuration of this name now.
+pub(super) type Wanted<'a> = &'a dyn Fn(&TypeUrl, &Name) -> bool;
+
+/// What refers to something, and whether the control plane still sends that.
+type NamedBy = Option<(Item, bool)>;
 
 /// A resource that refers to others, and where it is served; `None`: here.
 type Source = (Item, Option<ViewPlace>);
@@ -44,41 +51,24 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Reads what has changed in the cut. What a changed resource referred to must be looked at again. Returns the held resources that
-    /// are not served any more.
-    pub(super) fn read(&mut self, cut: &Cut, table: &mut Table) -> Vec<Item> {
-        let mut gone = Vec::new();
-        let follows = table.going_halves().any(|half| half.0.kind().is_referred());
-        let is_empty = self.named.values().all(BTreeMap::is_empty);
-        if !(follows || is_empty) {
-            self.clear();
+    /// Reads what has changed in the cut. What a changed resource referred to must be looked at again.
+    pub(super) fn read(&mut self, cut: &Cut, table: &mut Table) {
+        if table.going_halves().any(|half| half.0.kind().is_referred()) {
+            self.read_at(None, Some(cut), table);
         }
-        let types = cut.slots().map(|(type_url, _)| type_url).filter(|_| follows);
-        let types = types.cloned().collect();
-        self.read_at(None, Some(cut), types, table, &mut gone);
-        let stand_ins = if follows { self.stand_ins.read(cut) } else { Vec::new() };
-        for (source, before) in stand_ins {
-            self.change_stand_ins(&source, &before, table);
-        }
-        gone
     }
 
-    /// Reads what has changed at a place: in those of these types that refer to something, in what was read there before, and, here, in what
-    /// removals wait of. Returns whether something that directs traffic has.
-    fn read_at(
-        &mut self,
-        place: Option<&ViewPlace>,
-        cut: Option<&Cut>,
-        types: Vec<TypeUrl>,
-        table: &mut Table,
-        gone: &mut Vec<Item>,
-    ) -> bool {
-        let referring = types.into_iter().filter(|of| of.kind().refers());
-        let referring = referring.flat_map(|of| [(of.clone(), true), (of, false)]);
+    /// Reads what has changed at a place, in what refers to something; without a cut, nothing is read there any more. Returns whether
+    /// something that directs traffic has.
+    fn read_at(&mut self, place: Option<&ViewPlace>, cut: Option<&Cut>, table: &mut Table) -> bool {
+        let owners = &self.abroad.owners;
+        let is_read = |of: &TypeUrl| of.kind().refers() && place.is_none_or(|place| place.may_have(owners, of));
+        let slots = cut.into_iter().flat_map(Cut::slots).map(|(of, _)| of);
+        let referring = slots.filter(|of| is_read(of));
+        let referring = referring.flat_map(|of| [(of.clone(), true), (of.clone(), false)]);
         let known = self.read.keys().filter(|(_, at)| at.as_ref() == place);
         let known = known.map(|(half, _)| half.clone());
-        let going = table.going_halves().filter(|_| place.is_none()).cloned();
-        let halves: BTreeSet<Half> = referring.chain(known).chain(going).collect();
+        let halves: BTreeSet<Half> = referring.chain(known).collect();
         let mut directs = false;
         for half in halves {
             let now = cut.and_then(|cut| cut.half(&half.0, half.1)).cloned();
@@ -88,11 +78,16 @@ impl Reach {
                 continue;
             }
             directs |= key.0.0.kind().gated();
-            self.read_half(&key.0, place, (before.as_deref(), now.as_deref()), table, gone);
+            self.read_half(&key.0, place, (before.as_deref(), now.as_deref()), table);
             match now {
                 Some(now) => self.read.insert(key, now),
                 None => self.read.remove(&key),
             };
+        }
+        let is_read =
+            |half: &Half, name: &Name| place.is_none_or(|place| place.has(&self.abroad.owners, &half.0, name));
+        for (source, before) in self.stand_ins.read(place, cut, is_read) {
+            self.change_stand_ins(&source, &before, table);
         }
         directs
     }
@@ -103,60 +98,32 @@ impl Reach {
         place: Option<&ViewPlace>,
         (before, now): (Option<&State>, Option<&State>),
         table: &mut Table,
-        gone: &mut Vec<Item>,
     ) {
         let mut silent = Vec::new();
         let mut change = |name: &Name, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>| {
             let source = ((half.clone(), name.clone()), place.cloned());
             let unconfirmed = self.unconfirmed.remove(&source);
             let counted = old.or(unconfirmed.as_ref());
-            let new = new.filter(|_| place.is_none_or(|place| self.abroad.has(place, half, name)));
+            let new = new.filter(|_| place.is_none_or(|place| place.has(&self.abroad.owners, &half.0, name)));
             let stand_ins = self.stand_ins.of(&source).to_vec();
             self.change(&source, (counted, &stand_ins), (new, &stand_ins), table);
-            if place.is_none() && old.is_some() && new.is_none() && table.is_going(&source.0) {
-                gone.push(source.0);
-            }
         };
-        match (before, now) {
-            (Some(before), Some(now)) => {
-                for item in before.entries().diff(now.entries()) {
-                    match item {
-                        DiffItem::Update {
-                            old: (name, Known::Present(old)),
-                            new: (_, Known::Absent(Reason::TimedOut)),
-                        } => silent.push((name.clone(), old.clone())),
-                        DiffItem::Add(name, new) => change(name, None, new.resource()),
-                        DiffItem::Update { old, new } => change(new.0, old.1.resource(), new.1.resource()),
-                        DiffItem::Remove(name, old) => change(name, old.resource(), None),
-                    }
-                }
+        let none = OrdMap::new();
+        let [before, now] = [before, now].map(|state| state.map_or(&none, State::entries));
+        for item in before.diff(now) {
+            match item {
+                DiffItem::Update {
+                    old: (name, Known::Present(old)),
+                    new: (_, Known::Absent(Reason::TimedOut)),
+                } => silent.push((name.clone(), old.clone())),
+                DiffItem::Add(name, new) => change(name, None, new.resource()),
+                DiffItem::Update { old, new } => change(new.0, old.1.resource(), new.1.resource()),
+                DiffItem::Remove(name, old) => change(name, old.resource(), None),
             }
-            // What is not confirmed goes with the others.
-            (Some(before), None) => before
-                .entries()
-                .iter()
-                .for_each(|(name, old)| change(name, old.resource(), None)),
-            (None, Some(now)) => {
-                if half.0.kind().refers() {
-                    now.resources().for_each(|new| change(new.name(), None, Some(new)));
-                }
-                let unserved = table.of_half(half).filter(|(name, row)| {
-                    let served = now.resource(name).is_some();
-                    !(served || row.is_remembered() || row.is_change())
-                });
-                let unserved: Vec<Item> = unserved.map(|(name, _)| (half.clone(), name.clone())).collect();
-                gone.extend(unserved);
-            }
-            (None, None) => {}
         }
         let silent = silent.into_iter();
         let silent = silent.map(|(name, old)| (((half.clone(), name), place.cloned()), old));
         self.unconfirmed.extend(silent);
-    }
-
-    /// Forgets everything.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
     }
 
     /// What is held because of this resource must be looked at again.
@@ -167,10 +134,8 @@ impl Reach {
     fn touch_source(&self, source: &Source, table: &mut Table) {
         let kind = source.0.0.0.kind();
         let contents = self.resource(source).into_iter().chain(self.stand_ins.of(source));
-        for (of, name) in contents
-            .filter(|_| kind.refers())
-            .flat_map(|content| leads_to(kind, content))
-        {
+        let contents = contents.filter(|_| kind.refers());
+        for (of, name) in contents.flat_map(|content| leads_to(kind, content)) {
             unsettle(of, name, &source.0, table);
             if of == Kind::Rds {
                 self.touch_route(name, table);
@@ -186,14 +151,8 @@ impl Reach {
 
     /// What is held because of a route configuration of this name must be looked at again.
     fn touch_route(&self, name: &Name, table: &mut Table) {
-        for ((half, _), state) in self.route_states() {
-            let item = (half.clone(), name.clone());
-            let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
-            let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
-            let contents = resources.chain(self.stand_ins.anywhere(&item));
-            for (of, name) in contents.flat_map(|content| leads_to(Kind::Rds, content)) {
-                unsettle(of, name, &item, table);
-            }
+        for ((half, place), _) in self.route_states() {
+            self.touch_source(&((half.clone(), name.clone()), place.clone()), table);
         }
     }
 
@@ -214,7 +173,7 @@ impl Reach {
     }
 
     /// What is held because of routes that no client wants any more must be looked at again.
-    pub(super) fn leave(&mut self, wanted: impl Fn(&TypeUrl, &Name) -> bool, table: &mut Table) {
+    pub(super) fn leave(&mut self, wanted: Wanted<'_>, table: &mut Table) {
         let left = self.leased.iter().filter(|((half, name), _)| !wanted(&half.0, name));
         for source in left.cloned().collect::<Vec<_>>() {
             self.leased.remove(&source);
@@ -232,48 +191,30 @@ impl Reach {
 
     /// Returns a cluster of another server that takes its endpoints from a removed assignment, or an older one that clients use, and whether
     /// the control plane still sends that. One that it does not send comes first.
-    pub(super) fn of_endpoints(&self, assignment: &Item) -> Option<(Item, bool)> {
+    pub(super) fn of_endpoints(&self, assignment: &Item) -> NamedBy {
         let name = &assignment.1;
         let clusters = self.sources(Kind::Eds, name);
         let clusters = clusters.filter(|source| self.meets(assignment, source));
         let unsaid = clusters.map(|source| {
-            let held = source
-                .1
-                .as_ref()
-                .is_none_or(|place| self.abroad.is_held(place, &source.0));
-            let stands_in = || {
-                self.stand_ins
-                    .of(source)
-                    .iter()
-                    .any(|one| one.endpoints() == Some(name))
-            };
-            (&source.0, held || stands_in())
+            let (item, place) = source;
+            let is_held = |place| self.abroad.is_held(place, item);
+            let mut older = self.stand_ins.of(source).iter();
+            let stands_in = older.any(|one| one.endpoints() == Some(name));
+            (item, stands_in || place.as_ref().is_none_or(is_held))
         });
         best(unsaid).map(|(item, unsaid)| (item, !unsaid))
     }
 
     /// Returns what names a route configuration, and whether the control plane still sends that. `narrow`: only changes that wait count.
-    pub(super) fn of_route(
-        &self,
-        (half, name): &Item,
-        place: Option<&ViewPlace>,
-        narrow: bool,
-        table: &Table,
-    ) -> Option<(Item, bool)> {
-        let sources = self.sources(Kind::Rds, name);
+    pub(super) fn of_route(&self, route: &Item, place: Option<&ViewPlace>, narrow: bool, table: &Table) -> NamedBy {
+        let sources = self.sources(Kind::Rds, &route.1);
         let counts = |source: &Source| !narrow || waits_here(source, table);
-        let sources = sources.filter(|source| counts(source) && self.meet(place, (half, name), source));
+        let sources = sources.filter(|source| counts(source) && self.meet(place, (&route.0, &route.1), source));
         best(sources.map(|source| (&source.0, self.is_said(source, table))))
     }
 
     /// Returns the listener or the route in use that names a cluster. `narrow`: only changes that wait count.
-    pub(super) fn of_cluster(
-        &mut self,
-        cluster: &Item,
-        wanted: impl Fn(&TypeUrl, &Name) -> bool,
-        narrow: bool,
-        table: &Table,
-    ) -> Option<(Item, bool)> {
+    pub(super) fn of_cluster(&mut self, cluster: &Item, wanted: Wanted<'_>, narrow: bool, table: &Table) -> NamedBy {
         let sources = self.sources(Kind::Cds, &cluster.1);
         let in_use = sources.filter_map(|source| {
             let (item, kind) = (&source.0, source.0.0.0.kind());
@@ -297,7 +238,7 @@ impl Reach {
 
     /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
     /// only another one holds does not count, so no two clusters hold each other.
-    pub(super) fn of_member(&self, member: &Item, table: &Table, now: Instant) -> Option<(Item, bool)> {
+    pub(super) fn of_member(&self, member: &Item, table: &Table, now: Instant) -> NamedBy {
         let sources = self.sources(Kind::Cds, &member.1);
         let sources = sources.filter(|source| source.0.0.0.kind() == Kind::Cds && self.meets(member, source));
         best(
@@ -344,15 +285,14 @@ fn waits_here((item, place): &Source, table: &Table) -> bool {
 }
 
 /// The removal of this name must be looked at again, if this resource holds it.
-pub(super) fn unsettle(kind: Kind, name: &Name, source: &Item, table: &mut Table) {
+fn unsettle(kind: Kind, name: &Name, source: &Item, table: &mut Table) {
     look(kind, name, table, |by, _| by == source);
 }
 
 /// The removal of this name must be looked at again, if what holds it is one of these; `true`: the control plane still sends that.
 fn look(kind: Kind, name: &Name, table: &mut Table, which: impl Fn(&Item, bool) -> bool) {
-    let by = table
-        .named(kind, name)
-        .filter(|(_, removal)| removal.by().is_some_and(|(by, said)| which(by, said)));
+    let by = table.named(kind, name);
+    let by = by.filter(|(_, removal)| removal.by().is_some_and(|(by, said)| which(by, said)));
     let items: Vec<Item> = by.map(|(item, _)| item).collect();
-    items.into_iter().for_each(|item| table.look(item));
+    items.iter().for_each(|item| table.look(item));
 }

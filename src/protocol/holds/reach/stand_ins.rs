@@ -7,45 +7,41 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::waiting::{Half, Item};
+use super::super::waiting::Half;
 use super::Source;
 use xds::{Cut, Name, Older, Resource, ViewPlace};
 
 /// The older contents that were read last.
 #[derive(Debug, Default)]
 pub(super) struct StandIns {
-    /// Those of the view's own cut.
-    own: Arc<Vec<Older>>,
+    lists: BTreeMap<Option<ViewPlace>, Arc<Vec<Older>>>,
     by_source: BTreeMap<Source, Vec<Arc<Resource>>>,
 }
 
 impl StandIns {
-    /// Reads those of the view's own cut. Returns what has changed: each source with the contents that stood in for it before.
-    pub(super) fn read(&mut self, cut: &Cut) -> Vec<(Source, Vec<Arc<Resource>>)> {
-        if Arc::ptr_eq(&self.own, cut.older()) {
-            return Vec::new();
-        }
-        self.own = cut.older().clone();
-        self.read_at(None, Some(cut), |_, _| true)
-    }
-
-    /// The same for a place where clients read some of what is there; without a cut, they do not any more.
-    pub(super) fn read_at(
+    /// Reads those of a place where clients read some of what is there; without a cut, they do not any more. Returns what has changed: each
+    /// source with the contents that stood in for it before.
+    pub(super) fn read(
         &mut self,
         place: Option<&ViewPlace>,
         cut: Option<&Cut>,
         is_read: impl Fn(&Half, &Name) -> bool,
     ) -> Vec<(Source, Vec<Arc<Resource>>)> {
+        let key = place.cloned();
+        if self.lists.get(&key).map(Arc::as_ptr) == cut.map(|cut| Arc::as_ptr(cut.older())) {
+            return Vec::new();
+        }
+        match cut {
+            Some(cut) => self.lists.insert(key, cut.older().clone()),
+            None => self.lists.remove(&key),
+        };
         let at_place = |source: &Source| source.1.as_ref() == place;
         let known = std::mem::take(&mut self.by_source).into_iter();
         let (mut before, others): (BTreeMap<_, _>, _) = known.partition(|(source, _)| at_place(source));
         self.by_source = others;
-        for (cut, one) in cut
-            .into_iter()
-            .flat_map(|cut| cut.older().iter().map(move |one| (cut, one)))
-        {
+        for one in cut.into_iter().flat_map(|cut| cut.older().iter()) {
             for half in [true, false].map(|wildcard| (one.type_url.clone(), wildcard)) {
-                let state = cut.half(&half.0, half.1);
+                let state = cut.and_then(|cut| cut.half(&half.0, half.1));
                 if state.is_some_and(|state| state.resource(one.name()).is_some()) && is_read(&half, one.name()) {
                     let source = ((half, one.name().clone()), place.cloned());
                     self.by_source.entry(source).or_default().push(one.content.clone());
@@ -70,12 +66,5 @@ impl StandIns {
     /// Returns what stands in for this.
     pub(super) fn of(&self, source: &Source) -> &[Arc<Resource>] {
         self.by_source.get(source).map_or(&[], |found| found)
-    }
-
-    /// Returns everything that stands in for this, wherever it is read.
-    pub(super) fn anywhere(&self, item: &Item) -> impl Iterator<Item = &Arc<Resource>> {
-        let all = self.by_source.range((item.clone(), None)..);
-        let of_item = all.take_while(move |(source, _)| source.0 == *item);
-        of_item.flat_map(|(_, found)| found)
     }
 }

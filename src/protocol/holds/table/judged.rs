@@ -16,24 +16,19 @@ impl Table {
     }
 
     /// A judgement holds these: the one with this number, if it holds anything still. Returns its number.
-    pub(in super::super) fn condemn(
+    pub(in super::super) fn hold_loss(
         &mut self,
-        type_url: &TypeUrl,
+        of: &TypeUrl,
         number: Option<u32>,
-        items: &[Item],
+        lost: &[Item],
         now: Instant,
     ) -> u32 {
-        let time = self.clocks.settings.hold.of(type_url.kind());
-        let number = self.clocks.judgements.make(type_url, number, time, now);
-        for item in items {
+        let time = self.clocks.settings.hold.of(of.kind());
+        let number = self.clocks.judgements.make(of, number, time, now);
+        for item in lost {
             self.change(item, HoldEnd::Free, |row| row.wait(Ground::Lost(Loss::Judged(number))));
         }
         number
-    }
-
-    /// No judgement holds this any more.
-    pub(in super::super) fn acquit(&mut self, item: &Item, end: HoldEnd) {
-        self.change(item, end, Row::acquit);
     }
 
     /// An earlier run has made this judgement.
@@ -89,7 +84,8 @@ impl Table {
             let longer = names.iter().filter_map(ordered).max();
             let over: Vec<Item> = names.into_iter().filter(|item| ordered(item).is_none()).collect();
             self.clocks.judgements.end(&key, longer);
-            over.iter().for_each(|item| self.acquit(item, HoldEnd::Clock));
+            let end = |item| self.change(item, HoldEnd::Clock, Row::end_loss);
+            over.iter().for_each(end);
         }
     }
 }

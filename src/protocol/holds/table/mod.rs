@@ -17,7 +17,7 @@ use xds::{GuardSettings, Hold, HoldEnd, HoldEvent, HoldReason, Kind, Name, TypeU
 
 /// The table.
 ///
-/// Invariant: no half is empty; what operators see of a row is what `show` told last.
+/// Invariant: what operators see of a row is what `show` told last.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: BTreeMap<Half, BTreeMap<Name, Row>>,
@@ -85,21 +85,14 @@ impl Table {
     }
 
     pub(super) fn has_half(&self, half: &Half) -> bool {
-        !self.rows.is_empty() && self.rows.contains_key(half)
+        self.rows.get(half).is_some_and(|rows| !rows.is_empty())
     }
 
     /// Returns the halves in which a removal waits.
     pub(super) fn going_halves(&self) -> impl Iterator<Item = &Half> {
-        let going = self
-            .rows
-            .iter()
-            .filter(|(_, rows)| rows.values().any(|row| !row.is_change()));
+        let going = self.rows.iter();
+        let going = going.filter(|(_, rows)| rows.values().any(|row| !row.is_change()));
         going.map(|(half, _)| half)
-    }
-
-    /// Returns the rows of one half.
-    pub(super) fn of_half(&self, half: &Half) -> impl Iterator<Item = (&Name, &Row)> {
-        self.rows.get(half).into_iter().flatten()
     }
 
     /// Returns the removals of a name in the types of this kind.
@@ -164,7 +157,7 @@ impl Table {
         let of_half = self.rows.entry(item.0.clone()).or_default();
         of_half.insert(item.1.clone(), row);
         self.take_endpoints(item, endpoints);
-        self.look_again(item);
+        self.look(item);
         self.show(item, None, HoldEnd::Gone);
     }
 
@@ -189,7 +182,7 @@ impl Table {
         let Some(removal) = self.get_mut(item) else { return };
         let before = removal.reason();
         change(removal);
-        self.look_again(item);
+        self.look(item);
         self.show(item, before, end);
     }
 
@@ -226,16 +219,12 @@ impl Table {
 
     /// It may be known now what refers to them.
     pub(super) fn look_at_clusters(&mut self) {
-        self.perhaps_referred().into_iter().for_each(|item| self.look(item));
+        self.perhaps_referred().iter().for_each(|item| self.look(item));
     }
 
     /// A removal does not wait any more, because of `end`.
     pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Row> {
-        let names = self.rows.get_mut(&item.0)?;
-        let removal = names.remove(&item.1)?;
-        if names.is_empty() {
-            self.rows.remove(&item.0);
-        }
+        let removal = self.rows.get_mut(&item.0)?.remove(&item.1)?;
         self.changes.remove(item);
         if let Some(endpoints) = removal.endpoints()
             && let Some(clusters) = self.endpoints.get_mut(endpoints)
@@ -276,22 +265,15 @@ impl Table {
         let clocks = &mut self.clocks;
         if (clocks.bound, clocks.settings) != (bound, settings) {
             (clocks.bound, clocks.settings) = (bound, settings);
-            let items = self.items();
-            items.iter().for_each(|item| self.look_again(item));
-            self.show_again(items);
+            self.items().iter().for_each(|item| self.look(item));
         }
     }
 
     /// The row must be looked at, if it is a removal. Changes are looked at each time.
-    fn look_again(&mut self, item: &Item) {
+    pub(super) fn look(&mut self, item: &Item) {
         if self.is_going(item) {
-            self.look(item.clone());
+            self.look_at(Stage::of(item.0.0.kind()), item.clone());
         }
-    }
-
-    /// The removal must be looked at.
-    pub(super) fn look(&mut self, item: Item) {
-        self.look_at(Stage::of(item.0.0.kind()), item);
     }
 
     /// The removal must be looked at once more, at this stage.
@@ -303,14 +285,13 @@ impl Table {
     pub(super) fn next(&mut self, now: Instant) -> Option<(Stage, Item)> {
         while let Some((_, item)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
             self.alarms.pop_first();
-            self.look(item);
+            self.look(&item);
         }
         self.agenda.pop_first()
     }
 
     /// Nothing is to be looked at: no removal waits.
     pub(super) fn rest(&mut self) {
-        self.agenda.clear();
         self.alarms.clear();
     }
 
@@ -318,13 +299,6 @@ impl Table {
         let alarm = self.alarms.first().map(|(at, _)| *at);
         let changes = self.changes.iter().filter_map(|item| self.until(item));
         changes.chain(alarm).chain(self.clocks.judgements.poll_timeout()).min()
-    }
-
-    /// Drops everything.
-    pub(super) fn clear(&mut self) {
-        for item in self.items() {
-            self.leave(&item, HoldEnd::Gone);
-        }
     }
 
     /// Returns all holds, and what has happened to them since the last call, if anything has changed.

@@ -106,6 +106,11 @@ impl Row {
         matches!(self.word, Word::Empty(_))
     }
 
+    /// Whether the control plane has said that the resource is gone.
+    pub(super) const fn is_removal(&self) -> bool {
+        matches!(self.word, Word::Remove(_))
+    }
+
     /// When it was said first.
     pub(super) const fn said(&self) -> Instant {
         self.said
@@ -113,9 +118,10 @@ impl Row {
 
     /// The clusters that a change leads to.
     pub(super) fn leads_to(&self) -> &[Name] {
-        match &self.word {
-            Word::Put(_, clusters) => clusters,
-            Word::Remove(_) | Word::Empty(_) | Word::Unheard => &[],
+        if let Word::Put(_, clusters) = &self.word {
+            clusters
+        } else {
+            &[]
         }
     }
 
@@ -173,8 +179,7 @@ impl Row {
 
     /// It has this ground, instead of another one of the sort.
     pub(super) fn wait(&mut self, ground: Ground) {
-        self.grounds
-            .retain(|other| discriminant(other) != discriminant(&ground));
+        self.strike(|other| discriminant(other) == discriminant(&ground));
         self.grounds.push(ground);
     }
 
@@ -202,19 +207,14 @@ impl Row {
         {
             self.free(HoldEnd::Gone);
         }
-        match &mut self.word {
-            Word::Remove(updates) => updates.push(update),
-            Word::Unheard => {
-                self.say(Word::Remove(vec![update]));
-            }
-            Word::Empty(_) | Word::Put(..) => {}
+        if let Word::Remove(updates) = &mut self.word {
+            updates.push(update);
         }
     }
 
     /// Its cluster has returned: it waits for nothing but a quiet time.
     pub(super) fn restart_quiet(&mut self, now: Instant) {
         self.wait(Ground::Quiet(now));
-        self.strike(|ground| matches!(ground, Ground::AfterCluster(_)));
         self.referrers = Referrers::Nothing(HoldEnd::Free);
     }
 
@@ -235,7 +235,7 @@ impl Row {
     }
 
     /// It is no part of a large loss.
-    pub(super) fn acquit(&mut self) {
+    pub(super) fn end_loss(&mut self) {
         self.strike(|ground| matches!(ground, Ground::Lost(_)));
     }
 
@@ -247,7 +247,6 @@ impl Row {
     /// Nothing but the quiet time holds it any more.
     pub(super) fn free(&mut self, end: HoldEnd) {
         self.release();
-        self.strike(|ground| matches!(ground, Ground::Named(_)));
         self.referrers = Referrers::Nothing(end);
     }
 
