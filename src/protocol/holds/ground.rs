@@ -24,7 +24,7 @@ pub(super) enum Ground {
     /// D-03: since then, until nothing that directs traffic has come for a while.
     Quiet(Instant),
     /// It is a part of a large loss.
-    Lost(Loss),
+    Lost(HeldLoss),
     /// A person holds it.
     Ordered(Order),
     /// Something that is served refers to it; `None`: what an earlier run of the relay knew.
@@ -45,7 +45,7 @@ impl From<(Item, bool)> for Referring {
 
 /// What holds a part of a large loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum HeldLoss {
     /// The first state that it is a part of is judged soon.
     Undecided,
     /// The judgement with this number.
@@ -66,8 +66,8 @@ impl Ground {
     /// Returns when its clock ends; `said`: when the row was.
     pub(super) fn until(&self, of: &TypeUrl, said: Instant, clocks: &Clocks) -> Option<Instant> {
         match self {
-            Self::Quiet(_) | Self::Unheard | Self::Lost(Loss::Undecided) => None,
-            Self::Lost(Loss::Judged(number)) => clocks.judgements.until(&(of.clone(), *number)),
+            Self::Quiet(_) | Self::Unheard | Self::Lost(HeldLoss::Undecided) => None,
+            Self::Lost(HeldLoss::Judged(number)) => clocks.judgements.until(&(of.clone(), *number)),
             Self::Ordered((until, _)) | Self::AfterCluster(until) => Some(*until),
             Self::Named(by) => by.as_ref()?.until.filter(|_| clocks.away.is_none()),
             // From its return, the other server has as long to answer as any; one that flaps does not make it longer.
@@ -80,16 +80,16 @@ impl Ground {
 
     /// Whether operators are told of no reference as long as it lasts.
     pub(super) const fn is_before_references(&self) -> bool {
-        matches!(self, Self::Quiet(_) | Self::Lost(Loss::Undecided))
+        matches!(self, Self::Quiet(_) | Self::Lost(HeldLoss::Undecided))
     }
 
     /// Returns what operators are told of it.
     pub(super) const fn reason(&self) -> Option<Reason> {
         match self {
-            Self::Lost(Loss::Judged(number)) => Some((HoldReason::Mass, Some(*number))),
+            Self::Lost(HeldLoss::Judged(number)) => Some((HoldReason::Mass, Some(*number))),
             Self::Ordered(_) | Self::Named(_) => Some((HoldReason::Referenced, None)),
             Self::Unready(..) => Some((HoldReason::Unready, None)),
-            Self::Quiet(_) | Self::Lost(Loss::Undecided) | Self::AfterCluster(_) | Self::Unheard => None,
+            Self::Quiet(_) | Self::Lost(HeldLoss::Undecided) | Self::AfterCluster(_) | Self::Unheard => None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Holds;
-use super::ground::{Ground, Loss};
+use super::ground::{Ground, HeldLoss};
 use super::measure::is_present;
 use super::taking_over::{Elsewhere, begins};
 use super::waiting::{Half, Item, Referrers, Row};
@@ -148,7 +148,7 @@ impl Holds {
         }
         let quiet = waits.quiet && goes;
         let grounds = quiet.then_some(Ground::Quiet(now)).into_iter();
-        let grounds = grounds.chain(first.then_some(Ground::Lost(Loss::Undecided)));
+        let grounds = grounds.chain(first.then_some(Ground::Lost(HeldLoss::Undecided)));
         let referrers = match goes && (waits.referred || emptied) {
             true => waits.referrers,
             false => Referrers::Nothing(HoldEnd::Free),

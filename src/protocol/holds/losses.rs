@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
-use super::ground::Loss;
+use super::ground::HeldLoss;
 use super::measure::{is_emptied, is_mass, is_present};
 use super::stream::AnsweredStream;
 use super::table::Table;
@@ -335,7 +335,7 @@ impl FirstState {
         let served = self.served();
         let is_mass = is_mass(type_url.kind(), lost.len(), gained.len(), served);
         let is_emptied = is_emptied(emptied.len(), served);
-        let undecided = table.select(of_type, |row| row.loss() == Some(Loss::Undecided));
+        let undecided = table.select(of_type, |row| row.loss() == Some(HeldLoss::Undecided));
         let is_much = |item: &Item| match table.get(item).is_some_and(Row::is_emptied) {
             true => is_emptied,
             false => is_mass,

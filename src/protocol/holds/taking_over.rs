@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Holds;
-use super::ground::{Ground, Loss};
+use super::ground::{Ground, HeldLoss};
 use super::measure::is_present;
 use super::reach::leads_to;
 use super::waiting::{Half, Item, Referrers, Row};
@@ -56,7 +56,7 @@ impl Holds {
                 true => Referrers::All,
                 false => Referrers::Nothing(HoldEnd::Free),
             };
-            let row = Row::new(gone.into(), vec![Ground::Lost(Loss::Undecided)], now).referred(referrers);
+            let row = Row::new(gone.into(), vec![Ground::Lost(HeldLoss::Undecided)], now).referred(referrers);
             self.table.enter(&item, row, resource.endpoints());
             change.updates.push(Update::Put(resource.clone(), None));
         }

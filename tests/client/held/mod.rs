@@ -562,6 +562,14 @@ fn what_nobody_wants() {
     (0..9).for_each(|n| stage.unwant(EDS, &format!("c{n}")));
     assert!(stage.holds.is_empty(), "{:?}", stage.holds);
     assert_eq!(stage.heard(), "+eds mass 9, -eds mass gone");
+    // Nor is what leaves the view by no word of the control plane.
+    stage.remove(CDS, "c0");
+    stage.pass(ms(200));
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    let gone = Update::Absent(Name::from("c0"), Reason::Expired);
+    stage.publish(vec![Changes::of((TypeUrl::new(CDS), true), vec![gone])]);
+    assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    assert_eq!(stage.heard(), "+cds referenced 1, -cds referenced gone");
 }
 
 /// Settings without a rule let go at once what it holds.

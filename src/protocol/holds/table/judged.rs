@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::super::ground::{Ground, Loss, Order};
+use super::super::ground::{Ground, HeldLoss, Order};
 use super::super::waiting::{Item, Row};
 use super::Table;
 use xds::{HeldRemoval, Hold, HoldClock, HoldEnd, HoldReason, TypeUrl};
@@ -26,7 +26,9 @@ impl Table {
         let time = self.clocks.settings.hold.of(of.kind());
         let number = self.clocks.judgements.make(of, number, time, now);
         for item in lost {
-            self.change(item, HoldEnd::Free, |row| row.wait(Ground::Lost(Loss::Judged(number))));
+            self.change(item, HoldEnd::Free, |row| {
+                row.wait(Ground::Lost(HeldLoss::Judged(number)))
+            });
         }
         number
     }

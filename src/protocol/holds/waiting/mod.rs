@@ -8,7 +8,7 @@ mod answers;
 use std::mem::discriminant;
 use std::time::{Duration, Instant};
 
-use super::ground::{Ground, Loss, Order, Referring};
+use super::ground::{Ground, HeldLoss, Order, Referring};
 use super::missing::Missing;
 use super::word::Word;
 use xds::{HeldRemoval, HoldEnd, Name, Trouble, TypeUrl, Update};
@@ -69,7 +69,7 @@ impl Row {
     /// One that an earlier run has held, for this judgement or for what refers to it, and for a person.
     pub(super) fn remembered(earlier: &HeldRemoval, judgement: Option<u32>, order: Option<Order>) -> Self {
         let held = match judgement {
-            Some(number) => Ground::Lost(Loss::Judged(number)),
+            Some(number) => Ground::Lost(HeldLoss::Judged(number)),
             None => Ground::Named(None),
         };
         let grounds = [held, Ground::Unheard].into_iter();
@@ -126,13 +126,13 @@ impl Row {
     }
 
     /// What holds it as a part of a large loss.
-    pub(super) fn loss(&self) -> Option<Loss> {
+    pub(super) fn loss(&self) -> Option<HeldLoss> {
         found!(self, Ground::Lost(loss) => *loss)
     }
 
     /// The number of the judgement that holds it.
     pub(super) fn judgement(&self) -> Option<u32> {
-        found!(self, Ground::Lost(Loss::Judged(number)) => *number)
+        found!(self, Ground::Lost(HeldLoss::Judged(number)) => *number)
     }
 
     /// When the quiet time for which it waits began.
