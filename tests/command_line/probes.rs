@@ -35,7 +35,7 @@ fn status(answer: &str) -> u16 {
 fn the_admin_address_has_names() {
     let text = "upstream: {xds_servers: [{server_uri: '127.0.0.1:1'}]}\nlisteners: [{address: '127.0.0.1:0'}]\n\
                 admin: {address: '127.0.0.1:0', hosts: relay.example.com}\n";
-    let path = file("names.yaml", text);
+    let path = file("hosts-of-the-admin.yaml", text);
     let (_relay, admin, _) = serve(&["--config", path.to_str().unwrap()]);
     let asks = |host: &str, request: &str| {
         let mut stream = TcpStream::connect(&admin).unwrap();
