@@ -165,7 +165,12 @@ impl Served {
 }
 
 fn compared(one: &str, other: &str, more: &[&str]) -> Outcome {
-    output(&[&["compare", one, other, "--node-id", "edge-1", "--timeout", "2s"], more].concat())
+    let timeout: &[&str] = if more.contains(&"--timeout") {
+        &[]
+    } else {
+        &["--timeout", "2s"]
+    };
+    output(&[&["compare", one, other, "--node-id", "edge-1"], timeout, more].concat())
 }
 
 /// Returns what was printed without hashes and addresses.
@@ -252,7 +257,7 @@ fn what_stays_different_during_changes() {
         }
         round
     });
-    let long = ["--for", "3s", "--settle", "1s"];
+    let long = ["--for", "3s", "--settle", "1s", "--timeout", "30s"];
     let (follows, out, error) = compared(&origin.address, &address, &long);
     let (apart, json, _) = compared(&origin.address, &still.address, &[&long[..], &["-o", "json"]].concat());
     drop(stop);
