@@ -194,6 +194,7 @@ mod tests {
         let long = told(json!({"text": "a"}), json!({"text": "ä".repeat(1000)}));
         assert!(long[0].ends_with("...") && long[0].chars().count() < 250, "{long:?}");
     }
+
     /// Fields in another order mean the same.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "any instant will do")]

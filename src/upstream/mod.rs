@@ -42,7 +42,7 @@ pub use connect::{Connected, Duplex, connect, host};
 pub use failure::{Failure, reason};
 pub use files::{
     Dictionary, FileChanges, FileContents, FileFormat, FileSet, FileWants, FileWriter, Files, FilesStatus, ParsedFile,
-    Stamp, StampedFile, Stated, Twice,
+    Stated, Twice,
 };
 pub use frames::Farewell;
 pub use holding::FindBeside;

@@ -149,8 +149,11 @@ fn tell(key: &str, value: &Value, facts: &mut Vec<(String, String)>) {
                 match (key, name.as_str()) {
                     ("", "server" | "lacking") => {}
                     ("", "dialects") => tell("dialect", member, facts),
-                    ("", "types") => tell(":", member, facts),
-                    ("" | ":", name) => tell(name, member, facts),
+                    ("", "types") => {
+                        let types = member.as_object().into_iter().flatten();
+                        types.for_each(|(word, of)| tell(word, of, facts));
+                    }
+                    ("", name) => tell(name, member, facts),
                     (key, name) => tell(&format!("{key}::{name}"), member, facts),
                 }
             }

@@ -51,45 +51,68 @@ pub(super) const ALWAYS_EMPTY: [&str; 8] = [
 ];
 
 /// In Envoy's order.
-#[rustfmt::skip]
 const SECTIONS: [Section; 8] = [
-    Section::new("envoy.config.cluster.v3.Cluster", "envoy.admin.v3.ClustersConfigDump", "dynamic_active_clusters",
-        "DynamicCluster", Placed::Field("cluster")),
-    Section::new("envoy.config.core.v3.TypedExtensionConfig", "envoy.admin.v3.EcdsConfigDump", "ecds_filters",
-        "EcdsFilterConfig", Placed::Field("ecds_filter")),
-    Section::new(ENDPOINTS, "envoy.admin.v3.EndpointsConfigDump", "dynamic_endpoint_configs",
-        "DynamicEndpointConfig", Placed::Field("endpoint_config")),
-    Section::new("envoy.config.listener.v3.Listener", "envoy.admin.v3.ListenersConfigDump", "dynamic_listeners",
-        "DynamicListener", Placed::Active("listener")),
-    Section::new("envoy.config.route.v3.ScopedRouteConfiguration", "envoy.admin.v3.ScopedRoutesConfigDump", "dynamic_scoped_route_configs",
-        "DynamicScopedRouteConfigs", Placed::List("scoped_route_configs")),
-    Section::new("envoy.config.route.v3.RouteConfiguration", "envoy.admin.v3.RoutesConfigDump", "dynamic_route_configs",
-        "DynamicRouteConfig", Placed::Field("route_config")),
-    Section::new("envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.admin.v3.SecretsConfigDump", "dynamic_active_secrets",
-        "DynamicSecret", Placed::Named("secret")),
-    Section::new("", "envoy.service.status.v3.ClientConfig", "generic_xds_configs",
-        "GenericXdsConfig", Placed::Generic),
+    Section {
+        type_name: "envoy.config.cluster.v3.Cluster",
+        message: "envoy.admin.v3.ClustersConfigDump",
+        field: "dynamic_active_clusters",
+        element: "DynamicCluster",
+        form: Placed::Field("cluster"),
+    },
+    Section {
+        type_name: "envoy.config.core.v3.TypedExtensionConfig",
+        message: "envoy.admin.v3.EcdsConfigDump",
+        field: "ecds_filters",
+        element: "EcdsFilterConfig",
+        form: Placed::Field("ecds_filter"),
+    },
+    Section {
+        type_name: ENDPOINTS,
+        message: "envoy.admin.v3.EndpointsConfigDump",
+        field: "dynamic_endpoint_configs",
+        element: "DynamicEndpointConfig",
+        form: Placed::Field("endpoint_config"),
+    },
+    Section {
+        type_name: "envoy.config.listener.v3.Listener",
+        message: "envoy.admin.v3.ListenersConfigDump",
+        field: "dynamic_listeners",
+        element: "DynamicListener",
+        form: Placed::Active("listener"),
+    },
+    Section {
+        type_name: "envoy.config.route.v3.ScopedRouteConfiguration",
+        message: "envoy.admin.v3.ScopedRoutesConfigDump",
+        field: "dynamic_scoped_route_configs",
+        element: "DynamicScopedRouteConfigs",
+        form: Placed::List("scoped_route_configs"),
+    },
+    Section {
+        type_name: "envoy.config.route.v3.RouteConfiguration",
+        message: "envoy.admin.v3.RoutesConfigDump",
+        field: "dynamic_route_configs",
+        element: "DynamicRouteConfig",
+        form: Placed::Field("route_config"),
+    },
+    Section {
+        type_name: "envoy.extensions.transport_sockets.tls.v3.Secret",
+        message: "envoy.admin.v3.SecretsConfigDump",
+        field: "dynamic_active_secrets",
+        element: "DynamicSecret",
+        form: Placed::Named("secret"),
+    },
+    Section {
+        type_name: "",
+        message: "envoy.service.status.v3.ClientConfig",
+        field: "generic_xds_configs",
+        element: "GenericXdsConfig",
+        form: Placed::Generic,
+    },
 ];
 
 const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
 
 impl Section {
-    const fn new(
-        type_name: &'static str,
-        message: &'static str,
-        field: &'static str,
-        element: &'static str,
-        form: Placed,
-    ) -> Self {
-        Self {
-            type_name,
-            message,
-            field,
-            element,
-            form,
-        }
-    }
-
     /// Returns all sections.
     pub(super) fn all() -> impl Iterator<Item = &'static Self> {
         SECTIONS.iter()

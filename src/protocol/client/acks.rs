@@ -102,7 +102,7 @@ impl Acks {
         self.pending.iter().filter_map(|pending| pending.at).min()
     }
 
-    /// Takes the next answer that may be sent now, or with `any` should still wait; it counts as sent.
+    /// Takes the next answer that may be sent now; with `any`, also one that should still wait. It counts as sent.
     pub(super) fn take(&mut self, any: bool, now: Instant) -> Option<Ack> {
         let due = self.pending.iter().position(|pending| any || pending.due(now))?;
         let Pending { ack, .. } = self.pending.remove(due)?;

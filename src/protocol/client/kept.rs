@@ -189,12 +189,9 @@ impl Kept {
         };
         let (same, said) = (renewed.is_none(), !self.unsaid.contains(name));
         let plain = same && said && entry.ttl.is_none() && entry.written.is_none();
-        match self.resources.get_mut(name).filter(|one| one.odd.is_none()) {
-            Some(one) if plain => {
-                one.version = version;
-                return None;
-            }
-            Some(_) | None => {}
+        if plain && let Some(one) = self.resources.get_mut(name).filter(|one| one.odd.is_none()) {
+            one.version = version;
+            return None;
         }
         let held = self.take(name);
         let before = held.as_ref().map(|one| (one.resource.clone(), one.expiry()));

@@ -41,12 +41,10 @@ impl Holds {
     fn forget_gone(&mut self, changes: &[Changes]) {
         for change in changes {
             let half = (change.type_url.clone(), change.wildcard);
-            let updates = if self.table.has_half(&half) {
-                &*change.updates
-            } else {
-                &[]
-            };
-            for update in updates {
+            if !self.table.has_half(&half) {
+                continue;
+            }
+            for update in &change.updates {
                 if let Update::Absent(name, _) | Update::Forget(name) = update {
                     self.leave_removal(&(half.clone(), name.clone()), HoldEnd::Gone);
                 }

@@ -55,8 +55,8 @@ const LONGEST_ORDER: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// - B, inputs: `hear`, with all that the control plane says; `hear_again` for a source that always states all it has; `cross`, with all
 ///   that is to be published next; `handle_server`; `handle_order`, from people; `handle_settings`; `handle_unwanted`.
-/// - D, outputs: `look`, after `hear` in each turn, after each published change of this view and of those that are read with it, and when `poll_timeout` is due;
-///   `take_told`.
+/// - D, outputs: `look`, after `hear` in each turn, after each published change of this view and of those that are read with it, and
+///   when `poll_timeout` is due; `take_told`.
 #[derive(Debug, Default)]
 pub struct Holds {
     quiet: Duration,
@@ -174,21 +174,20 @@ impl Holds {
                 items.filter(held).collect()
             }
         };
-        let until = |time| (now + time, order.reason.clone());
-        let change = |row: &mut Row| match (order.action, &order.target) {
-            (HoldAction::Extend(_), HoldTarget::Hold(_, HoldReason::Mass, _)) => {}
-            (HoldAction::Extend(time), _) => row.extend(&until(time)),
-            (HoldAction::Release, HoldTarget::Hold(_, HoldReason::Mass, _)) => row.release(),
-            (HoldAction::Release, _) => row.free(HoldEnd::Person),
+        let mut change = |change: &dyn Fn(&mut Row)| {
+            for item in &items {
+                self.table.change(item, HoldEnd::Person, change);
+            }
         };
-        for item in &items {
-            self.table.change(item, HoldEnd::Person, change);
-        }
-        // What joins the judgement later is held as long.
-        if let HoldTarget::Hold(of, HoldReason::Mass, number) = &order.target
-            && let HoldAction::Extend(time) = order.action
-        {
-            self.table.extend(of, *number, &until(time));
+        let until = |time| (now + time, order.reason.clone());
+        match (order.action, &order.target) {
+            // What joins the judgement later is held as long.
+            (HoldAction::Extend(time), HoldTarget::Hold(of, HoldReason::Mass, number)) => {
+                self.table.extend(of, *number, &until(time));
+            }
+            (HoldAction::Extend(time), _) => change(&|row| row.extend(&until(time))),
+            (HoldAction::Release, HoldTarget::Hold(_, HoldReason::Mass, _)) => change(&Row::release),
+            (HoldAction::Release, _) => change(&|row| row.free(HoldEnd::Person)),
         }
         items.len()
     }

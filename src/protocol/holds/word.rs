@@ -35,9 +35,10 @@ impl Word {
 impl From<Update> for Word {
     /// What is said of a name that goes.
     fn from(update: Update) -> Self {
-        match matches!(update, Update::Put(..)) {
-            true => Self::Empty(update),
-            false => Self::Remove(vec![update]),
+        if matches!(update, Update::Put(..)) {
+            Self::Empty(update)
+        } else {
+            Self::Remove(vec![update])
         }
     }
 }

@@ -35,7 +35,8 @@ pub(super) struct TypeTurn {
     holds_errors: bool,
 }
 
-/// What a type has to send in one turn. It stays true until a response is sent. A type that sends nothing says so of what must wait.
+/// What a type has to send in one turn. It stays true until a response is sent. A type that sends no response returns what of
+/// it must wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survey {
     /// Whether there is anything to add, change or answer, if no response were on its way.

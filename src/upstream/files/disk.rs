@@ -15,9 +15,9 @@ use rustix::fs::OFlags;
 use super::format::FileFormat;
 use crate::upstream::clock::unix;
 
-/// The metadata that changes with a file's content (I-07). The default is that of an old file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+/// The metadata that changes with a file's content (I-07).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
     device: u64,
     inode: u64,
     len: u64,
@@ -26,7 +26,7 @@ pub struct Stamp {
 }
 
 /// A file's name, and its stamp or why that cannot be read.
-pub type StampedFile = (OsString, Result<Stamp, String>);
+pub(super) type StampedFile = (OsString, Result<Stamp, String>);
 
 /// Two writes within this time may leave the same stamp.
 const COARSE: Duration = Duration::from_secs(2);
@@ -38,15 +38,6 @@ impl Stamp {
     pub(super) fn of(path: &Path) -> Result<Self, String> {
         let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
         Ok(Self::from(&metadata))
-    }
-
-    /// Returns the stamp of a file that is not on a disk, after its nth write.
-    #[must_use]
-    pub fn of_writing(nth: i64) -> Self {
-        Self {
-            changed: (nth, 0),
-            ..Self::default()
-        }
     }
 
     fn from(metadata: &Metadata) -> Self {

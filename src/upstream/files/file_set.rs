@@ -116,17 +116,6 @@ impl FileSet {
     /// Looks at the files, and reads those that have changed.
     pub fn look(&mut self, now: Instant) -> FileChanges {
         let listed = self.list();
-        self.handle_look(listed, disk::read, now)
-    }
-
-    /// The same for files that need not be on a disk. `listed` has the files sorted by name, or why they cannot be listed; `read`
-    /// reads one, up to so many bytes.
-    pub fn handle_look(
-        &mut self,
-        listed: Result<Vec<StampedFile>, String>,
-        read: impl Fn(&Path, usize) -> Result<(Stamp, Vec<u8>), String>,
-        now: Instant,
-    ) -> FileChanges {
         let mut found = FileChanges::default();
         let mut faults = Vec::new();
         let mut changed = false;
@@ -135,7 +124,7 @@ impl FileSet {
             Ok(listed) => {
                 let (names, stamps) = listed.into_iter().unzip();
                 changed |= self.arrange(names);
-                changed |= self.read(stamps, read, now, &mut found.warnings);
+                changed |= self.read(stamps, now, &mut found.warnings);
             }
             Err(fault) => faults.push(format!("{}: {fault}", self.path.display())),
         }
@@ -189,13 +178,7 @@ impl FileSet {
     }
 
     /// Reads the files that have changed. Returns whether any good content is new.
-    fn read(
-        &mut self,
-        stamps: Vec<Result<Stamp, String>>,
-        read: impl Fn(&Path, usize) -> Result<(Stamp, Vec<u8>), String>,
-        now: Instant,
-        warnings: &mut Vec<String>,
-    ) -> bool {
+    fn read(&mut self, stamps: Vec<Result<Stamp, String>>, now: Instant, warnings: &mut Vec<String>) -> bool {
         let (mut left, of) = (self.limit, self.files.len());
         let mut changed = false;
         let mut due = clock::now() + PROGRESS;
@@ -210,7 +193,7 @@ impl FileSet {
                 tracing::info!(path = %self.path.display(), read = at, of, "reading files");
             }
             let path = called(&self.path, name);
-            changed |= kept.renew(&path, read(&path, left), &self.dictionary, now, warnings);
+            changed |= kept.renew(&path, disk::read(&path, left), &self.dictionary, now, warnings);
             left = left.saturating_sub(kept.len);
         }
         changed

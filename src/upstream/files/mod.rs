@@ -26,7 +26,6 @@ use crate::watch::Watcher;
 use crate::xds::{Dialect, ServerState, TypeUrl};
 pub use asked::FileWants;
 pub use content::{FileContents, Twice};
-pub use disk::{Stamp, StampedFile};
 pub use file_set::{FileChanges, FileSet};
 pub use format::FileFormat;
 pub use parsed_file::{Dictionary, ParsedFile, Stated};

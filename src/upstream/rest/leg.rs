@@ -75,10 +75,13 @@ impl PollLeg {
 
     /// Takes up newer settings, if there are any.
     fn renew(&mut self) {
-        self.settings = self.server.settings(&self.settings);
-        let settings = &self.settings;
+        let newer = self.server.settings(&self.settings);
+        if Arc::ptr_eq(&newer, &self.settings) {
+            return;
+        }
         self.poller
-            .handle_settings(settings.client.clone(), settings.interval, settings.reconnect_max);
+            .handle_settings(newer.client.clone(), newer.interval, newer.reconnect_max);
+        self.settings = newer;
     }
 
     fn start(&mut self, question: PollQuestion) {

@@ -56,7 +56,8 @@ impl Session {
         types.collect()
     }
 
-    /// Returns since when the client waits that waits since then on this stream: on earlier streams too, until one of them was answered.
+    /// Returns since when the client waits, of which `since` is known on this stream. It may have waited on earlier ones, until one of them
+    /// was answered.
     fn waits_since(&self, since: Instant) -> Instant {
         let before = self.accounts.waits().filter(|_| !self.answered());
         before.map_or(since, |before| before.min(since))

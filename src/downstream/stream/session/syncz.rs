@@ -37,8 +37,8 @@ pub(super) struct Syncz {
 }
 
 impl Session {
-    /// Takes a request for the type with this nonce. What acknowledges or rejects the last answer is no question; any other nonce is one, because
-    /// `istioctl` sends the time as the nonce of its first request.
+    /// Takes a request for the type with this nonce. What acknowledges or rejects the last answer is no question; any other nonce is one,
+    /// because `istioctl` sends the time as the nonce of its first request.
     pub(super) fn ask_syncz(&mut self, nonce: &str) -> Result<(), Status> {
         allowed(&self.shared, self.accounts.identity())()?;
         let syncz = self.syncz.get_or_insert_default();

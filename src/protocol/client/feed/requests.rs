@@ -61,8 +61,8 @@ impl Feed {
         Some(request)
     }
 
-    /// E-25: while something is held and no response was accepted on this stream, it has a version that
-    /// no server gave, so that the server has something to say.
+    /// E-25: while something is held and no response was accepted on this stream, the request has a version that no server gave, so that
+    /// the server has something to say.
     fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
         let held = !self.kept.is_empty();
         if !self.outbound.is_opened() && held && opening.urges {

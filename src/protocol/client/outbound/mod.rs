@@ -72,8 +72,8 @@ impl Outbound {
         self.answered
     }
 
-    /// The server has answered. Returns whether for the first time on this stream; if so, in SotW and if that is a full state, it answers for
-    /// these names.
+    /// The server has answered. Returns whether that is its first answer on this stream, and the names that a full state in SotW answers
+    /// for then.
     pub(super) fn hear(&mut self) -> (bool, Vec<Name>) {
         let first = !std::mem::replace(&mut self.answered, true);
         (first, std::mem::take(&mut self.first))

@@ -110,7 +110,7 @@ impl Marks {
         self.add().table = len;
     }
 
-    /// The client was sent all of the state, or what it was not is in rows: it differs from no table.
+    /// The client was sent all of the state, or all that it was not sent is in rows: nothing is relative to a table any more.
     pub(super) fn forget_version_table(&mut self) {
         self.take(|written| written.table = 0);
     }

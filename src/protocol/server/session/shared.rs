@@ -38,7 +38,7 @@ impl Subscription {
             if !difference.removes() || self.reader.forgets() {
                 self.books.arrive(state.clone());
             }
-            return self.greeting(attempt).ok_or(Survey { adds, removes });
+            return self.greeting(attempt).ok_or(Survey { adds: false, removes });
         }
         let portion = match (full, all) {
             (true, true) => Portion::All,
