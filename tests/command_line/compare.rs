@@ -165,12 +165,13 @@ impl Served {
 }
 
 fn compared(one: &str, other: &str, more: &[&str]) -> Outcome {
-    let timeout: &[&str] = if more.contains(&"--timeout") {
-        &[]
-    } else {
-        &["--timeout", "2s"]
-    };
-    output(&[&["compare", one, other, "--node-id", "edge-1"], timeout, more].concat())
+    output(
+        &[
+            &["compare", one, other, "--node-id", "edge-1", "--timeout", "30s"],
+            more,
+        ]
+        .concat(),
+    )
 }
 
 /// Returns what was printed without hashes and addresses.
@@ -257,7 +258,7 @@ fn what_stays_different_during_changes() {
         }
         round
     });
-    let long = ["--for", "3s", "--settle", "1s", "--timeout", "30s"];
+    let long = ["--for", "3s", "--settle", "1s"];
     let (follows, out, error) = compared(&origin.address, &address, &long);
     let (apart, json, _) = compared(&origin.address, &still.address, &[&long[..], &["-o", "json"]].concat());
     drop(stop);
@@ -284,8 +285,21 @@ async fn a_server_that_is_not_reached() {
     let plane = Plane::start().await;
     let address = plane.address.to_string();
     for (other, words) in [("127.0.0.1:1", "Connection refused"), (&address, "raise --timeout")] {
-        let asked = [address.clone(), other.to_owned()];
-        let asked = tokio::task::spawn_blocking(move || compared(&asked[0], &asked[1], &["--dialect", "delta"]));
+        let (one, other) = (address.clone(), other.to_owned());
+        let asked = move || {
+            output(&[
+                "compare",
+                &one,
+                &other,
+                "--node-id",
+                "edge-1",
+                "--timeout",
+                "2s",
+                "--dialect",
+                "delta",
+            ])
+        };
+        let asked = tokio::task::spawn_blocking(asked);
         let (code, out, error) = soon("an answer", asked).await.unwrap();
         assert_eq!((code, out.as_str()), (Some(2), ""), "{error}");
         assert!(error.contains(words), "{error}");

@@ -60,19 +60,19 @@ fn snapshot(server: SocketAddr, clusters: usize, bytes: usize) -> Vec<u8> {
     given(&of, &Cut::default().with(&changes).0)
 }
 
-/// 30 MB of honest content in a process that may have 96 MiB: it is taken as it comes, and never twice. A relay waits five seconds for its
+/// 15 MB of honest content in a process that may have 64 MiB: it is taken as it comes, and never twice. A relay waits five seconds for its
 /// neighbours; a busy machine may need more than one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_fits_into_a_small_process() {
     let plane = Plane::start().await;
-    let from = body(snapshot(plane.address, 300, 100_000));
-    let limit = "export TOKIO_WORKER_THREADS=2; ulimit -d 98304";
+    let from = body(snapshot(plane.address, 150, 100_000));
+    let limit = "export TOKIO_WORKER_THREADS=2; ulimit -d 65536";
     let mut starts = (0..8).map(|_| relay("small", limit, "auto", plane.address, from));
-    let relay = starts.find(|relay| relay.line("a neighbour").contains("has given its snapshots"));
+    let relay = starts.find(|relay| relay.line("neighbour").contains("has given its snapshots"));
     let relay = relay.unwrap();
     let mut stream = client(&relay).await;
     let mut served = 0;
-    while served < 300 {
+    while served < 150 {
         served += stream.next().await.versions.len();
     }
 }
