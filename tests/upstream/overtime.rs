@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use distributary::cache::View;
 use distributary::clock::now;
@@ -16,8 +16,15 @@ use crate::plane::{PATIENCE, Plane, soon};
 use crate::{CDS, Relay, delta, sotw};
 
 /// There are as many places for long work as threads, so only one of these tests can have it.
-static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+static ALONE: Mutex<()> = Mutex::new(());
 const VERY_MANY: usize = 3000;
+
+/// Plays a story when nothing of another one runs any more.
+fn alone(story: impl Future<Output = ()>) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(1).enable_all().build().unwrap().block_on(story);
+}
 
 fn names() -> Vec<String> {
     (0..VERY_MANY).map(|nth| format!("n{nth}")).collect()
@@ -56,9 +63,12 @@ fn others_have_turns() -> bool {
 
 /// Others have their turns while very many resources are read, published, held back and removed, in both dialects; and whoever looks at the
 /// view meanwhile sees the whole response or nothing of it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn nobody_waits_for_very_many() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn nobody_waits_for_very_many() {
+    alone(others_have_turns_meanwhile());
+}
+
+async fn others_have_turns_meanwhile() {
     for path in [crate::dialects::DELTA, crate::dialects::SOTW] {
         let (looks, armed) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let look = |what: &'static str| {
@@ -143,9 +153,12 @@ impl Stop {
 
 /// What may happen in the middle of a response: the stream ends, a client comes, a snapshot is taken, the wish for it ends, and the relay
 /// stops.
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn in_the_middle() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn in_the_middle() {
+    alone(a_stream_a_client_and_the_relay_end());
+}
+
+async fn a_stream_a_client_and_the_relay_end() {
     let (stop, looks) = Stop::new();
     let mut plane = Plane::start().await;
     let relay = Relay::with(plane.address, &[(CDS, "*")], |plan| plan.looks = Some(looks));
