@@ -115,6 +115,7 @@ async fn others_have_turns_meanwhile() {
             call.send(&sotw(CDS, "2", "n2", &["n0=1"]));
         }
         until(&relay.view, 1).await;
+        armed.store(false, Ordering::SeqCst);
         let looks = looks.lock().unwrap();
         for what in ["reads", "publishes"] {
             assert!(looks.iter().filter(|look| look.0 == what).count() >= 2, "{looks:?}");
