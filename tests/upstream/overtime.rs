@@ -65,67 +65,67 @@ fn others_have_turns() -> bool {
 /// view meanwhile sees the whole response or nothing of it.
 #[test]
 fn nobody_waits_for_very_many() {
-    alone(others_have_turns_meanwhile());
+    for path in [crate::dialects::DELTA, crate::dialects::SOTW] {
+        alone(others_have_turns_meanwhile(path));
+    }
 }
 
-async fn others_have_turns_meanwhile() {
-    for path in [crate::dialects::DELTA, crate::dialects::SOTW] {
-        let (looks, armed) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let look = |what: &'static str| {
-            let (looks, armed) = (looks.clone(), armed.clone());
-            move |present: usize| {
-                if armed.load(Ordering::SeqCst) {
-                    let turns = others_have_turns();
-                    looks.lock().unwrap().push((what, turns, present));
-                }
+async fn others_have_turns_meanwhile(path: &str) {
+    let (looks, armed) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+    let look = |what: &'static str| {
+        let (looks, armed) = (looks.clone(), armed.clone());
+        move |present: usize| {
+            if armed.load(Ordering::SeqCst) {
+                let turns = others_have_turns();
+                looks.lock().unwrap().push((what, turns, present));
             }
-        };
-        let (reads, publishes) = (look("reads"), look("publishes"));
-        let twins = Twins::new(move || {
-            reads(0);
-            Vec::new()
-        });
-        let find: FindBeside = Arc::new(move |view, _| {
-            publishes(present(&view.cut()));
-            None
-        });
-        let mut plane = Plane::start().await;
-        let relay = Relay::with(plane.address, &[(CDS, "*")], |plan| {
-            plan.looks = Some((twins, find));
-            if path == crate::dialects::SOTW {
-                plan.server.transport = distributary::config::Transport::Sotw;
-            }
-        });
-        let mut call = plane.call().await;
-        assert_eq!(call.path, path);
-        armed.store(true, Ordering::SeqCst);
-        let puts = puts("1");
-        if path == crate::dialects::DELTA {
-            call.delta().await;
-            call.send(&delta(CDS, "n1", &texts(&puts), &[]));
-        } else {
-            call.sotw().await;
-            call.send(&sotw(CDS, "1", "n1", &texts(&puts)));
         }
-        until(&relay.view, VERY_MANY).await;
-        let names = names();
-        if path == crate::dialects::DELTA {
-            call.send(&delta(CDS, "n2", &[], &texts(&names[1..])));
-        } else {
-            call.send(&sotw(CDS, "2", "n2", &["n0=1"]));
+    };
+    let (reads, publishes) = (look("reads"), look("publishes"));
+    let twins = Twins::new(move || {
+        reads(0);
+        Vec::new()
+    });
+    let find: FindBeside = Arc::new(move |view, _| {
+        publishes(present(&view.cut()));
+        None
+    });
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(CDS, "*")], |plan| {
+        plan.looks = Some((twins, find));
+        if path == crate::dialects::SOTW {
+            plan.server.transport = distributary::config::Transport::Sotw;
         }
-        until(&relay.view, 1).await;
-        armed.store(false, Ordering::SeqCst);
-        let looks = looks.lock().unwrap();
-        for what in ["reads", "publishes"] {
-            assert!(looks.iter().filter(|look| look.0 == what).count() >= 2, "{looks:?}");
-        }
-        assert!(looks.iter().all(|(_, turns, _)| *turns), "{looks:?}");
-        assert!(
-            looks.iter().all(|look| [0, 1, VERY_MANY].contains(&look.2)),
-            "{looks:?}"
-        );
+    });
+    let mut call = plane.call().await;
+    assert_eq!(call.path, path);
+    armed.store(true, Ordering::SeqCst);
+    let puts = puts("1");
+    if path == crate::dialects::DELTA {
+        call.delta().await;
+        call.send(&delta(CDS, "n1", &texts(&puts), &[]));
+    } else {
+        call.sotw().await;
+        call.send(&sotw(CDS, "1", "n1", &texts(&puts)));
     }
+    until(&relay.view, VERY_MANY).await;
+    let names = names();
+    if path == crate::dialects::DELTA {
+        call.send(&delta(CDS, "n2", &[], &texts(&names[1..])));
+    } else {
+        call.send(&sotw(CDS, "2", "n2", &["n0=1"]));
+    }
+    until(&relay.view, 1).await;
+    armed.store(false, Ordering::SeqCst);
+    let looks = looks.lock().unwrap();
+    for what in ["reads", "publishes"] {
+        assert!(looks.iter().filter(|look| look.0 == what).count() >= 2, "{looks:?}");
+    }
+    assert!(looks.iter().all(|(_, turns, _)| *turns), "{looks:?}");
+    assert!(
+        looks.iter().all(|look| [0, 1, VERY_MANY].contains(&look.2)),
+        "{looks:?}"
+    );
 }
 
 /// Stops the writer whenever it reads, until the test lets it go on.
