@@ -15,11 +15,9 @@ use xds::TypeUrl;
 /// A type is suspected when two streams in a row ended with an error shortly after a request for it and before a response to it.
 /// It then gets a stream apart from the others. After a time without trouble it joins the others again.
 ///
-/// Invariant: a type in `suspected` is neither in `asked` nor in `accused`.
+/// Invariant: a type in `suspected` is not in `accused`.
 #[derive(Debug, Default)]
 pub struct Suspects {
-    /// The types that were requested on the present stream and not answered yet, and when each was requested.
-    asked: BTreeMap<TypeUrl, Instant>,
     /// The types that may have ended the last stream.
     accused: BTreeSet<TypeUrl>,
     /// The types that were answered on some stream. They cannot be the reason if a stream ends without any answer.
@@ -36,25 +34,25 @@ const QUIET: Duration = Duration::from_secs(3600);
 const PROVEN_MAX: usize = 1024;
 
 impl Suspects {
-    /// The type was requested for the first time on the present stream.
-    pub fn handle_asked(&mut self, type_url: TypeUrl, now: Instant) {
-        self.asked.insert(type_url, now);
-    }
-
     /// The type was answered on the present stream.
     pub fn handle_answer(&mut self, type_url: &TypeUrl) {
-        self.asked.remove(type_url);
         self.accused.remove(type_url);
         if !self.proven.contains(type_url) && self.proven.len() < PROVEN_MAX {
             self.proven.insert(type_url.clone());
         }
     }
 
-    /// The stream ended; `answered`: after a response. Returns the types that are newly suspected.
-    pub fn handle_end(&mut self, ending: Option<Ending>, answered: bool, now: Instant) -> Vec<TypeUrl> {
+    /// The stream ended; `answered`: after a response. `open` are the types that were requested on it and not answered, and when each was
+    /// first requested. Returns the types that are newly suspected.
+    pub fn handle_end(
+        &mut self,
+        ending: Option<Ending>,
+        answered: bool,
+        open: Vec<(TypeUrl, Instant)>,
+        now: Instant,
+    ) -> Vec<TypeUrl> {
         let accuses = ending.is_some_and(|ending| ending.accuses(answered));
-        let asked = std::mem::take(&mut self.asked).into_iter();
-        let soon = asked.filter(|(type_url, at)| {
+        let soon = open.into_iter().filter(|(type_url, at)| {
             // If the stream had no answer at all, types that were answered earlier are not the reason.
             accuses && now < *at + SOON && (answered || !self.proven.contains(type_url))
         });
@@ -70,7 +68,6 @@ impl Suspects {
 
     /// E-27: the server answers for the type on a stream of its own, and not on the shared one.
     pub fn handle_deaf(&mut self, type_url: &TypeUrl, now: Instant) {
-        self.asked.remove(type_url);
         self.accused.remove(type_url);
         self.suspected.insert(type_url.clone(), now);
     }
@@ -121,11 +118,10 @@ mod tests {
         ending: Option<Ending>,
         now: Instant,
     ) -> Vec<TypeUrl> {
-        asked.iter().for_each(|name| suspects.handle_asked(of(name), now));
-        asked[..answered]
-            .iter()
-            .for_each(|name| suspects.handle_answer(&of(name)));
-        suspects.handle_end(ending, answered > 0, now + Duration::from_millis(5))
+        let (heard, open) = asked.split_at(answered);
+        heard.iter().for_each(|name| suspects.handle_answer(&of(name)));
+        let open = open.iter().map(|name| (of(name), now)).collect();
+        suspects.handle_end(ending, answered > 0, open, now + Duration::from_millis(5))
     }
 
     /// Two streams in a row accuse only what they did not answer; a type that joins later is found as fast.
@@ -167,8 +163,7 @@ mod tests {
         }
         let mut suspects = Suspects::default();
         for _ in 0..3 {
-            suspects.handle_asked(of("a"), now);
-            assert_eq!(suspects.handle_end(INVALID, true, now + SOON), []);
+            assert_eq!(suspects.handle_end(INVALID, true, vec![(of("a"), now)], now + SOON), []);
         }
     }
 

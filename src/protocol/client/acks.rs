@@ -110,10 +110,7 @@ impl Acks {
             self.accepted = Some((ack.nonce.clone(), now));
             return Some(ack);
         };
-        // An answer that may be sent now stays so, whatever is sent before it.
-        for pending in self.pending.iter_mut().filter(|pending| pending.due(now)) {
-            pending.at = None;
-        }
+        self.pass(now);
         self.refusals.said(refusal, now);
         let refusals = &self.refusals;
         for Pending { ack, at } in self.pending.iter_mut().filter(|pending| pending.at.is_some()) {
@@ -122,6 +119,13 @@ impl Acks {
             }
         }
         Some(ack)
+    }
+
+    /// An answer that may be sent now stays so, whatever is sent before it.
+    pub(super) fn pass(&mut self, now: Instant) {
+        for pending in self.pending.iter_mut().filter(|pending| pending.due(now)) {
+            pending.at = None;
+        }
     }
 
     fn at(&self, ack: &Ack, now: Instant) -> Option<Instant> {

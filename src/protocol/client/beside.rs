@@ -13,10 +13,7 @@ use xds::{Changes, Dialect, Kind, Name, Resource, ResourceError, TypeUrl};
 
 /// Everything that one machine knows of a type, on its way to another machine for the same server.
 #[derive(Debug)]
-pub struct Parted {
-    feed: Box<Feed>,
-    versions_of: Dialect,
-}
+pub struct Parted(Box<Feed>);
 
 /// The names of each kind that content named and perhaps names no longer.
 pub(crate) type Renamed = BTreeMap<Kind, BTreeSet<Name>>;
@@ -34,29 +31,23 @@ impl Client {
     /// Removes the type from this stream, if it is there, so that it can join another.
     pub fn part(&mut self, type_url: &TypeUrl) -> Option<(Parted, Vec<Changes>)> {
         let mut feed = self.feeds.remove(type_url)?;
-        self.agenda.remove(type_url);
         let unanswered = feed.disconnected();
-        let versions_of = self.versions_of;
-        Some((Parted { feed, versions_of }, unanswered.into_iter().collect()))
+        Some((Parted(feed), unanswered.into_iter().collect()))
     }
 
     /// Adds a type from another stream. Nothing of that type may be wanted here before.
     pub fn join(&mut self, parted: Parted) -> Option<Changes> {
-        let Parted { mut feed, versions_of } = parted;
+        let Parted(mut feed) = parted;
         if !feed.wanted() {
             return None;
         }
         let type_url = feed.type_url().clone();
-        if versions_of != self.versions_of {
-            feed.forget_versions();
-        }
         if self.stream.is_some() {
             let patience = self.patience(&type_url);
-            feed.connected(self.dialect, self.versions_of == self.dialect, patience);
+            feed.connected(self.dialect, patience);
         }
         let told = self.unserved.tell(&mut feed, None);
-        self.feeds.insert(type_url.clone(), feed);
-        self.note(&type_url);
+        self.feeds.insert(type_url, feed);
         told
     }
 
@@ -84,24 +75,20 @@ impl Client {
         if let Some(feed) = self.feeds.get_mut(type_url) {
             names.into_iter().for_each(|name| feed.list(name, listed));
         }
-        self.note(type_url);
     }
 
     /// Takes these names away, with all that is held of them.
     pub(crate) fn part_names(&mut self, type_url: &TypeUrl, names: &[Name]) -> Vec<MovedName> {
         let feed = self.feeds.get_mut(type_url);
-        let parted = feed.map_or_else(Vec::new, |feed| {
+        feed.map_or_else(Vec::new, |feed| {
             names.iter().filter_map(|name| feed.part(name)).collect()
-        });
-        self.note(type_url);
-        parted
+        })
     }
 
     /// Takes names from another stream.
     pub(crate) fn join_names(&mut self, type_url: &TypeUrl, moved: Vec<MovedName>) {
         let feed = self.feed(type_url);
         moved.into_iter().for_each(|one| feed.join(one));
-        self.note(type_url);
     }
 
     /// Returns the names that content of this stream named and now names differently, or no longer.

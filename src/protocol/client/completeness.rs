@@ -226,12 +226,11 @@ impl Completeness {
     }
 
     /// The server answers a later request of the same stream. Nearly every server answers in order, so that it has said all that it had,
-    /// if it has begun to. Returns whether it has.
-    pub(super) const fn overtaken(&mut self) -> bool {
+    /// if it has begun to.
+    pub(super) const fn overtaken(&mut self) {
         if let Some(open) = &mut self.open {
             open.overtaken = true;
         }
-        self.open.is_some()
     }
 
     /// The relay's ACKs for all responses so far are sent.

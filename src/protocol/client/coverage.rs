@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::completeness::{Completeness, Heard, Settled};
-use super::rhythm::Patience;
+use super::completeness::{Completeness, Heard, Quiet, Settled};
 use xds::{Dialect, Name};
 
 /// The wildcard and the collections. Each is complete under the same conditions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Coverage {
     wildcard: Wildcard,
     /// By names. Without the wildcard, what has its name are the names that are requested by themselves and of which the server was sent the
@@ -19,6 +18,10 @@ pub(super) struct Coverage {
     all: BTreeMap<Name, Box<Completeness>>,
     /// Those that still wait for something.
     busy: BTreeSet<Name>,
+    /// When the first of these is to be looked at.
+    next: Option<Instant>,
+    /// How long the server must be quiet.
+    quiet: Quiet,
     /// Those that the present response mentions, and whether it has news of them.
     mentioned: BTreeMap<Name, bool>,
 }
@@ -65,6 +68,22 @@ impl Wildcard {
 }
 
 impl Coverage {
+    pub(super) const fn new(quiet: Quiet) -> Self {
+        Self {
+            wildcard: Wildcard::Unwanted,
+            all: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            next: None,
+            quiet,
+            mentioned: BTreeMap::new(),
+        }
+    }
+
+    /// The server must be quiet for so long from now on.
+    pub(super) const fn set_quiet(&mut self, quiet: Quiet) {
+        self.quiet = quiet;
+    }
+
     pub(super) const fn wildcard(&self) -> Wildcard {
         self.wildcard
     }
@@ -169,6 +188,7 @@ impl Coverage {
     pub(super) fn disconnected(&mut self) {
         self.all.values_mut().for_each(|of| of.disconnected());
         self.busy.clear();
+        self.next = None;
     }
 
     /// The present response has an entry or a removal for a name, which may be in this collection. Returns whether it is news: the name was
@@ -194,7 +214,6 @@ impl Coverage {
         heard: Heard,
         dialect: Dialect,
         full: bool,
-        patience: Patience,
         now: Instant,
     ) -> SettledTypes {
         let mut settled = SettledTypes::default();
@@ -214,7 +233,8 @@ impl Coverage {
                 // Another relay may say that this answer is finished, but that does not mean that it knows a whole collection.
                 let more = heard.more.filter(|more| *more || all && self.wildcard.is_asked());
                 let heard = Heard { news, more, ..heard };
-                let of = self.change(name.as_str(), |of| of.heard(heard, patience.quiet(all), now));
+                let quiet = self.quiet(&name);
+                let of = self.change(name.as_str(), |of| of.heard(heard, quiet, now));
                 settled.add(&name, of);
                 self.busy.insert(name);
             }
@@ -249,17 +269,23 @@ impl Coverage {
         self.busy.is_empty()
     }
 
-    pub(super) fn deadline(&self, patience: Patience) -> Option<Instant> {
-        let due = |name| self.all.get(name)?.deadline(patience.quiet(is_all(name)));
-        self.busy.iter().filter_map(due).min()
+    /// The server has gone on from the wildcard to what it was asked for later.
+    pub(super) fn overtaken(&mut self) {
+        self.change(Name::WILDCARD, Completeness::overtaken);
+        self.rest();
     }
 
-    pub(super) fn timeout(&mut self, patience: Patience, now: Instant) -> SettledTypes {
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+
+    pub(super) fn timeout(&mut self, now: Instant) -> SettledTypes {
         let mut settled = SettledTypes::default();
-        for name in &self.busy {
-            if let Some(of) = self.all.get_mut(name) {
-                settled.add(name, of.timeout(patience.quiet(is_all(name)), now));
-            }
+        for name in std::mem::take(&mut self.busy) {
+            let quiet = self.quiet(&name);
+            let of = self.change(name.as_str(), |of| of.timeout(quiet, now));
+            settled.add(&name, of);
+            self.busy.insert(name);
         }
         self.rest();
         settled
@@ -269,11 +295,20 @@ impl Coverage {
         for name in &self.busy {
             self.all.get_mut(name).into_iter().for_each(|of| act(of));
         }
+        self.rest();
     }
 
     fn rest(&mut self) {
         let all = &self.all;
         self.busy.retain(|name| all.get(name).is_some_and(|of| !of.rests()));
+        let due = |name| self.all.get(name)?.deadline(self.quiet(name));
+        self.next = self.busy.iter().filter_map(due).min();
+    }
+
+    /// For collections, the learned time does not count: their members may come in another rhythm than those of the wildcard.
+    fn quiet(&self, name: &Name) -> Quiet {
+        let needed = if is_all(name) { self.quiet.needed } else { self.quiet.unknown };
+        Quiet { needed, ..self.quiet }
     }
 }
 

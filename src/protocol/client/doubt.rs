@@ -11,7 +11,6 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Client;
 use super::kept::Brought;
-use super::stream::Stream;
 use xds::{Changes, Resource, TypeUrl, Update, Want};
 
 /// A doubt about a server.
@@ -80,7 +79,7 @@ impl Client {
     /// E-25, E-27: the time of a question may have come. To be called before its names stop waiting.
     pub(super) fn note_silence(&mut self, type_url: &TypeUrl, now: Instant) {
         let spread = SPREAD.mul_f64((xxh3_64(self.introduction.sent()) % 1000) as f64 / 1000.0);
-        let heard = self.stream.as_ref().and_then(Stream::heard);
+        let heard = self.feeds.values().filter_map(|feed| feed.heard()).max();
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return;
         };
@@ -135,15 +134,13 @@ impl Client {
     /// The answer has shown what was doubted, or has not. Returns what that decides.
     pub fn handle_outcome(&mut self, doubt: &Doubt, shown: bool) -> Option<Decided> {
         let feed = self.feeds.get_mut(&doubt.type_url)?;
-        let decided = match doubt.of {
+        match doubt.of {
             // Only if it is still wanted, and the server has said nothing about it since.
             Of::Hearing(asked) => {
                 let deaf = shown && feed.wanted() && !feed.has_heard_since(asked);
                 deaf.then(|| Decided::Deaf(doubt.type_url.clone()))
             }
             Of::Reading(..) => feed.tried(shown).map(Decided::Gone),
-        };
-        self.note(&doubt.type_url);
-        decided
+        }
     }
 }

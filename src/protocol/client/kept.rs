@@ -10,7 +10,7 @@ use std::time::Instant;
 use arcstr::ArcStr;
 
 use super::entry::{Entry, build};
-use xds::{Expiry, Name, Resource, TypeUrl, Update, Version};
+use xds::{Dialect, Expiry, Name, Resource, TypeUrl, Update, Version};
 
 /// The resources that a server has sent, by canonical name.
 ///
@@ -24,8 +24,9 @@ pub(super) struct Kept {
     expiries: BTreeSet<(Instant, Name)>,
     /// Those that the server has not sent on this stream.
     unsaid: BTreeSet<Name>,
-    /// The server is not sent the versions, because they are of the other dialect.
-    untold: bool,
+    /// The dialect in which the server gave the versions, and that of the stream. They are sent only if both are the same.
+    versions_of: Option<Dialect>,
+    dialect: Option<Dialect>,
 }
 
 #[derive(Debug)]
@@ -106,10 +107,18 @@ impl Kept {
         self.resource(key.as_str()).map(|resource| resource.version())
     }
 
-    /// A stream begins, on which the server is sent the versions if `told`.
-    pub(super) fn connected(&mut self, told: bool) {
-        self.untold = !told;
+    /// A stream begins.
+    pub(super) fn connected(&mut self, dialect: Dialect) {
+        self.dialect = Some(dialect);
+        self.versions_of.get_or_insert(dialect);
         self.unsaid = self.resources.keys().cloned().collect();
+    }
+
+    /// The server has answered. E-23: only now is it certain that it does not refuse this dialect.
+    pub(super) fn answered(&mut self, dialect: Dialect) {
+        if self.versions_of.replace(dialect) != Some(dialect) {
+            self.forget_versions();
+        }
     }
 
     /// Returns the server's spelling of a name.
@@ -121,7 +130,8 @@ impl Kept {
     /// Returns the version that the server is sent for this name, if it has given one. A resource without a name cannot be declared.
     pub(super) fn declared(&self, name: &str) -> Option<&ArcStr> {
         let (_, version) = self.held(name)?;
-        Some(version).filter(|version| !self.untold && !version.is_empty() && !name.is_empty())
+        let told = self.versions_of == self.dialect && !name.is_empty();
+        Some(version).filter(|version| told && !version.is_empty())
     }
 
     /// Takes a resource that an earlier run of the relay held, unless one is held under that name already.
@@ -165,7 +175,6 @@ impl Kept {
 
     /// Forgets the versions: they are of the other dialect, or another server has stood in since (G-12).
     pub(super) fn forget_versions(&mut self) {
-        self.untold = false;
         let none: ArcStr = ArcStr::new();
         for one in self.resources.values_mut() {
             one.version = none.clone();

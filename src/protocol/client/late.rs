@@ -59,17 +59,18 @@ impl RejectionReport {
         }
     }
 
-    /// Returns when there is something to ask or to say, if the server may be told then.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let unsaid = self.sent.filter(|_| !self.unsaid.is_empty()).map(|at| at + PACE);
-        self.due.into_iter().chain(unsaid).min()
+    /// Returns when the clients are to be asked, if the server may be told then.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.due
     }
 
-    /// Returns whether the clients are to be asked now; they count as asked.
+    /// Returns whether the clients are to be asked now; they count as asked. What they said before is not passed on any more, so that the
+    /// server is told at most once after each question.
     pub(super) fn asks(&mut self, now: Instant) -> bool {
         let due = self.due.take_if(|at| *at <= now).is_some();
         if due {
             self.asked = Some(now);
+            self.unsaid.clear();
         }
         due
     }
@@ -88,9 +89,6 @@ impl RejectionReport {
 
     /// Takes what is to be said now; it counts as said.
     pub(super) fn take(&mut self, now: Instant, kept: &Kept) -> Vec<Rejection> {
-        if self.sent.is_some_and(|at| now < at + PACE) {
-            return Vec::new();
-        }
         let mut unsaid = std::mem::take(&mut self.unsaid);
         unsaid.retain(|one| holds(one.content.as_ref(), kept));
         if !unsaid.is_empty() {

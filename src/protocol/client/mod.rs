@@ -5,7 +5,6 @@
 //! cache.
 
 mod acks;
-mod agenda;
 mod awaited;
 mod beside;
 mod complaint;
@@ -32,7 +31,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agenda::Agenda;
 pub use beside::Parted;
 use beside::Renamed;
 use bytes::Bytes;
@@ -70,8 +68,6 @@ use xds::{Changes, Dialect, Name, ServerFeatures, Slot, Target, Twins, TypeUrl, 
 pub struct Client {
     settings: Arc<ClientSettings>,
     dialect: Dialect,
-    /// The dialect in which the server gave the versions of the held content.
-    versions_of: Dialect,
     /// Where the same content may be in memory already.
     twins: Twins,
     introduction: Introduction,
@@ -79,11 +75,8 @@ pub struct Client {
     introduced: Option<Bytes>,
     /// Boxed: a map has room for eleven at once, and most streams have few types.
     feeds: BTreeMap<TypeUrl, Box<Feed>>,
-    agenda: Agenda,
     stream: Option<Stream>,
     received: Option<Received>,
-    /// The type of the last request, if that was the first of its type on the stream.
-    asked: Option<TypeUrl>,
     /// E-24: the types of which it is to be found out what clients reject, and what the server was told of that last, until somebody takes
     /// them.
     questions: BTreeSet<TypeUrl>,
@@ -139,15 +132,12 @@ impl Client {
         Self {
             settings,
             dialect,
-            versions_of: dialect,
             twins: Twins::default(),
             introduction,
             introduced: None,
             feeds: BTreeMap::new(),
-            agenda: Agenda::default(),
             stream: None,
             received: None,
-            asked: None,
             questions: BTreeSet::new(),
             reported: None,
             unserved: Unserved::default(),
@@ -220,7 +210,6 @@ impl Client {
         };
         let feed = self.feeds.get_mut(&want.type_url);
         let told = feed.and_then(|feed| self.unserved.tell(feed, want.target.name()));
-        self.note_requests(&want.type_url);
         self.drop_unwanted(&want.type_url);
         changes.into_iter().chain(told).collect()
     }
@@ -252,13 +241,13 @@ impl Client {
     /// A part of an incomplete message was read at `at`.
     pub fn handle_bytes(&mut self, at: Instant) {
         self.feeds.values_mut().for_each(|feed| feed.bytes(at));
-        self.note_all();
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
-        for type_url in self.agenda.due(now) {
+        let due = self.feeds.values().filter(|feed| feed.deadline().is_some_and(|at| at <= now));
+        for type_url in due.map(|feed| feed.type_url().clone()).collect::<Vec<_>>() {
             self.note_silence(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
@@ -271,34 +260,8 @@ impl Client {
                 }
                 pause.into_iter().for_each(|pause| self.seen.note(&type_url, pause));
             }
-            self.note(&type_url);
-            self.agenda.rest(&type_url, now);
         }
         changes
-    }
-
-    /// What a type has to send or to do may have changed.
-    fn note(&mut self, type_url: &TypeUrl) {
-        self.note_requests(type_url);
-        if let Some(feed) = self.feeds.get(type_url) {
-            self.agenda.note_deadline(type_url, feed.deadline());
-        }
-    }
-
-    /// What a type has to send may have changed, and it has nothing to do earlier than before. There may be very many such calls, and
-    /// to find the next deadline takes longer the more collections wait.
-    fn note_requests(&mut self, type_url: &TypeUrl) {
-        if let Some(feed) = self.feeds.get(type_url) {
-            let outbound = self.asks(type_url).then_some(feed.outbound());
-            self.agenda.note_requests(type_url, outbound);
-        }
-    }
-
-    /// What all types have to send or to do may have changed.
-    fn note_all(&mut self) {
-        self.agenda = Agenda::default();
-        let all: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
-        all.iter().for_each(|type_url| self.note(type_url));
     }
 
     /// Returns the next message for the server, without [its node](Self::take_node). It counts as sent at `now`.
@@ -309,31 +272,31 @@ impl Client {
     }
 
     fn next_request(&mut self, now: Instant) -> Option<Request> {
-        let (place, forgetful) = self.stream.as_ref()?.opening();
+        // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
+        let remembers = !self.stream.as_ref()?.is_forgetful();
+        let asked = || self.feeds.iter().filter(|(type_url, _)| self.asks(type_url));
         // D-08: ACKs and NACKs before everything else.
-        let due = |of: &&TypeUrl| self.feeds.get(*of).is_some_and(|feed| feed.outbound().acks().due(now));
-        let answer = self.agenda.answers().find(due);
+        let answer = asked().find(|(_, feed)| feed.outbound().acks().due(now));
         // E-19: a stream on which nothing is wanted is closed soon, so nothing needs to be unsubscribed.
-        let change = || self.agenda.change().filter(|_| self.wanted());
-        let Some(type_url) = answer.or_else(change).cloned() else {
+        let change = || asked().find(|(_, feed)| feed.outbound().changed()).filter(|_| self.wanted());
+        let Some((type_url, _)) = answer.or_else(change) else {
             return self.greet_again().or_else(|| self.report(now));
         };
-        let urges = !self.unserved.is_polled() && !self.tries;
-        let feed = self.feeds.get_mut(&type_url)?;
-        // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
-        let legacy = type_url.traits().wildcard && !forgetful;
-        let opening = Opening { legacy, place, urges };
-        let first = !feed.outbound().is_opened();
-        let request = feed.request(self.dialect, opening, now)?;
-        self.note(&type_url);
-        self.note_asked(first.then_some(type_url));
-        Some(request)
+        let last = self.feeds.values().filter_map(|feed| feed.outbound().place()).max();
+        let opening = Opening {
+            legacy: type_url.traits().wildcard && remembers,
+            place: last.map_or(0, |last| last.wrapping_add(1)),
+            urges: !self.unserved.is_polled() && !self.tries,
+            at: now,
+        };
+        let type_url = type_url.clone();
+        self.feeds.get_mut(&type_url)?.request(self.dialect, opening)
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is due, or when an answer that had to wait may be sent.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.agenda.deadline()
+        self.feeds.values().filter_map(|feed| feed.deadline()).min()
     }
 
     /// Takes a response in the present dialect whose last byte was read at `now`.
@@ -343,9 +306,6 @@ impl Client {
         // E-05: a response for a type that was never requested on this stream gets no answer.
         if !self.feeds.get(type_url).is_some_and(|feed| feed.outbound().is_opened()) {
             return Vec::new();
-        }
-        if std::mem::replace(&mut self.versions_of, self.dialect) != self.dialect {
-            self.forget_versions();
         }
         if self.dialect == Dialect::Delta {
             self.unserved.clear();
@@ -358,19 +318,20 @@ impl Client {
         find_twins(&mut message.entries, type_url, &self.twins);
         let valid = message.entries.len();
         let outbound = feed.outbound();
-        let place = (!outbound.is_answered()).then(|| outbound.place());
+        let place = outbound.place().filter(|_| !outbound.is_answered());
         let (changes, pause) = feed.receive(&mut message, self.dialect, now);
         self.received = Some(message.received(type_url, valid));
         if let Some(stream) = &mut self.stream {
-            stream.hear(message.is_relayed(), now);
+            stream.hear(message.is_relayed());
         }
         feed.acknowledge(message.answer(), self.dialect, now);
-        place.into_iter().for_each(|place| self.overtake(place));
+        if let Some(place) = place {
+            self.feeds.values_mut().for_each(|feed| feed.overtaken(place));
+        }
         pause.into_iter().for_each(|pause| self.seen.note(type_url, pause));
         if let Some((of, before)) = naming {
             self.note_renamed(type_url, of, &before);
         }
-        self.note(type_url);
         changes.into_iter().collect()
     }
 }

@@ -30,16 +30,12 @@ const ROUND_TRIPS: u32 = 2;
 const ROUND_TRIPS_UNKNOWN: u32 = 4;
 
 /// How long the relay waits for a server's answers for one type.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     /// How long a server may take to answer for a name.
-    pub(super) does_not_exist: Duration,
-    /// How long a server must be quiet before a wildcard is complete.
-    quiet: Duration,
-    /// The same, learned from how this server answers for this type.
-    learned: Option<Duration>,
-    /// The same, for any server that has never paused.
-    steady: Duration,
+    pub(super) answer: Duration,
+    /// How long it must be quiet before a wildcard is complete.
+    pub(super) quiet: Quiet,
 }
 
 impl Rhythm {
@@ -76,21 +72,14 @@ impl Patience {
     pub(super) fn new(settings: &ClientSettings, learned: Option<Duration>, round_trip: Duration) -> Self {
         // G-14: a server that reports errors itself has twice the time.
         let times = 1 + u32::from(settings.features.resource_timer_is_transient_error);
+        let unknown = settings.wildcard_quiet.max(round_trip * ROUND_TRIPS_UNKNOWN);
         Self {
-            does_not_exist: settings.does_not_exist * times,
-            quiet: settings.wildcard_quiet.max(round_trip * ROUND_TRIPS_UNKNOWN),
-            learned,
-            steady: MARGIN.max(round_trip * ROUND_TRIPS),
-        }
-    }
-
-    /// For collections, the learned time does not count: their members may come in another rhythm than `all`.
-    pub(super) fn quiet(&self, all: bool) -> Quiet {
-        let learned = self.learned.filter(|_| all).unwrap_or(self.quiet);
-        Quiet {
-            needed: learned.min(self.quiet),
-            unknown: self.quiet,
-            overtaken: self.steady,
+            answer: settings.does_not_exist * times,
+            quiet: Quiet {
+                needed: learned.map_or(unknown, |learned| learned.min(unknown)),
+                unknown,
+                overtaken: MARGIN.max(round_trip * ROUND_TRIPS),
+            },
         }
     }
 }

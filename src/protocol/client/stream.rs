@@ -4,7 +4,7 @@
 //! Owns what ends with the stream. Knows nothing of connections and of content.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::doubt::Doubt;
 use super::rhythm::Patience;
@@ -17,12 +17,8 @@ pub(super) struct Stream {
     node_sent: bool,
     /// Whether another relay is at the other end.
     relayed: bool,
-    /// When the server has last answered for any type.
-    heard: Option<Instant>,
     /// How long the transport takes for a round trip.
     round_trip: Duration,
-    /// The number of first requests so far.
-    requested: u32,
     /// Types were dropped on this stream, so it is not known any more whether the server was asked for a new type before.
     forgetful: bool,
     /// From this number of types on, those that nobody wants are dropped.
@@ -48,20 +44,14 @@ impl Stream {
         self.round_trip
     }
 
-    /// When the server has last answered for any type.
-    pub(super) const fn heard(&self) -> Option<Instant> {
-        self.heard
-    }
-
     /// The server has answered; `relayed`: another relay is at the other end.
-    pub(super) const fn hear(&mut self, relayed: bool, now: Instant) {
+    pub(super) const fn hear(&mut self, relayed: bool) {
         self.relayed = relayed;
-        self.heard = Some(now);
     }
 
-    /// Returns the place of the next type that is requested for the first time, and whether it is not known that it was not before.
-    pub(super) const fn opening(&self) -> (u32, bool) {
-        (self.requested, self.forgetful)
+    /// Whether it is not known any more if the server was asked for a new type before.
+    pub(super) const fn is_forgetful(&self) -> bool {
+        self.forgetful
     }
 
     /// The first answer for the type has left names out, and it is not known what that means.
@@ -87,7 +77,7 @@ impl Stream {
 
 impl Client {
     /// Changes the dialect. To be called only between streams. The two dialects have different versions, so the server is not
-    /// sent those of the other dialect. They are forgotten only when the server answers (E-23: it may refuse this dialect).
+    /// sent those of the other dialect.
     pub fn handle_dialect(&mut self, dialect: Dialect) {
         debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
         if std::mem::replace(&mut self.dialect, dialect) != dialect {
@@ -99,10 +89,6 @@ impl Client {
     /// versions. To be called only between streams.
     pub fn handle_superseded(&mut self) {
         debug_assert!(self.stream.is_none(), "the versions belong to the stream");
-        self.forget_versions();
-    }
-
-    pub(super) fn forget_versions(&mut self) {
         self.feeds.values_mut().for_each(|feed| feed.forget_versions());
     }
 
@@ -113,12 +99,10 @@ impl Client {
             sweep_at: TYPES_REMEMBERED,
             ..Stream::default()
         });
-        let told = self.versions_of == self.dialect;
         for (type_url, feed) in &mut self.feeds {
             let quiet = self.rhythm.quiet(type_url, round_trip);
-            feed.connected(self.dialect, told, Patience::new(&self.settings, quiet, round_trip));
+            feed.connected(self.dialect, Patience::new(&self.settings, quiet, round_trip));
         }
-        self.note_all();
     }
 
     /// The stream ended. G-19: everything else stays.
@@ -127,7 +111,6 @@ impl Client {
         self.silencers.clear();
         let changes = self.feeds.values_mut().filter_map(|feed| feed.disconnected()).collect();
         self.feeds.retain(|_, feed| feed.wanted());
-        self.note_all();
         changes
     }
 
@@ -161,30 +144,11 @@ impl Client {
         Some(feed.outbound().again(type_url, self.dialect, None))
     }
 
-    /// A request was sent; `first`: its type, if that was the first request of the type on the stream.
-    pub(super) fn note_asked(&mut self, first: Option<TypeUrl>) {
-        if let (Some(_), Some(stream)) = (&first, &mut self.stream) {
-            stream.requested = stream.requested.wrapping_add(1);
-        }
-        self.asked = first;
-    }
-
-    /// The server answers the type in this place for the first time: it has gone on from those that it was asked for earlier.
-    pub(super) fn overtake(&mut self, place: u32) {
-        let overtaken = self.feeds.values_mut().filter_map(|feed| {
-            let overtaken = feed.overtaken(place);
-            overtaken.then(|| feed.type_url().clone())
-        });
-        let overtaken: Vec<TypeUrl> = overtaken.collect();
-        overtaken.iter().for_each(|type_url| self.note(type_url));
-    }
-
     /// Drops types that nobody wants, so that a client that invents types without end does not fill this table.
     pub(super) fn drop_unwanted(&mut self, last: &TypeUrl) {
         let Some(stream) = &mut self.stream else {
             if self.feeds.get(last).is_some_and(|feed| !feed.wanted()) {
                 self.feeds.remove(last);
-                self.agenda.remove(last);
             }
             return;
         };
@@ -196,6 +160,5 @@ impl Client {
             .retain(|_, feed| feed.wanted() || feed.outbound().is_ready() || feed.goes_on());
         stream.forgetful |= self.feeds.len() < before;
         stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
-        self.note_all();
     }
 }

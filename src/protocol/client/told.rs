@@ -58,9 +58,10 @@ impl Client {
         self.introduced.take()
     }
 
-    /// Returns the type that the last request asked for, once, if it was the first of that type on the stream.
-    pub const fn take_asked(&mut self) -> Option<TypeUrl> {
-        self.asked.take()
+    /// Returns the types that the server was asked for on this stream and has not answered, and since when.
+    pub fn unanswered(&self) -> impl Iterator<Item = (TypeUrl, Instant)> {
+        let feeds = self.feeds.values();
+        feeds.filter_map(|feed| Some((feed.type_url().clone(), feed.unanswered()?)))
     }
 
     /// Returns what was in the last response, once.
@@ -125,7 +126,6 @@ impl Client {
     pub fn handle_rejected(&mut self, type_url: &TypeUrl, now: Instant) {
         if let Some(feed) = self.feeds.get_mut(type_url) {
             feed.rejected(now);
-            self.note(type_url);
         }
     }
 
@@ -139,7 +139,6 @@ impl Client {
         if let Some((late, kept)) = self.feeds.get_mut(type_url).and_then(|feed| feed.late(false)) {
             late.answer(rejections, kept);
         }
-        self.note(type_url);
     }
 
     /// Returns the next request that tells the server what clients reject.
@@ -153,7 +152,6 @@ impl Client {
             let request = feed.outbound().again(type_url, dialect, Some(words));
             Some((type_url.clone(), rejections, request))
         })?;
-        self.note(&type_url);
         self.reported = Some(Reported {
             type_url,
             contents: rejections.into_iter().filter_map(|one| one.content).collect(),

@@ -40,11 +40,11 @@ impl Blame {
         &mut self.suspects
     }
 
-    /// The stream ended; `answered`: after a response.
-    pub(super) fn ended(&mut self, failure: &Failure, answered: bool, now: Instant) {
+    /// The stream ended; `answered`: after a response. `open` are the types that were requested on it and not answered, and since when.
+    pub(super) fn ended(&mut self, failure: &Failure, answered: bool, open: Vec<(TypeUrl, Instant)>, now: Instant) {
         let ending = failure.ending();
         if !self.apart {
-            let suspected = self.suspects.handle_end(ending, answered, now).into_iter();
+            let suspected = self.suspects.handle_end(ending, answered, open, now).into_iter();
             self.new
                 .extend(suspected.map(|type_url| (type_url, failure.to_string())));
         } else if ending.is_some_and(|ending| ending.accuses(true)) {
@@ -79,8 +79,7 @@ mod tests {
         let (mut apart, mut shared) = (Blame::new(true), Blame::new(false));
         for _ in 0..4 {
             for blame in [&mut apart, &mut shared] {
-                blame.suspects_mut().handle_asked(type_url.clone(), now);
-                blame.ended(&failure, false, now);
+                blame.ended(&failure, false, vec![(type_url.clone(), now)], now);
             }
         }
         assert_eq!((apart.take_suspected().len(), shared.take_suspected().len()), (0, 2));

@@ -21,12 +21,13 @@ impl Leg {
             return;
         };
         let (dialect, answered, opened) = (live.dialect(), live.is_answered(), live.opened());
+        let open = self.client.unanswered().collect();
         self.close(changes);
         if let Some(mark) = failure.looped().map(str::to_owned) {
             return self.note_loop(mark, failure);
         }
         if !self.offended(&failure) {
-            self.blame.ended(&failure, answered, now());
+            self.blame.ended(&failure, answered, open, now());
         }
         let target = self.dialer.target();
         if failure.is_too_many_pings() {

@@ -230,9 +230,6 @@ impl Leg {
         let Some(request) = self.client.poll_request(now()) else {
             return false;
         };
-        if let Some(asked) = self.client.take_asked() {
-            self.blame.suspects_mut().handle_asked(asked, now());
-        }
         let (bytes, type_url, refusal) = match &request {
             Request::Sotw(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
             Request::Delta(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),

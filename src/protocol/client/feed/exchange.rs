@@ -7,13 +7,14 @@
 use std::time::{Duration, Instant};
 
 use crate::client::ingest::Message;
-use crate::client::rhythm::Patience;
 use xds::{Kind, Phase, ServerWords};
 
 /// The exchange about one type.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Exchange {
-    patience: Patience,
+    kind: Kind,
+    /// How long the server may take to answer for a name.
+    patience: Duration,
     /// When the server was heard last on this stream.
     heard: Option<Instant>,
     /// Since when a question about something that nothing is known of waits.
@@ -24,9 +25,8 @@ pub(super) struct Exchange {
     answers_all: bool,
     /// What the changes are a part of.
     phase: Phase,
-    /// When the first whole state is over at the latest, and how long it lasts at most after the first answer; `None` before anything
-    /// was asked for on this stream.
-    first_until: Option<(Instant, Duration)>,
+    /// When the first whole state is over at the latest, once the server has answered on this stream.
+    first_until: Option<Instant>,
     /// The nonce of the last response, on whichever stream.
     nonce: String,
     /// What the server called itself in it.
@@ -83,16 +83,23 @@ const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_secs(5 * 60);
 
 impl Exchange {
-    pub(super) fn new(patience: Patience) -> Self {
+    pub(super) const fn new(kind: Kind, patience: Duration) -> Self {
         Self {
+            kind,
             patience,
+            heard: None,
+            asked: None,
+            pressing: None,
+            answers_all: false,
             phase: Phase::First,
-            ..Self::default()
+            first_until: None,
+            nonce: String::new(),
+            identifier: String::new(),
         }
     }
 
     /// A stream begins. `declares`: the server is sent the versions of what it gave.
-    pub(super) const fn connected(&mut self, patience: Patience, declares: bool) {
+    pub(super) const fn connected(&mut self, patience: Duration, declares: bool) {
         self.patience = patience;
         self.phase = if declares { Phase::First } else { Phase::Anew };
         self.first_until = None;
@@ -106,28 +113,14 @@ impl Exchange {
         self.answers_all = false;
     }
 
-    pub(super) const fn patience(&self) -> Patience {
-        self.patience
-    }
-
     /// Returns until when a server that is asked now may take to answer for a name.
     pub(super) fn time_to_answer(&self, now: Instant) -> Instant {
-        now + self.patience.does_not_exist
+        now + self.patience
     }
 
-    /// The server was asked for something on this stream. `lacks`: nothing is known of something that is wanted.
-    pub(super) fn ask(&mut self, kind: Kind, lacks: bool, now: Instant) {
-        if self.first_until.is_none() {
-            let lasts = if kind.is_endpoints() {
-                FIRST_ENDPOINTS
-            } else {
-                FIRST_STATE
-            };
-            self.first_until = Some((now + UNANSWERED, lasts));
-        }
-        if lacks {
-            self.asked.get_or_insert(now);
-        }
+    /// The server was asked for something of which nothing is known.
+    pub(super) fn ask(&mut self, now: Instant) {
+        self.asked.get_or_insert(now);
     }
 
     /// SotW: the server was asked for names that are new, or anew for what is held. `known`: it may say that it has nothing new, so it
@@ -170,7 +163,8 @@ impl Exchange {
     /// A response came.
     pub(super) fn hear(&mut self, message: &Message, now: Instant) {
         if self.heard.replace(now).is_none() {
-            self.first_until = self.first_until.map(|(until, lasts)| (until.min(now + lasts), lasts));
+            let endpoints = self.kind.is_endpoints();
+            self.first_until = Some(now + if endpoints { FIRST_ENDPOINTS } else { FIRST_STATE });
         }
         self.asked = None;
         self.nonce.clone_from(&message.nonce);
@@ -180,9 +174,8 @@ impl Exchange {
         }
     }
 
-    /// Whether the server has said anything about the type since then, on this stream.
-    pub(super) fn has_heard_since(&self, then: Instant) -> bool {
-        self.heard.is_some_and(|heard| heard > then)
+    pub(super) const fn heard(&self) -> Option<Instant> {
+        self.heard
     }
 
     /// Returns what the server said last, about a resource with this version of its own.
@@ -203,7 +196,7 @@ impl Exchange {
 
     /// E-27: takes the last question, if the server has passed over it for as long as it may take for a name.
     pub(super) fn take_overdue(&mut self, now: Instant) -> Option<Instant> {
-        let patience = self.patience.does_not_exist;
+        let patience = self.patience;
         self.asked.take_if(|asked| *asked + patience <= now)
     }
 
@@ -216,9 +209,10 @@ impl Exchange {
         matches!(self.phase, Phase::First | Phase::Anew)
     }
 
-    /// D-10: the time of the first whole state may be over.
-    pub(super) fn pass(&mut self, now: Instant) {
-        if self.is_first() && self.first_until.is_some_and(|(until, _)| until <= now) {
+    /// D-10: the time of the first whole state may be over. The server was first asked for the type on this stream when that was `opened`.
+    pub(super) fn pass(&mut self, opened: Option<Instant>, now: Instant) {
+        let until = opened.map(|at| at + UNANSWERED).into_iter().chain(self.first_until);
+        if self.is_first() && until.min().is_some_and(|until| until <= now) {
             self.phase = Phase::Steady;
         }
     }

@@ -49,10 +49,10 @@ pub(crate) struct Feed {
 impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
-            type_url,
             outbound: Outbound::default(),
-            exchange: Exchange::new(patience),
-            coverage: Coverage::default(),
+            exchange: Exchange::new(type_url.kind(), patience.answer),
+            coverage: Coverage::new(patience.quiet),
+            type_url,
             names: Awaited::default(),
             kept: Kept::default(),
             errors: NameErrors::default(),
@@ -118,9 +118,19 @@ impl Feed {
         Some(self.exchange.words(version))
     }
 
-    /// Whether the server has said anything about the type since then, on this stream.
+    /// Returns when the server has last said anything about the type on this stream.
+    pub(super) const fn heard(&self) -> Option<Instant> {
+        self.exchange.heard()
+    }
+
+    /// Whether it has since then.
     pub(crate) fn has_heard_since(&self, then: Instant) -> bool {
-        self.exchange.has_heard_since(then)
+        self.heard().is_some_and(|heard| heard > then)
+    }
+
+    /// Returns since when the server owes the first answer of this stream.
+    pub(super) fn unanswered(&self) -> Option<Instant> {
+        self.outbound.opened().filter(|_| self.heard().is_none())
     }
 
     /// Whether the server has sent this resource on this stream. An answer that there is none does not count: such a name may be what

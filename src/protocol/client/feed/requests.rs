@@ -20,19 +20,20 @@ const UNKNOWN: ArcStr = arcstr::literal!("unknown");
 
 impl Feed {
     /// Returns the next request.
-    pub(in crate::client) fn request(&mut self, dialect: Dialect, opening: Opening, now: Instant) -> Option<Request> {
+    pub(in crate::client) fn request(&mut self, dialect: Dialect, opening: Opening) -> Option<Request> {
         let request = match dialect {
-            Dialect::Sotw => Request::Sotw(self.sotw_request(opening, now)?),
-            Dialect::Delta => Request::Delta(self.delta_request(opening, now)?),
+            Dialect::Sotw => Request::Sotw(self.sotw_request(opening)?),
+            Dialect::Delta => Request::Delta(self.delta_request(opening)?),
         };
         if self.outbound.acks().is_empty() {
-            self.coverage.answered(now);
+            self.coverage.answered(opening.at);
         }
         Some(request)
     }
 
     /// Answers come first, then changes of the subscription.
-    fn delta_request(&mut self, opening: Opening, now: Instant) -> Option<DeltaDiscoveryRequest> {
+    fn delta_request(&mut self, opening: Opening) -> Option<DeltaDiscoveryRequest> {
+        let now = opening.at;
         if let Some(request) = self.outbound.delta_answer(&self.type_url, now) {
             return Some(request);
         }
@@ -63,13 +64,14 @@ impl Feed {
 
     /// E-25: while something is held and no response was accepted on this stream, the request has a version that no server gave, so that
     /// the server has something to say.
-    fn sotw_request(&mut self, opening: Opening, now: Instant) -> Option<DiscoveryRequest> {
+    fn sotw_request(&mut self, opening: Opening) -> Option<DiscoveryRequest> {
+        let now = opening.at;
         let held = !self.kept.is_empty();
         if !self.outbound.is_opened() && held && opening.urges {
             self.outbound.acks_mut().accept(UNKNOWN);
         }
         let first = !self.outbound.is_opened();
-        let (request, joined) = self.outbound.sotw(&self.type_url, opening, now)?;
+        let (request, joined) = self.outbound.sotw(&self.type_url, opening)?;
         let grown = !joined.is_empty() && !self.asks_wildcard();
         if opening.urges && (grown || first && held) {
             let known = held || self.outbound.is_answered();
@@ -146,6 +148,8 @@ impl Feed {
 
     fn asked(&mut self, names: Vec<Name>, now: Instant) {
         self.names.asked(names, self.exchange.time_to_answer(now));
-        self.exchange.ask(self.type_url.kind(), self.lacks(), now);
+        if self.lacks() {
+            self.exchange.ask(now);
+        }
     }
 }

@@ -25,11 +25,12 @@ impl Feed {
         now: Instant,
     ) -> (Option<Changes>, Option<Duration>) {
         self.exchange.hear(message, now);
+        self.kept.answered(dialect);
         if !self.wanted() && !self.asks_wildcard() {
             return (None, None);
         }
         let (first, asked) = self.outbound.hear();
-        self.exchange.pass(now);
+        self.exchange.pass(self.outbound.opened(), now);
         let mut updates = Vec::new();
         let mut heard = Heard {
             news: false,
@@ -70,7 +71,7 @@ impl Feed {
             if full {
                 self.leave_out(mentioned, &asked, message, &mut updates);
             }
-            self.coverage.heard(heard, dialect, full, self.exchange.patience(), now)
+            self.coverage.heard(heard, dialect, full, now)
         };
         let pause = settled.pause;
         let complete = self.settle(settled, &mut updates);

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use super::Feed;
 use super::exchange::Silence;
 use crate::client::acks::Ack;
-use crate::client::completeness::Completeness;
 use crate::client::coverage::{SettledTypes, Wildcard};
 use crate::client::rhythm::Patience;
 use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
 
 impl Feed {
-    /// A stream begins: everything must be requested again. If `told`, in delta with the versions that this server gave (E-04). E-25:
-    /// in SotW without one, because a server whose versions start anew would be silent about new content with an old version.
-    pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
-        self.kept.connected(told);
+    /// A stream begins: everything must be requested again. In delta with the versions that this server gave (E-04). E-25: in SotW
+    /// without one, because a server whose versions start anew would be silent about new content with an old version.
+    pub(in crate::client) fn connected(&mut self, dialect: Dialect, patience: Patience) {
+        self.kept.connected(dialect);
         let declared = |name: &Name| self.kept.declared(name.as_str()).is_some();
         let declares = dialect == Dialect::Delta && self.kept.names().any(declared);
-        self.exchange.connected(patience, declares);
+        self.exchange.connected(patience.answer, declares);
+        self.coverage.set_quiet(patience.quiet);
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.asks_wildcard().then(|| Name::from(Name::WILDCARD));
         let listed = self.names.listed().cloned();
@@ -109,10 +109,11 @@ impl Feed {
         self.outbound.acks_mut().received(ack, dialect, now);
     }
 
-    /// The type in this place answers. Returns whether that changes when the wildcard is complete: it does if the server was asked for it
-    /// later, and has begun to answer here.
-    pub(in crate::client) fn overtaken(&mut self, by: u32) -> bool {
-        self.outbound.place() < by && self.coverage.change(Name::WILDCARD, Completeness::overtaken)
+    /// The type in this place answers for the first time: the server has gone on from those that it was asked for earlier.
+    pub(in crate::client) fn overtaken(&mut self, by: u32) {
+        if self.outbound.place().is_some_and(|place| place < by) {
+            self.coverage.overtaken();
+        }
     }
 
     pub(in crate::client) fn bytes(&mut self, at: Instant) {
@@ -125,7 +126,7 @@ impl Feed {
             self.kept.deadline(),
             self.names.deadline(),
             self.exchange.deadline(),
-            self.coverage.deadline(self.exchange.patience()),
+            self.coverage.deadline(),
             self.outbound.acks().deadline(),
             late.and_then(|late| late.deadline()),
         ];
@@ -134,7 +135,8 @@ impl Feed {
 
     /// Returns what has changed, and the pause that the server has shown within its answer.
     pub(in crate::client) fn timeout(&mut self, now: Instant) -> (Option<Changes>, Option<Duration>) {
-        self.exchange.pass(now);
+        self.outbound.acks_mut().pass(now);
+        self.exchange.pass(self.outbound.opened(), now);
         let mut updates = Vec::new();
         while let Some(name) = self.kept.expired(now) {
             self.gone(&name, Reason::Expired, &mut updates);
@@ -142,7 +144,7 @@ impl Feed {
         while let Some(name) = self.names.overdue(now) {
             self.overdue(name, &mut updates);
         }
-        let settled = self.coverage.timeout(self.exchange.patience(), now);
+        let settled = self.coverage.timeout(now);
         let pause = settled.pause;
         let complete = self.settle(settled, &mut updates);
         // Only the end of a delta answer is a matter of time.

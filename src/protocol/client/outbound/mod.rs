@@ -8,6 +8,7 @@ mod requests;
 pub(super) use requests::Opening;
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use super::acks::Acks;
 use super::ways::Spellings;
@@ -19,10 +20,8 @@ use xds::Name;
 /// Invariant: `leave` is part of `told`; a name in both `join` and `told` is in `leave`.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
-    /// A request for this type was sent on this stream.
-    opened: bool,
-    /// Its place in the order in which types were first requested on this stream.
-    place: u32,
+    /// The first request for this type on this stream, if it was sent.
+    opened: Option<Opening>,
     /// The server has answered on this stream.
     answered: bool,
     acks: Acks,
@@ -33,8 +32,6 @@ pub(super) struct Outbound {
     leave: BTreeSet<Name>,
     /// The spellings of the names.
     ways: Spellings,
-    /// The wildcard was requested by an empty list.
-    legacy: bool,
     /// SotW: the names were sent with a NACK, and are sent once more without one.
     repeat: bool,
     /// SotW: the list does not become empty.
@@ -61,11 +58,17 @@ impl Outbound {
     }
 
     pub(super) const fn is_opened(&self) -> bool {
-        self.opened
+        self.opened.is_some()
     }
 
-    pub(super) const fn place(&self) -> u32 {
-        self.place
+    /// Returns when the first request was sent.
+    pub(super) fn opened(&self) -> Option<Instant> {
+        self.opened.map(|opening| opening.at)
+    }
+
+    /// Returns its place in the order in which types were first requested on this stream.
+    pub(super) fn place(&self) -> Option<u32> {
+        self.opened.map(|opening| opening.place)
     }
 
     pub(super) const fn is_answered(&self) -> bool {

@@ -18,15 +18,17 @@ const REQUEST_BYTES: usize = 1024 * 1024;
 /// gRPC's INVALID_ARGUMENT.
 const REFUSED: i32 = 3;
 
-/// What the first request of a type depends on.
+/// The first request of a type.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) struct Opening {
-    /// Whether the wildcard may be requested in its legacy form, by an empty list.
+    /// Whether the wildcard may be requested in its legacy form, by an empty list; once it was sent: whether it was.
     pub(in crate::client) legacy: bool,
     /// The place of the type among those that are requested on this stream.
     pub(in crate::client) place: u32,
     /// Whether the server is made to answer if something is held. Polls are answered anyway.
     pub(in crate::client) urges: bool,
+    /// When it is sent.
+    pub(in crate::client) at: Instant,
 }
 
 impl Outbound {
@@ -84,7 +86,7 @@ impl Outbound {
             request.initial_resource_versions = held(&join);
         }
         // E-20: the wildcard's legacy form is a first request without names.
-        if !(first && self.legacy) {
+        if !(first && self.is_legacy()) {
             request.resource_names_subscribe = self.texts(join.iter());
         }
         Some((request, join.into_iter().collect()))
@@ -95,14 +97,13 @@ impl Outbound {
         &mut self,
         type_url: &TypeUrl,
         opening: Opening,
-        now: Instant,
     ) -> Option<(DiscoveryRequest, Vec<Name>)> {
-        if !self.changed() && !self.acks.due(now) {
+        if !self.changed() && !self.acks.due(opening.at) {
             return None;
         }
         // E-22: a change of names does not wait until its refusal may be sent again, but carries the refusal: a request with the
         // nonce and without a refusal would accept the response. An ACK is the same request as a change of names.
-        let refusal = self.acks.take(true, now).and_then(|ack| ack.refusal);
+        let refusal = self.acks.take(true, opening.at).and_then(|ack| ack.refusal);
         let again = std::mem::take(&mut self.again);
         let joined = if std::mem::take(&mut self.repeat) {
             Vec::new()
@@ -122,7 +123,7 @@ impl Outbound {
 
     /// Returns the last SotW request once more.
     fn sotw_request(&self, type_url: &TypeUrl, error_detail: Option<Status>) -> DiscoveryRequest {
-        let names = if self.legacy {
+        let names = if self.is_legacy() {
             Vec::new()
         } else {
             self.texts(self.told.iter())
@@ -158,14 +159,18 @@ impl Outbound {
 
     /// The server is asked for these names. Returns whether it was asked for nothing of the type before on this stream.
     fn tell(&mut self, join: &BTreeSet<Name>, opening: Opening) -> bool {
-        let first = !join.is_empty() && !std::mem::replace(&mut self.opened, true);
+        let first = !join.is_empty() && self.opened.is_none();
         if first {
-            self.place = opening.place;
-            self.legacy = opening.legacy && join.iter().map(Name::as_str).eq([Name::WILDCARD]);
+            let legacy = opening.legacy && join.iter().map(Name::as_str).eq([Name::WILDCARD]);
+            self.opened = Some(Opening { legacy, ..opening });
         }
         join.iter().for_each(|name| self.ways.ask(name));
         self.told.extend(join.iter().cloned());
         first
+    }
+
+    fn is_legacy(&self) -> bool {
+        self.opened.is_some_and(|opening| opening.legacy)
     }
 
     /// The server is told that these names are not wanted. Those that are wanted again keep their spellings.
