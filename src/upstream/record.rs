@@ -89,9 +89,11 @@ impl ServerRecord {
         self.last_refused.lock().clone()
     }
 
-    /// It is not asked for these types any more, each with the reason. Returns them.
-    pub(super) fn leave_out(&self, unserved: Option<BTreeMap<TypeUrl, Arc<str>>>, board: &Board) -> Vec<TypeUrl> {
-        let Some(unserved) = unserved else { return Vec::new() };
+    /// It is not asked for these types, each with the reason. Returns them, if they have changed.
+    pub(super) fn leave_out(&self, unserved: BTreeMap<TypeUrl, Arc<str>>, board: &Board) -> Vec<TypeUrl> {
+        if !board.leave_out(&unserved) {
+            return Vec::new();
+        }
         let mut said = self.left_out.lock();
         for (type_url, reason) in &unserved {
             if said.len() < TYPES_MAX && said.insert(type_url.clone()) {
@@ -101,9 +103,7 @@ impl ServerRecord {
                 );
             }
         }
-        let types = unserved.keys().cloned().collect();
-        board.leave_out(unserved);
-        types
+        unserved.into_keys().collect()
     }
 
     /// It is asked for all types again.

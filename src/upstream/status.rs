@@ -148,9 +148,14 @@ impl Board {
         self.status.lock().suspected.remove(type_url);
     }
 
-    /// Replaces the types that the server is not asked for.
-    pub(super) fn leave_out(&self, unserved: BTreeMap<TypeUrl, Arc<str>>) {
-        self.status.lock().unserved = unserved;
+    /// Replaces the types that the server is not asked for. Returns whether they have changed.
+    pub(super) fn leave_out(&self, unserved: &BTreeMap<TypeUrl, Arc<str>>) -> bool {
+        let mut status = self.status.lock();
+        let changed = status.unserved != *unserved;
+        if changed {
+            status.unserved.clone_from(unserved);
+        }
+        changed
     }
 
     /// Records why the stream uses its dialect.

@@ -11,13 +11,11 @@ use xds::Name;
 
 /// The wanted names.
 ///
-/// Invariant: `open` counts the names that are `Unasked` or `Asked`, `silent` those that are not `Known`; a name that is `Asked` is in
-/// its batch; a later batch ends later.
+/// Invariant: `open` counts the names that are `Unasked` or `Asked`; a name that is `Asked` is in its batch; a later batch ends later.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     names: Sorted<WantedNames>,
     open: usize,
-    silent: usize,
     batches: BTreeMap<u32, Batch>,
     /// SotW: those that the server is not asked for, because it may be silent while they are in the list.
     unlisted: BTreeSet<Name>,
@@ -53,8 +51,6 @@ struct Batch {
     until: Instant,
     /// Some may have another state by now.
     names: VecDeque<Name>,
-    /// How many have this batch still.
-    open: usize,
 }
 
 impl Named for WantedNames {
@@ -76,8 +72,8 @@ impl Awaited {
     }
 
     /// Whether the server has answered for every name on this stream.
-    pub(super) const fn all_heard(&self) -> bool {
-        self.silent == 0
+    pub(super) fn all_heard(&self) -> bool {
+        self.unheard().next().is_none()
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
@@ -144,7 +140,6 @@ impl Awaited {
                 state: NameState::Unasked,
             });
             self.open += 1;
-            self.silent += 1;
         }
         new
     }
@@ -155,7 +150,7 @@ impl Awaited {
             return false;
         };
         self.unlisted.remove(name);
-        self.settle(wanted.state, NameState::Known);
+        self.open -= usize::from(wanted.state.is_open());
         true
     }
 
@@ -164,23 +159,18 @@ impl Awaited {
     pub(super) fn asked(&mut self, names: Vec<Name>, until: Instant) {
         let last = self.batches.last_key_value();
         let number = last.map_or(0, |(last, batch)| last.wrapping_add(u32::from(batch.until < until)));
-        let mut open = 0;
-        for name in &names {
-            if let Some(wanted) = self.names.get_mut(name.as_str())
-                && wanted.state == NameState::Unasked
-            {
-                wanted.state = NameState::Asked(number);
-                open += 1;
-            }
-        }
-        if open > 0 {
-            let batch = self.batches.entry(number).or_insert(Batch {
+        let mut waits = |name: &Name| {
+            let wanted = self.names.get_mut(name.as_str());
+            let wanted = wanted.filter(|wanted| wanted.state == NameState::Unasked);
+            wanted.map(|wanted| wanted.state = NameState::Asked(number)).is_some()
+        };
+        let mut names: VecDeque<Name> = names.into_iter().filter(|name| waits(name)).collect();
+        if !names.is_empty() {
+            let batch = self.batches.entry(number).or_insert_with(|| Batch {
                 until,
                 names: VecDeque::new(),
-                open: 0,
             });
-            batch.open += open;
-            batch.names.append(&mut names.into());
+            batch.names.append(&mut names);
         }
     }
 
@@ -212,7 +202,6 @@ impl Awaited {
                 NameState::Silent | NameState::Known => NameState::Silent,
             };
         });
-        self.silent = self.names.len();
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -221,15 +210,20 @@ impl Awaited {
 
     /// Takes a name whose time to answer is over.
     pub(super) fn overdue(&mut self, now: Instant) -> Option<Name> {
-        let mut first = self.batches.first_entry().filter(|batch| batch.get().until <= now)?;
-        let number = *first.key();
-        while let Some(name) = first.get_mut().names.pop_front() {
-            let wanted = self.names.get_mut(name.as_str());
-            if let Some(wanted) = wanted.filter(|wanted| wanted.state == NameState::Asked(number)) {
-                wanted.state = NameState::Silent;
-                self.settle(NameState::Asked(number), NameState::Silent);
-                return Some(name);
+        while let Some(mut first) = self.batches.first_entry().filter(|batch| batch.get().until <= now) {
+            let number = *first.key();
+            let waits = |name: &Name| {
+                let wanted = self.names.get(name.as_str());
+                wanted.is_some_and(|wanted| wanted.state == NameState::Asked(number))
+            };
+            let names = &mut first.get_mut().names;
+            while let Some(name) = names.pop_front() {
+                if waits(&name) {
+                    self.set(name.as_str(), NameState::Silent);
+                    return Some(name);
+                }
             }
+            first.remove();
         }
         None
     }
@@ -239,21 +233,8 @@ impl Awaited {
         let Some(wanted) = self.names.get_mut(name) else {
             return false;
         };
-        let before = std::mem::replace(&mut wanted.state, state);
-        self.settle(before, state);
+        self.open = self.open - usize::from(wanted.state.is_open()) + usize::from(state.is_open());
+        wanted.state = state;
         true
-    }
-
-    /// A name goes from one state to another.
-    fn settle(&mut self, before: NameState, after: NameState) {
-        self.open = self.open - usize::from(before.is_open()) + usize::from(after.is_open());
-        self.silent = self.silent - usize::from(before != NameState::Known) + usize::from(after != NameState::Known);
-        let NameState::Asked(number) = before else { return };
-        if let Some(batch) = self.batches.get_mut(&number) {
-            batch.open -= 1;
-            if batch.open == 0 {
-                self.batches.remove(&number);
-            }
-        }
     }
 }

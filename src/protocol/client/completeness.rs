@@ -71,7 +71,7 @@ pub(super) struct Settled {
 }
 
 /// How long a server must be quiet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Quiet {
     /// The time until its answer counts as complete.
     pub(super) needed: Duration,
@@ -109,9 +109,6 @@ impl Completeness {
     pub(super) fn connected(&mut self, held: BTreeMap<Name, bool>) {
         let declared = |sent| if sent { Declared::Yes } else { Declared::No };
         self.unconfirmed = held.into_iter().map(|(name, sent)| (name, declared(sent))).collect();
-        self.ignored = false;
-        self.over = false;
-        self.refused = false;
     }
 
     /// E-04: the server is sent another version of the name than its own, so it will mention the name.
@@ -136,10 +133,10 @@ impl Completeness {
 
     /// The stream ended; what is complete stays so (G-19).
     pub(super) fn disconnected(&mut self) {
-        self.open = None;
-        self.unconfirmed.clear();
-        self.calm_since = None;
-        self.guessed = None;
+        *self = Self {
+            complete: self.complete,
+            ..Self::default()
+        };
     }
 
     /// This name is requested by itself: if the server resends it, that means nothing.
@@ -267,26 +264,25 @@ impl Completeness {
         }
     }
 
-    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> Settled {
-        if self.deadline(quiet).is_none_or(|at| at > now) {
-            return Settled::default();
-        }
+    /// Returns what follows from the time, if its deadline has passed.
+    pub(super) fn timeout(&mut self, quiet: Quiet, now: Instant) -> Option<Settled> {
+        self.deadline(quiet).filter(|at| *at <= now)?;
         if let Some(open) = self.open.take() {
             self.complete = true;
             // A server that was never quiet did not show the end of its answer.
             let needed = open.needed(quiet);
             let silent = !open.unanswered && open.quiet_since + needed <= now;
             self.guessed = (silent && needed < quiet.unknown).then_some(open.spoke);
-            return Settled {
+            return Some(Settled {
                 complete: true,
                 pause: silent.then_some(open.pause),
                 ..Settled::default()
-            };
+            });
         }
-        Settled {
+        Some(Settled {
             gone: self.purge(),
             ..Settled::default()
-        }
+        })
     }
 
     /// The first answer is over. Returns the unconfirmed names that the server would have mentioned if they existed.

@@ -4,13 +4,13 @@
 //! Owns who wants the wildcard, and what each still waits for. Knows nothing of the content of members.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::completeness::{Completeness, Heard, Quiet, Settled};
 use xds::{Dialect, Name};
 
 /// The wildcard and the collections. Each is complete under the same conditions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Coverage {
     wildcard: Wildcard,
     /// By names. Without the wildcard, what has its name are the names that are requested by themselves and of which the server was sent the
@@ -24,16 +24,6 @@ pub(super) struct Coverage {
     quiet: Quiet,
     /// Those that the present response mentions, and whether it has news of them.
     mentioned: BTreeMap<Name, bool>,
-}
-
-/// The result of a response or of the passing of time.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct SettledTypes {
-    /// What is newly complete.
-    pub(super) whole: Vec<Name>,
-    pub(super) gone: Vec<Name>,
-    /// The longest quiet time within the server's answer for the wildcard, if the end of that answer was seen.
-    pub(super) pause: Option<Duration>,
 }
 
 /// Who wants the wildcard.
@@ -68,14 +58,10 @@ impl Wildcard {
 }
 
 impl Coverage {
-    pub(super) const fn new(quiet: Quiet) -> Self {
+    pub(super) fn new(quiet: Quiet) -> Self {
         Self {
-            wildcard: Wildcard::Unwanted,
-            all: BTreeMap::new(),
-            busy: BTreeSet::new(),
-            next: None,
             quiet,
-            mentioned: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -209,14 +195,8 @@ impl Coverage {
     }
 
     /// The present response is read to its end; `full`: it has all that belongs to what it mentions. Returns what that means.
-    pub(super) fn heard(
-        &mut self,
-        heard: Heard,
-        dialect: Dialect,
-        full: bool,
-        now: Instant,
-    ) -> SettledTypes {
-        let mut settled = SettledTypes::default();
+    pub(super) fn heard(&mut self, heard: Heard, dialect: Dialect, full: bool, now: Instant) -> Vec<(Name, Settled)> {
+        let mut settled = Vec::new();
         if heard.more == Some(false) {
             self.each(|of| of.ended(now));
         }
@@ -228,15 +208,22 @@ impl Coverage {
             let all = is_all(&name);
             // One SotW response has all that the wildcard covers.
             if full || all && dialect == Dialect::Sotw {
-                settled.whole.extend(self.finish(&name).then_some(name));
+                let complete = self.finish(&name);
+                settled.push((
+                    name,
+                    Settled {
+                        complete,
+                        ..Settled::default()
+                    },
+                ));
             } else {
                 // Another relay may say that this answer is finished, but that does not mean that it knows a whole collection.
                 let more = heard.more.filter(|more| *more || all && self.wildcard.is_asked());
                 let heard = Heard { news, more, ..heard };
                 let quiet = self.quiet(&name);
                 let of = self.change(name.as_str(), |of| of.heard(heard, quiet, now));
-                settled.add(&name, of);
-                self.busy.insert(name);
+                self.busy.insert(name.clone());
+                settled.push((name, of));
             }
         }
         self.rest();
@@ -279,13 +266,13 @@ impl Coverage {
         self.next
     }
 
-    pub(super) fn timeout(&mut self, now: Instant) -> SettledTypes {
-        let mut settled = SettledTypes::default();
-        for name in std::mem::take(&mut self.busy) {
-            let quiet = self.quiet(&name);
-            let of = self.change(name.as_str(), |of| of.timeout(quiet, now));
-            settled.add(&name, of);
-            self.busy.insert(name);
+    /// Returns what the passing of time means.
+    pub(super) fn timeout(&mut self, now: Instant) -> Vec<(Name, Settled)> {
+        let mut settled = Vec::new();
+        for name in &self.busy {
+            let quiet = self.quiet(name);
+            let of = self.all.get_mut(name).and_then(|of| of.timeout(quiet, now));
+            settled.extend(of.map(|of| (name.clone(), of)));
         }
         self.rest();
         settled
@@ -307,17 +294,12 @@ impl Coverage {
 
     /// For collections, the learned time does not count: their members may come in another rhythm than those of the wildcard.
     fn quiet(&self, name: &Name) -> Quiet {
-        let needed = if is_all(name) { self.quiet.needed } else { self.quiet.unknown };
+        let needed = if is_all(name) {
+            self.quiet.needed
+        } else {
+            self.quiet.unknown
+        };
         Quiet { needed, ..self.quiet }
-    }
-}
-
-impl SettledTypes {
-    /// Adds what follows for one.
-    fn add(&mut self, name: &Name, of: Settled) {
-        self.gone.extend(of.gone);
-        self.whole.extend(of.complete.then(|| name.clone()));
-        self.pause = self.pause.or(of.pause.filter(|_| is_all(name)));
     }
 }
 

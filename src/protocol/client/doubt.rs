@@ -92,21 +92,21 @@ impl Client {
             && self.goes_on_since(type_url, asked)
             && let Some(stream) = &mut self.stream
         {
-            stream.note_passed_over(Doubt {
+            let doubt = Doubt {
                 type_url: type_url.clone(),
                 wants,
                 of: Of::Hearing(asked),
-            });
+            };
+            stream.note_doubt(type_url, Some(doubt));
         }
     }
 
     /// Returns a doubt that has come up since the last call, once. `idle`: no question is asked, so that one about versions can be.
     pub fn take_doubt(&mut self, idle: bool) -> Option<Doubt> {
-        let stream = self.stream.as_mut()?;
-        if let Some(doubt) = stream.take_passed_over() {
-            return Some(doubt);
+        let (type_url, passed_over) = self.stream.as_mut()?.take_doubt(idle)?;
+        if passed_over.is_some() {
+            return passed_over;
         }
-        let type_url = idle.then(|| stream.take_unsure())??;
         let (resource, target, brought) = self.feeds.get(&type_url)?.sample()?;
         let want = Want {
             type_url: type_url.clone(),

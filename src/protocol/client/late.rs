@@ -18,8 +18,8 @@ use xds::{Name, Rejection, Version, named_in};
 pub(super) struct RejectionReport {
     /// When the clients are to be asked what they reject.
     due: Option<Instant>,
-    asked: Option<Instant>,
-    sent: Option<Instant>,
+    /// They are not asked before, because they were asked or the server was told a short time ago.
+    pause_until: Option<Instant>,
     /// How many clients the server was told of on this stream, by content and kind of client.
     said: BTreeMap<ReportKey, usize>,
     /// What is to be said. The newest answer of the clients replaces the one before.
@@ -44,9 +44,7 @@ const RELAYED_MAX: usize = 64;
 impl RejectionReport {
     /// A client has rejected something.
     pub(super) fn rejected(&mut self, now: Instant) {
-        let asked = self.asked.map(|at| at + ASK_AGAIN);
-        let sent = self.sent.map(|at| at + PACE);
-        let due = [Some(now + GATHER), asked, sent].into_iter().max().flatten();
+        let due = self.pause_until.max(Some(now + GATHER));
         self.due = self.due.or(due);
     }
 
@@ -55,7 +53,7 @@ impl RejectionReport {
         self.unsaid.clear();
         if !self.said.is_empty() {
             self.said.clear();
-            self.due = self.due.or(self.sent.map(|at| at + PACE));
+            self.due = self.due.or(self.pause_until);
         }
     }
 
@@ -69,7 +67,7 @@ impl RejectionReport {
     pub(super) fn asks(&mut self, now: Instant) -> bool {
         let due = self.due.take_if(|at| *at <= now).is_some();
         if due {
-            self.asked = Some(now);
+            self.pause_until = Some(now + ASK_AGAIN);
             self.unsaid.clear();
         }
         due
@@ -93,7 +91,7 @@ impl RejectionReport {
         unsaid.retain(|one| holds(one.content.as_ref(), kept));
         if !unsaid.is_empty() {
             self.said.extend(unsaid.iter().map(|one| (key(one), one.clients)));
-            self.sent = Some(now);
+            self.pause_until = Some(now + PACE);
             self.due = self.due.max(self.due.map(|_| now + PACE));
         }
         unsaid

@@ -246,16 +246,19 @@ impl Client {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
-        let due = self.feeds.values().filter(|feed| feed.deadline().is_some_and(|at| at <= now));
+        let due = self
+            .feeds
+            .values()
+            .filter(|feed| feed.deadline().is_some_and(|at| at <= now));
         for type_url in due.map(|feed| feed.type_url().clone()).collect::<Vec<_>>() {
             self.note_silence(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
                 changes.extend(changed);
                 if let Some(stream) = self.stream.as_mut().filter(|_| feed.is_unsure()) {
-                    stream.note_unsure(&type_url);
+                    stream.note_doubt(&type_url, None);
                 }
-                if feed.late(true).is_some_and(|(late, _)| late.asks(now)) {
+                if feed.asks_clients(now) {
                     self.questions.insert(type_url.clone());
                 }
                 pause.into_iter().for_each(|pause| self.seen.note(&type_url, pause));
@@ -278,7 +281,11 @@ impl Client {
         // D-08: ACKs and NACKs before everything else.
         let answer = asked().find(|(_, feed)| feed.outbound().acks().due(now));
         // E-19: a stream on which nothing is wanted is closed soon, so nothing needs to be unsubscribed.
-        let change = || asked().find(|(_, feed)| feed.outbound().changed()).filter(|_| self.wanted());
+        let change = || {
+            asked()
+                .find(|(_, feed)| feed.outbound().changed())
+                .filter(|_| self.wanted())
+        };
         let Some((type_url, _)) = answer.or_else(change) else {
             return self.greet_again().or_else(|| self.report(now));
         };
@@ -308,7 +315,7 @@ impl Client {
             return Vec::new();
         }
         if self.dialect == Dialect::Delta {
-            self.unserved.clear();
+            self.unserved = Unserved::Nothing;
         }
         let naming = self.naming(type_url);
         let Some(feed) = self.feeds.get_mut(type_url) else {

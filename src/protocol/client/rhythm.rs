@@ -61,15 +61,16 @@ impl Rhythm {
     }
 
     /// Returns how long the server must be quiet until its answer counts as complete, if that was learned.
-    pub(super) fn quiet(&self, type_url: &TypeUrl, round_trip: Duration) -> Option<Duration> {
+    fn quiet(&self, type_url: &TypeUrl, round_trip: Duration) -> Option<Duration> {
         let pause = self.pauses.get(type_url)?;
         Some((*pause * 2 + MARGIN).max(round_trip * ROUND_TRIPS))
     }
 }
 
 impl Patience {
-    /// `learned`: how long this server must be quiet, if that is known.
-    pub(super) fn new(settings: &ClientSettings, learned: Option<Duration>, round_trip: Duration) -> Self {
+    /// How long it waits for a server of this rhythm.
+    pub(super) fn new(settings: &ClientSettings, rhythm: &Rhythm, type_url: &TypeUrl, round_trip: Duration) -> Self {
+        let learned = rhythm.quiet(type_url, round_trip);
         // G-14: a server that reports errors itself has twice the time.
         let times = 1 + u32::from(settings.features.resource_timer_is_transient_error);
         let unknown = settings.wildcard_quiet.max(round_trip * ROUND_TRIPS_UNKNOWN);

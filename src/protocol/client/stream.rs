@@ -3,11 +3,12 @@
 //!
 //! Owns what ends with the stream. Knows nothing of connections and of content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::doubt::Doubt;
 use super::rhythm::Patience;
+use super::unserved::Unserved;
 use super::{Client, Request};
 use xds::{Changes, Dialect, TypeUrl};
 
@@ -23,10 +24,9 @@ pub(super) struct Stream {
     forgetful: bool,
     /// From this number of types on, those that nobody wants are dropped.
     sweep_at: usize,
-    /// Types of which the first answer has left names out, and it is not known what that means.
-    unsure: BTreeSet<TypeUrl>,
-    /// Questions that the server has passed over, until somebody takes them.
-    passed_over: BTreeMap<TypeUrl, Doubt>,
+    /// Questions that the server has passed over, until somebody takes them; `None`: the first answer for the type has left names out, and it
+    /// is not known what that means.
+    doubts: BTreeMap<TypeUrl, Option<Doubt>>,
 }
 
 /// While the stream lasts, up to this number of types that nobody wants is kept.
@@ -54,24 +54,17 @@ impl Stream {
         self.forgetful
     }
 
-    /// The first answer for the type has left names out, and it is not known what that means.
-    pub(super) fn note_unsure(&mut self, type_url: &TypeUrl) {
-        self.unsure.insert(type_url.clone());
+    /// The server has passed over this question for the type, or its first answer has left names out.
+    pub(super) fn note_doubt(&mut self, type_url: &TypeUrl, passed_over: Option<Doubt>) {
+        let doubt = self.doubts.entry(type_url.clone()).or_default();
+        *doubt = passed_over.or(doubt.take());
     }
 
-    /// The server has passed over a question for the type.
-    pub(super) fn note_passed_over(&mut self, doubt: Doubt) {
-        self.passed_over.insert(doubt.type_url().clone(), doubt);
-    }
-
-    /// Takes such a question.
-    pub(super) fn take_passed_over(&mut self) -> Option<Doubt> {
-        Some(self.passed_over.pop_first()?.1)
-    }
-
-    /// Takes a type of which the first answer has left names out. Another relay reads versions.
-    pub(super) fn take_unsure(&mut self) -> Option<TypeUrl> {
-        self.unsure.pop_first().filter(|_| !self.relayed)
+    /// Takes a question that was passed over, or, if `idle`, a type of which names were left out. Another relay reads versions.
+    pub(super) fn take_doubt(&mut self, idle: bool) -> Option<(TypeUrl, Option<Doubt>)> {
+        let idle = idle && !self.relayed;
+        let (type_url, _) = self.doubts.iter().find(|(_, doubt)| idle || doubt.is_some())?;
+        self.doubts.remove_entry(&type_url.clone())
     }
 }
 
@@ -81,7 +74,7 @@ impl Client {
     pub fn handle_dialect(&mut self, dialect: Dialect) {
         debug_assert!(self.stream.is_none(), "the dialect belongs to the stream");
         if std::mem::replace(&mut self.dialect, dialect) != dialect {
-            self.unserved.clear();
+            self.unserved = Unserved::Nothing;
         }
     }
 
@@ -100,8 +93,8 @@ impl Client {
             ..Stream::default()
         });
         for (type_url, feed) in &mut self.feeds {
-            let quiet = self.rhythm.quiet(type_url, round_trip);
-            feed.connected(self.dialect, Patience::new(&self.settings, quiet, round_trip));
+            let patience = Patience::new(&self.settings, &self.rhythm, type_url, round_trip);
+            feed.connected(self.dialect, patience);
         }
     }
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::complaint::complaint;
 use super::rhythm::{Patience, Rhythm};
 use super::stream::Stream;
+use super::unserved::Unserved;
 use super::{Client, ClientSettings, Request};
 use proto::envoy::config::core::v3::Node;
 use xds::{Changes, Name, Rejection, ServerWords, Twins, TypeUrl, Version};
@@ -98,13 +98,13 @@ impl Client {
     /// Returns how long the relay waits for this server's answers for a type.
     pub(super) fn patience(&self, type_url: &TypeUrl) -> Patience {
         let round_trip = self.stream.as_ref().map_or(Duration::ZERO, Stream::round_trip);
-        Patience::new(&self.settings, self.rhythm.quiet(type_url, round_trip), round_trip)
+        Patience::new(&self.settings, &self.rhythm, type_url, round_trip)
     }
 
     /// The server does not speak delta; `why` says how the relay knows. Every name of a delta-only type that waits gets an error,
     /// also a later one, until the server answers in delta or is asked in delta again.
     pub fn handle_no_delta(&mut self, why: &str) -> Vec<Changes> {
-        self.unserved.lack_delta(why);
+        self.unserved = Unserved::without_delta(why);
         let feeds = self.feeds.values_mut();
         feeds.filter_map(|feed| self.unserved.tell(feed, None)).collect()
     }
@@ -112,14 +112,15 @@ impl Client {
     /// The server is polled. To be called before anything is wanted. Names of a type that cannot be polled get an error.
     pub fn handle_polled(&mut self) {
         debug_assert!(self.feeds.is_empty(), "names that wait already would need the error");
-        self.unserved.poll();
+        self.unserved = Unserved::of_polls();
     }
 
-    /// Takes the wanted types that the server cannot be asked for, each with the reason; `None` if they have not changed since
-    /// the last time.
-    pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
+    /// Returns the wanted types that the server cannot be asked for, each with the reason.
+    #[must_use]
+    pub fn unserved(&self) -> BTreeMap<TypeUrl, Arc<str>> {
         let wanted = self.feeds.iter().filter(|(_, feed)| feed.wanted());
-        self.unserved.take(wanted.map(|(type_url, _)| type_url))
+        let unserved = wanted.filter_map(|(of, _)| Some((of.clone(), self.unserved.error(of)?.message.clone())));
+        unserved.collect()
     }
 
     /// E-24: a client has rejected something of this type.
@@ -136,8 +137,8 @@ impl Client {
 
     /// Takes all that clients reject of a type.
     pub fn handle_rejections(&mut self, type_url: &TypeUrl, rejections: &[Rejection]) {
-        if let Some((late, kept)) = self.feeds.get_mut(type_url).and_then(|feed| feed.late(false)) {
-            late.answer(rejections, kept);
+        if let Some(feed) = self.feeds.get_mut(type_url) {
+            feed.hear_clients(rejections);
         }
     }
 
@@ -145,18 +146,11 @@ impl Client {
     pub(super) fn report(&mut self, now: Instant) -> Option<Request> {
         let (unserved, dialect) = (&self.unserved, self.dialect);
         let mut feeds = self.feeds.iter_mut().filter(|(_, feed)| feed.wanted());
-        let (type_url, rejections, request) = feeds.find_map(|(type_url, feed)| {
-            let (late, kept) = feed.late(true).filter(|_| unserved.asks(dialect, type_url))?;
-            let rejections = Some(late.take(now, kept)).filter(|all| !all.is_empty())?;
-            let words = complaint(type_url, &rejections);
-            let request = feed.outbound().again(type_url, dialect, Some(words));
-            Some((type_url.clone(), rejections, request))
+        let (request, reported) = feeds.find_map(|(type_url, feed)| {
+            let asks = unserved.asks(dialect, type_url);
+            asks.then(|| feed.report(dialect, now)).flatten()
         })?;
-        self.reported = Some(Reported {
-            type_url,
-            contents: rejections.into_iter().filter_map(|one| one.content).collect(),
-            at: now,
-        });
+        self.reported = Some(reported);
         Some(request)
     }
 

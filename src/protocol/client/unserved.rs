@@ -5,56 +5,51 @@
 //! Owns that the server is not asked for them, and that names that wait for it get an error. Does not know how the dialect is
 //! chosen.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::feed::Feed;
 use xds::{Changes, Dialect, Name, ResourceError, TypeUrl};
 
-/// What the relay knows of the types that the server cannot be asked for.
+/// Which types the server cannot be asked for, and the error that clients get.
 #[derive(Debug, Default)]
-pub(super) struct Unserved {
-    polled: bool,
-    /// The error that clients get, if it is known that there are such types.
-    error: Option<Arc<ResourceError>>,
-    /// Those of them that somebody wanted when they were last taken, each with the reason.
-    taken: BTreeMap<TypeUrl, Arc<str>>,
+pub(super) enum Unserved {
+    /// None, as far as is known.
+    #[default]
+    Nothing,
+    /// H-03: the server is polled.
+    NoPath(Arc<ResourceError>),
+    /// The server does not speak delta.
+    NoDelta(Arc<ResourceError>),
 }
 
 impl Unserved {
     pub(super) const fn is_polled(&self) -> bool {
-        self.polled
+        matches!(self, Self::NoPath(_))
     }
 
-    /// H-03: the server is polled.
-    pub(super) fn poll(&mut self) {
-        self.polled = true;
-        self.error = Some(Arc::new(ResourceError::no_path()));
+    /// The server is polled.
+    pub(super) fn of_polls() -> Self {
+        Self::NoPath(Arc::new(ResourceError::no_path()))
     }
 
     /// The server does not speak delta; `why` says how the relay knows.
-    pub(super) fn lack_delta(&mut self, why: &str) {
-        self.error = Some(Arc::new(ResourceError::no_delta(why)));
-    }
-
-    /// The server answers in delta, or is asked in delta again.
-    pub(super) fn clear(&mut self) {
-        self.error = None;
+    pub(super) fn without_delta(why: &str) -> Self {
+        Self::NoDelta(Arc::new(ResourceError::no_delta(why)))
     }
 
     /// Whether a type can be requested in this dialect.
     pub(super) fn asks(&self, dialect: Dialect, type_url: &TypeUrl) -> bool {
-        let no_path = self.polled && type_url.path().is_none();
+        let no_path = self.is_polled() && type_url.path().is_none();
         !no_path && (dialect == Dialect::Delta || !type_url.traits().delta_only)
     }
 
     /// Returns the error for this type, if the server is known not to serve it.
-    fn error(&self, type_url: &TypeUrl) -> Option<&Arc<ResourceError>> {
-        let concerned = match self.polled {
-            true => type_url.path().is_none(),
-            false => type_url.traits().delta_only,
-        };
-        self.error.as_ref().filter(|_| concerned)
+    pub(super) fn error(&self, type_url: &TypeUrl) -> Option<&Arc<ResourceError>> {
+        match self {
+            Self::NoPath(error) => type_url.path().is_none().then_some(error),
+            Self::NoDelta(error) => type_url.traits().delta_only.then_some(error),
+            Self::Nothing => None,
+        }
     }
 
     /// Gives the waiting names of a type an error, if the server is known not to serve the type; `only`: no other name than this
@@ -62,19 +57,5 @@ impl Unserved {
     pub(super) fn tell(&self, feed: &mut Feed, only: Option<&Name>) -> Option<Changes> {
         let error = self.error(feed.type_url()).filter(|_| feed.wanted())?;
         feed.unserved(error, only)
-    }
-
-    /// Takes those of these types that are wanted, each with the reason; `None` if they have not changed since the last time.
-    pub(super) fn take<'a>(
-        &mut self,
-        wanted: impl Iterator<Item = &'a TypeUrl>,
-    ) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
-        let all = wanted.filter_map(|type_url| Some((type_url.clone(), self.error(type_url)?.message.clone())));
-        let all: BTreeMap<_, _> = all.collect();
-        if all == self.taken {
-            return None;
-        }
-        self.taken.clone_from(&all);
-        Some(all)
     }
 }

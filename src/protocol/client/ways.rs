@@ -11,10 +11,8 @@ use xds::Name;
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
     by_name: BTreeMap<Name, Spelling>,
-    /// Further spellings that the server must be asked for, with the names that they belong to.
-    more: BTreeMap<Name, Name>,
-    /// Spellings that the server must be asked for again, so they are unsubscribed first.
-    less: BTreeSet<Name>,
+    /// The names of all spellings in it.
+    by_text: BTreeMap<Name, Name>,
 }
 
 /// The spellings of one name.
@@ -25,8 +23,6 @@ pub(super) struct Spellings {
 #[derive(Debug, Default)]
 struct Spelling {
     texts: BTreeSet<Name>,
-    /// The spellings that the server was asked for on this stream.
-    asked: BTreeSet<Name>,
     answered: Option<Name>,
     /// The spellings under which nothing exists, as the server says.
     absent: BTreeSet<Name>,
@@ -42,80 +38,43 @@ impl Spellings {
         self.by_name.contains_key(name)
     }
 
-    /// A new stream.
-    pub(super) fn reset(&mut self) {
-        self.by_name.values_mut().for_each(|way| way.asked.clear());
-        self.more.clear();
-        self.less.clear();
+    /// Returns the spellings of a name, if any client spells it in another way than the canonical one.
+    pub(super) fn texts(&self, name: &str) -> Option<&BTreeSet<Name>> {
+        self.by_name.get(name).map(|way| &way.texts)
     }
 
-    /// Whether the server must be asked for any spelling beside those of new names.
-    pub(super) fn changed(&self) -> bool {
-        !self.more.is_empty() || !self.less.is_empty()
+    /// Returns the spellings by which the server is to be asked for a name: the one that it has answered to, or all.
+    pub(super) fn wanted<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Name> {
+        let (texts, answered) = (self.texts(name.as_str()), self.answered(name));
+        let own = texts.is_none().then_some(name);
+        let texts = texts.into_iter().flatten();
+        own.into_iter()
+            .chain(texts.filter(move |text| answered.is_none_or(|answered| answered == *text)))
     }
 
-    /// Takes the further spellings that the server must be asked for, with the names that they belong to.
-    pub(super) fn take_more(&mut self) -> BTreeMap<Name, Name> {
-        std::mem::take(&mut self.more)
-    }
-
-    /// Takes the spellings that must be unsubscribed, because the server must be asked for them again.
-    pub(super) fn take_less(&mut self) -> BTreeSet<Name> {
-        std::mem::take(&mut self.less)
-    }
-
-    /// A name is not wanted any more.
-    pub(super) fn leave(&mut self, name: &Name) {
-        for text in self.by_name.get(name).into_iter().flat_map(|way| &way.texts) {
-            self.more.remove(text);
-        }
-    }
-
-    /// The server is asked for a name.
-    pub(super) fn ask(&mut self, name: &Name) {
-        let Some(way) = self.by_name.get_mut(name) else { return };
-        match &way.answered {
-            Some(answered) => drop(way.asked.insert(answered.clone())),
-            None => way.asked.clone_from(&way.texts),
-        }
-    }
-
-    /// Returns the spellings by which a name was requested.
-    pub(super) fn asked<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Name> {
-        let way = self.by_name.get(name);
-        let own = way.is_none().then_some(name);
-        own.into_iter().chain(way.into_iter().flat_map(|way| &way.asked))
+    /// Returns the name with this spelling.
+    pub(super) fn name<'a>(&'a self, text: &'a Name) -> &'a Name {
+        self.by_text.get(text).unwrap_or(text)
     }
 
     /// Adds a spelling of a name; `None`: the canonical one. `known`: the name was wanted already; `held`: the server has content
-    /// for it. Returns whether the spelling is new.
-    pub(super) fn add(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> bool {
-        if let Some(way) = self.by_name.get_mut(name) {
-            return way.texts.insert(written.unwrap_or(name).clone());
+    /// for it.
+    pub(super) fn add(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) {
+        if written.is_none() && !self.contains(name.as_str()) {
+            return;
         }
-        let Some(written) = written else { return false };
-        let own: BTreeSet<Name> = known.then(|| name.clone()).into_iter().collect();
-        let mut texts = own.clone();
-        texts.insert(written.clone());
-        let way = Spelling {
-            texts,
+        let text = written.unwrap_or(name);
+        let way = self.by_name.entry(name.clone()).or_insert_with(|| {
             // A name that was requested in the canonical way only was answered in that spelling.
-            answered: own.first().filter(|_| held).cloned(),
-            asked: own,
-            ..Spelling::default()
-        };
-        self.by_name.insert(name.clone(), way);
-        true
-    }
-
-    /// The server was asked for the name. Returns whether it must be asked for one more spelling.
-    pub(super) fn ask_more(&mut self, name: &Name, text: &Name) -> bool {
-        let way = self.by_name.get_mut(name);
-        let more = way.is_some_and(|way| way.answered.is_none() && way.asked.insert(text.clone()));
-        if more {
-            self.more.insert(text.clone(), name.clone());
-        }
-        more
+            let own = known.then(|| name.clone());
+            Spelling {
+                texts: own.iter().cloned().collect(),
+                answered: own.filter(|_| held),
+                absent: BTreeSet::new(),
+            }
+        });
+        way.texts.insert(text.clone());
+        self.by_text.insert(text.clone(), name.clone());
     }
 
     /// The server sent content under this spelling of the name. Returns whether it counts. It does not if content is `held` under
@@ -132,7 +91,7 @@ impl Spellings {
             Some(_) | None => {}
         }
         let meant = way.texts.get(text);
-        let meant = meant.or_else(|| way.asked.iter().find(|text| !way.absent.contains(*text)));
+        let meant = meant.or_else(|| way.texts.iter().find(|text| !way.absent.contains(*text)));
         let meant = meant.or(way.texts.first()).cloned();
         way.absent.clear();
         way.answered = meant;
@@ -144,35 +103,28 @@ impl Spellings {
         self.by_name.get(name)?.answered.as_ref()
     }
 
-    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name. If the name
-    /// `stays` requested, the server must be asked for the spellings that are left.
-    pub(super) fn absent(&mut self, name: &Name, text: &str, stays: bool) -> bool {
+    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name, and the other spellings
+    /// that the server must be asked for now, because it answered to this one.
+    pub(super) fn absent(&mut self, name: &Name, text: &str) -> (bool, Vec<Name>) {
         let Some(way) = self.by_name.get_mut(name) else {
-            return true;
+            return (true, Vec::new());
         };
         let Some(text) = way.texts.get(text).cloned() else {
-            return true;
+            return (true, Vec::new());
         };
         way.absent.insert(text.clone());
         if way.answered.take_if(|answered| *answered == text).is_none() {
-            return way.answered.is_none() && way.absent.len() == way.texts.len();
+            let all = way.absent.len() == way.texts.len();
+            return (all && way.answered.is_none(), Vec::new());
         }
-        for other in way.texts.iter().filter(|other| !way.absent.contains(*other)) {
-            let again = !way.asked.insert(other.clone());
-            if stays {
-                self.more.insert(other.clone(), name.clone());
-                // E-17: a spelling that was requested already is unsubscribed first: the relay ignored the server's answers to it.
-                if again {
-                    self.less.insert(other.clone());
-                }
-            }
-        }
-        true
+        (true, way.texts.difference(&way.absent).cloned().collect())
     }
 
     /// The name is not requested any more.
     pub(super) fn forget(&mut self, name: &Name) {
-        self.by_name.remove(name);
+        if let Some(way) = self.by_name.remove(name) {
+            way.texts.iter().for_each(|text| _ = self.by_text.remove(text));
+        }
     }
 
     /// Returns the spelling that counts, if a response has content under several of them. A server may answer to each, and to the

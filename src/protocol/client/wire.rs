@@ -46,8 +46,6 @@ pub struct Cutter {
     /// The other fields, encoded; `least` has only the type and the nonce.
     head: BytesMut,
     least: BytesMut,
-    typed: bool,
-    named: bool,
     /// The bytes of a field that is not complete yet.
     begun: BytesMut,
     /// How much of the limit is left.
@@ -203,8 +201,6 @@ impl Cutter {
             if matches!(number, TYPE_URL | NONCE) {
                 put_field(&mut self.least, number, content);
             }
-            self.typed |= number == TYPE_URL;
-            self.named |= number == NONCE;
         }
         bytes
     }
@@ -236,6 +232,8 @@ impl Cutter {
     /// If it is damaged, and its type or its nonce is lost.
     pub fn finish(mut self, dialect: Dialect) -> Result<Arrival, Unreadable> {
         let whole = self.finish_begun();
+        let has = |number| string_field(&self.least, number).is_some();
+        let answerable = has(TYPE_URL) && has(NONCE);
         let mut damage = (!whole).then_some("it is cut off, or is not a protobuf message");
         let decode = |bytes: BytesMut| match dialect {
             Dialect::Sotw => DiscoveryResponse::decode(bytes).map(Arrival::from),
@@ -247,7 +245,7 @@ impl Cutter {
             rest = decode(self.least);
         }
         match damage {
-            Some(damage) if !(self.typed && self.named) => return Err(Unreadable(damage)),
+            Some(damage) if !answerable => return Err(Unreadable(damage)),
             Some(_) => self.entries.push(Bytes::new()),
             None => {}
         }

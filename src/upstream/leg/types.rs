@@ -97,7 +97,6 @@ impl Leg {
 
     /// Returns the types that the server is not asked for, if they have changed since the last call.
     pub(in crate::upstream) fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        let unserved = self.client.take_unserved();
-        self.dialer.target().leave_out(unserved, &self.board)
+        self.dialer.target().leave_out(self.client.unserved(), &self.board)
     }
 }

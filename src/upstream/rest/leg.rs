@@ -298,7 +298,7 @@ impl Talk for PollLeg {
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        self.server.leave_out(self.poller.take_unserved(), &self.board)
+        self.server.leave_out(self.poller.unserved(), &self.board)
     }
 
     fn take_arrivals(&mut self) -> Vec<TracedArrival> {

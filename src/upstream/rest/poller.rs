@@ -227,9 +227,10 @@ impl Poller {
         self.received.pop_front()
     }
 
-    /// Returns the wanted types that cannot be polled, and why, if they have changed since the last call.
-    pub fn take_unserved(&mut self) -> Option<BTreeMap<TypeUrl, Arc<str>>> {
-        self.client.take_unserved()
+    /// Returns the wanted types that cannot be polled, and why.
+    #[must_use]
+    pub fn unserved(&self) -> BTreeMap<TypeUrl, Arc<str>> {
+        self.client.unserved()
     }
 
     /// Passes responses to the machine. D-01, D-03, D-04: the types are answered separately, so a route could come before its

@@ -10,9 +10,8 @@ use crate::client::ingest::Message;
 use xds::{Kind, Phase, ServerWords};
 
 /// The exchange about one type.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Exchange {
-    kind: Kind,
     /// How long the server may take to answer for a name.
     patience: Duration,
     /// When the server was heard last on this stream.
@@ -83,18 +82,11 @@ const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_secs(5 * 60);
 
 impl Exchange {
-    pub(super) const fn new(kind: Kind, patience: Duration) -> Self {
+    pub(super) fn new(patience: Duration) -> Self {
         Self {
-            kind,
             patience,
-            heard: None,
-            asked: None,
-            pressing: None,
-            answers_all: false,
             phase: Phase::First,
-            first_until: None,
-            nonce: String::new(),
-            identifier: String::new(),
+            ..Self::default()
         }
     }
 
@@ -161,10 +153,14 @@ impl Exchange {
     }
 
     /// A response came.
-    pub(super) fn hear(&mut self, message: &Message, now: Instant) {
+    pub(super) fn hear(&mut self, message: &Message, kind: Kind, now: Instant) {
         if self.heard.replace(now).is_none() {
-            let endpoints = self.kind.is_endpoints();
-            self.first_until = Some(now + if endpoints { FIRST_ENDPOINTS } else { FIRST_STATE });
+            let lasts = if kind.is_endpoints() {
+                FIRST_ENDPOINTS
+            } else {
+                FIRST_STATE
+            };
+            self.first_until = Some(now + lasts);
         }
         self.asked = None;
         self.nonce.clone_from(&message.nonce);

@@ -7,6 +7,7 @@ mod exchange;
 mod moved;
 mod name_errors;
 mod removals;
+mod reports;
 mod requests;
 mod responses;
 mod streams;
@@ -49,10 +50,10 @@ pub(crate) struct Feed {
 impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
-            outbound: Outbound::default(),
-            exchange: Exchange::new(type_url.kind(), patience.answer),
-            coverage: Coverage::new(patience.quiet),
             type_url,
+            outbound: Outbound::default(),
+            exchange: Exchange::new(patience.answer),
+            coverage: Coverage::new(patience.quiet),
             names: Awaited::default(),
             kept: Kept::default(),
             errors: NameErrors::default(),
@@ -169,23 +170,12 @@ impl Feed {
         self.changes(updates, None, None)
     }
 
-    /// E-24: a client has rejected something.
-    pub(super) fn rejected(&mut self, now: Instant) {
-        self.late.get_or_insert_default().rejected(now);
-    }
-
-    /// E-24: returns what clients reject, and the content. `tells`: only while the server may be told.
-    pub(super) fn late(&mut self, tells: bool) -> Option<(&mut RejectionReport, &Kept)> {
-        let may = !tells || self.outbound.is_at_rest();
-        self.late.as_deref_mut().filter(|_| may).map(|late| (late, &self.kept))
-    }
-
     /// The wildcard is wanted from now on. If the server was still sending it, returns the content at once.
     pub(super) fn want_wildcard(&mut self) -> Option<Changes> {
         match self.coverage.want_all() {
             Wildcard::Wanted => None,
             Wildcard::Unwanted => {
-                self.outbound.join(Name::from(Name::WILDCARD));
+                self.outbound.join(&Name::from(Name::WILDCARD));
                 None
             }
             Wildcard::Hidden => {
@@ -220,18 +210,19 @@ impl Feed {
     pub(super) fn want(&mut self, name: &Name, written: Option<&Name>) -> Vec<Update> {
         let known = !self.names.insert(name);
         let held = self.kept.canonical(name.as_str()).is_some();
-        let again = self.outbound.write(name, written, known, held);
-        if again && !name.is_collection() && !held {
+        let asked = self.outbound.stays(name);
+        self.outbound.ways_mut().add(name, written, known, held);
+        let more = !self.names.is_unlisted(name) && self.outbound.join(name);
+        // Only the spelling may be new.
+        if known {
+            if !more || !asked || name.is_collection() || held {
+                return Vec::new();
+            }
             // What the server said to another spelling says nothing about this one.
             self.names.remove(name);
             self.names.insert(name);
             return vec![Update::Forget(name.clone())];
         }
-        // Only the spelling may be new.
-        if known {
-            return Vec::new();
-        }
-        self.outbound.join(name.clone());
         if name.is_collection() {
             self.coverage.insert(name);
         }

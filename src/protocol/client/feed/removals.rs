@@ -13,8 +13,15 @@ use crate::client::ingest::Message;
 use xds::{Changes, Name, Reason, ResourceError, Update};
 
 impl Feed {
-    /// The server says that a name does not exist. Returns whether that confirms something that was in doubt.
+    /// The server says that a name does not exist. C-22: a collection is empty then. Returns whether that confirms something that was in
+    /// doubt.
     pub(super) fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) -> bool {
+        if let Some(collection) = self.coverage.collection(name).cloned() {
+            if !self.outbound.is_leaving(name) {
+                self.empty(&collection, updates);
+            }
+            return false;
+        }
         // that some name does not exist says nothing about a resource without a name, which answers to all names.
         if !name.is_empty() && self.kept.canonical(name).is_some_and(Name::is_empty) {
             self.names.known(name);
@@ -57,13 +64,9 @@ impl Feed {
             if !self.outbound.ways().is_empty() && !self.all_absent(&name, texts) {
                 continue;
             }
-            match self.coverage.collection(name.as_str()).cloned() {
-                Some(_) if self.outbound.is_leaving(name.as_str()) => {}
-                Some(collection) => self.empty(&collection, updates),
-                // The name was that of a removed resource, and is now the alias of another one (C-20).
-                None if aliases.contains(&name) && self.kept.key(name.as_str()).is_none() => {}
-                None => news |= self.absent(name.as_str(), Reason::Said, updates),
-            }
+            // The name was that of a removed resource, and is now the alias of another one (C-20).
+            let renamed = aliases.contains(&name) && self.kept.key(name.as_str()).is_none();
+            news |= !renamed && self.absent(name.as_str(), Reason::Said, updates);
         }
         news
     }
@@ -118,7 +121,7 @@ impl Feed {
         }
     }
 
-    /// C-22: the server says that a collection is empty.
+    /// There is nothing in a collection.
     fn empty(&mut self, collection: &Name, updates: &mut Vec<Update>) {
         self.names.known(collection.as_str());
         for name in self.members_alone(collection).cloned().collect::<Vec<_>>() {
@@ -185,17 +188,14 @@ impl Feed {
     /// E-09: an error ends the wait. NOT_FOUND and PERMISSION_DENIED are about the resource, any other error may pass.
     fn complain_of(&mut self, text: &str, error: ResourceError, updates: &mut Vec<Update>) {
         let asked = self.names.get(text).filter(|_| !self.outbound.is_leaving(text));
-        let (asked, kept) = (asked.cloned(), self.kept.canonical(text).cloned());
+        let asked = asked.cloned();
+        let counts = match self.kept.canonical(text) {
+            Some(_) => self.features.fail_on_data_errors,
+            None => asked.is_some(),
+        };
         self.names.known(text);
-        match (kept, &asked) {
-            (Some(kept), _) if error.is_final() && self.features.fail_on_data_errors => {
-                self.gone(&kept, Reason::Said, updates);
-            }
-            (None, Some(collection)) if error.is_final() && collection.is_collection() => {
-                self.empty(collection, updates);
-            }
-            (None, Some(name)) if error.is_final() => updates.push(Update::Absent(name.clone(), Reason::Said)),
-            (Some(_), _) | (None, _) => {}
+        if error.is_final() && counts {
+            self.absent(text, Reason::Said, updates);
         }
         if let Some(name) = asked {
             self.errors.note(name, Arc::new(error), updates);

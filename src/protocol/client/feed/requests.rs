@@ -45,10 +45,9 @@ impl Feed {
         // C-13: a server may report a name as removed if it gets its version but no request for it. So only names in this request
         // count.
         let held = |names: &BTreeSet<Name>| {
-            let single = names.iter().filter(|name| name.as_str() != Name::WILDCARD);
             let whole = names.iter().filter(|name| self.coverage.whole(name.as_str()));
             let members = whole.flat_map(|whole| self.kept.within(whole));
-            single.chain(members).filter_map(declare).collect()
+            names.iter().chain(members).filter_map(declare).collect()
         };
         let first = !self.outbound.is_opened();
         let (mut request, joined) = self.outbound.delta_change(&self.type_url, opening, held)?;
@@ -140,8 +139,8 @@ impl Feed {
             let open = self.coverage.lacks_all();
             return open.then(|| want(Target::Wildcard, None)).into_iter().collect();
         }
-        let open = self.names.open().filter(|name| self.outbound.has_told(name.as_str()));
-        let texts = open.flat_map(|name| self.outbound.ways().asked(name).map(move |text| (name, text)));
+        let open = self.names.open();
+        let texts = open.flat_map(|name| self.outbound.told_as(name.as_str()).map(move |text| (name, text)));
         let wants = texts.map(|(name, text)| want(Target::Name(name.clone()), name.written(text.as_str())));
         wants.take(TOLD_MAX).collect()
     }

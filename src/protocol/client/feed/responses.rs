@@ -10,7 +10,7 @@ use arcstr::ArcStr;
 
 use super::Feed;
 use crate::client::completeness::Heard;
-use crate::client::coverage::{Mention, SettledTypes};
+use crate::client::coverage::Mention;
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
 use xds::{Changes, Dialect, Name, Reason, Update};
@@ -24,7 +24,7 @@ impl Feed {
         dialect: Dialect,
         now: Instant,
     ) -> (Option<Changes>, Option<Duration>) {
-        self.exchange.hear(message, now);
+        self.exchange.hear(message, self.type_url.kind(), now);
         self.kept.answered(dialect);
         if !self.wanted() && !self.asks_wildcard() {
             return (None, None);
@@ -64,7 +64,7 @@ impl Feed {
         let beats = beats && message.version == *self.outbound.acks().version();
         let settled = if dialect == Dialect::Sotw && (message.uncertain || beats) {
             self.coverage.forget_mentioned();
-            SettledTypes::default()
+            Vec::new()
         } else {
             // Without full states, a server may leave out resources or split its answer into several responses.
             let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;
@@ -73,8 +73,7 @@ impl Feed {
             }
             self.coverage.heard(heard, dialect, full, now)
         };
-        let pause = settled.pause;
-        let complete = self.settle(settled, &mut updates);
+        let (complete, pause) = self.settle(settled, &mut updates);
         if message.faults.none() {
             self.outbound.acks_mut().accept(message.version.clone());
         } else {

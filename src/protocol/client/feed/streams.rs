@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::Feed;
 use super::exchange::Silence;
 use crate::client::acks::Ack;
-use crate::client::coverage::{SettledTypes, Wildcard};
+use crate::client::completeness::Settled;
+use crate::client::coverage::Wildcard;
 use crate::client::rhythm::Patience;
 use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
 
@@ -24,8 +25,7 @@ impl Feed {
         self.coverage.set_quiet(patience.quiet);
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.asks_wildcard().then(|| Name::from(Name::WILDCARD));
-        let listed = self.names.listed().cloned();
-        self.outbound.connected(listed.chain(wildcard).collect());
+        self.outbound.connected(self.names.listed().chain(&wildcard));
         self.late.iter_mut().for_each(|late| late.connected());
         if dialect == Dialect::Delta {
             // Members that were also requested by name are declared and waited for on their own.
@@ -145,8 +145,7 @@ impl Feed {
             self.overdue(name, &mut updates);
         }
         let settled = self.coverage.timeout(now);
-        let pause = settled.pause;
-        let complete = self.settle(settled, &mut updates);
+        let (complete, pause) = self.settle(settled, &mut updates);
         // Only the end of a delta answer is a matter of time.
         self.conclude(Dialect::Delta);
         let changes = self.changes(updates, complete, None);
@@ -154,17 +153,22 @@ impl Feed {
         (changes, pause)
     }
 
-    /// An answer has ended, or is taken for ended. Returns whether the wildcard is newly complete.
-    pub(super) fn settle(&mut self, settled: SettledTypes, updates: &mut Vec<Update>) -> Option<bool> {
-        for name in settled.gone {
-            self.gone(&name, Reason::Said, updates);
+    /// Answers have ended, or are taken for ended. Returns whether the wildcard is newly complete, and the longest pause within the server's
+    /// answer for it, if the end of that was seen.
+    pub(super) fn settle(
+        &mut self,
+        settled: Vec<(Name, Settled)>,
+        updates: &mut Vec<Update>,
+    ) -> (Option<bool>, Option<Duration>) {
+        let mut all = (None, None);
+        for (name, Settled { complete, gone, pause }) in settled {
+            gone.iter().for_each(|name| self.gone(name, Reason::Said, updates));
+            match name.as_str() {
+                Name::WILDCARD => all = (complete.then_some(true), pause),
+                _ => updates.extend(complete.then_some(Update::Whole(name))),
+            }
         }
-        let (all, whole): (Vec<_>, Vec<_>) = settled
-            .whole
-            .into_iter()
-            .partition(|name| name.as_str() == Name::WILDCARD);
-        updates.extend(whole.into_iter().map(Update::Whole));
-        (!all.is_empty()).then_some(true)
+        all
     }
 
     /// E-25, E-27: the time of a pressing question may have come. Returns the names that silence the server, if it has stayed silent.

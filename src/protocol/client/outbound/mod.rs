@@ -15,9 +15,10 @@ use super::ways::Spellings;
 use crate::sorted::Sorted;
 use xds::Name;
 
-/// The subscription of one type on one stream. The wildcard is a name here, as on the wire.
+/// The subscription of one type on one stream. The wildcard is a name here, as on the wire, and each spelling of a name (F-07) is one in
+/// `told`, `join` and `leave`.
 ///
-/// Invariant: `leave` is part of `told`; a name in both `join` and `told` is in `leave`.
+/// Invariant: `leave` is part of `told`; what is in both `join` and `told` is in `leave`.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
     /// The first request for this type on this stream, if it was sent.
@@ -30,7 +31,6 @@ pub(super) struct Outbound {
     first: Vec<Name>,
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
-    /// The spellings of the names.
     ways: Spellings,
     /// SotW: the names were sent with a NACK, and are sent once more without one.
     repeat: bool,
@@ -42,17 +42,15 @@ pub(super) struct Outbound {
 
 impl Outbound {
     /// A stream begins: everything must be sent again (E-04).
-    pub(super) fn connected(&mut self, wanted: BTreeSet<Name>) {
+    pub(super) fn connected<'a>(&mut self, wanted: impl Iterator<Item = &'a Name>) {
         self.disconnected();
-        self.join = wanted;
+        wanted.for_each(|name| _ = self.join(name));
     }
 
     /// The stream ended.
     pub(super) fn disconnected(&mut self) {
-        let mut ways = std::mem::take(&mut self.ways);
-        ways.reset();
         *self = Self {
-            ways,
+            ways: std::mem::take(&mut self.ways),
             ..Self::default()
         };
     }
@@ -95,7 +93,7 @@ impl Outbound {
         &self.ways
     }
 
-    /// Returns the same, for what the server says of single spellings.
+    /// Returns the same, for what clients write and what the server says of single spellings.
     pub(super) const fn ways_mut(&mut self) -> &mut Spellings {
         &mut self.ways
     }
@@ -105,19 +103,25 @@ impl Outbound {
         self.again = true;
     }
 
-    pub(super) fn join(&mut self, name: Name) {
-        self.keeps_one = false;
-        self.join.insert(name);
+    /// A name is wanted. Returns whether the server must be asked for any spelling of it.
+    pub(super) fn join(&mut self, name: &Name) -> bool {
+        let before = self.join.len();
+        let new = |text: &&Name| !self.told.contains(text.as_str()) || self.leave.contains(*text);
+        self.join.extend(self.ways.wanted(name).filter(new).cloned());
+        let more = self.join.len() > before;
+        self.keeps_one &= !more;
+        more
     }
 
     /// A name is not wanted any more. Its spellings are forgotten once the server knows that.
     pub(super) fn leave(&mut self, name: &Name) {
-        self.join.remove(name);
-        self.ways.leave(name);
-        match self.told.get(name.as_str()) {
-            Some(told) => _ = self.leave.insert(told.clone()),
-            None => self.ways.forget(name),
+        let texts = self.ways.texts(name.as_str()).into_iter().flatten();
+        texts.chain([name]).for_each(|text| _ = self.join.remove(text));
+        let told: Vec<Name> = self.told_as(name.as_str()).cloned().collect();
+        if told.is_empty() {
+            self.ways.forget(name);
         }
+        self.leave.extend(told);
     }
 
     /// SotW: a name leaves the list, but nothing is given up. A server may take an empty list for a question about all that it has, so
@@ -131,7 +135,7 @@ impl Outbound {
     pub(super) fn come_back(&mut self, name: &Name) -> bool {
         let left = !self.leave.remove(name);
         if left {
-            self.join(name.clone());
+            self.join(name);
         }
         left
     }
@@ -147,17 +151,18 @@ impl Outbound {
         !self.leave.is_empty() && !all
     }
 
-    /// F-07: adds a spelling of a name. `known`: the name was wanted already; `held`: the server has content for it. Returns
-    /// whether the server must be asked for it too.
-    pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> bool {
-        let stays = self.stays(name);
-        self.ways.add(name, written, known, held) && stays && self.ways.ask_more(name, written.unwrap_or(name))
-    }
-
-    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name.
+    /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name. If the name stays
+    /// requested, the server must be asked for the spellings that are left. E-17: one that was requested already is unsubscribed first: the
+    /// relay ignored the server's answers to it.
     pub(super) fn absent(&mut self, name: &Name, text: &str) -> bool {
         let stays = self.stays(name);
-        self.ways.absent(name, text, stays)
+        let (settled, left) = self.ways.absent(name, text);
+        if stays && !left.is_empty() {
+            let told = left.into_iter().filter(|text| self.told.contains(text.as_str()));
+            self.leave.extend(told);
+            self.join(name);
+        }
+        settled
     }
 
     /// The content of a name is gone; another spelling may still have some.
@@ -167,20 +172,30 @@ impl Outbound {
         }
     }
 
+    /// Returns the spellings by which the server was asked for this name.
+    pub(super) fn told_as<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Name> {
+        let texts = self.ways.texts(name);
+        let own = texts.is_none().then(|| self.told.get(name)).flatten();
+        let texts = texts.into_iter().flatten();
+        own.into_iter()
+            .chain(texts.filter_map(|text| self.told.get(text.as_str())))
+    }
+
     /// Whether the server was asked for a name, and is not to be told that it is not wanted.
     pub(super) fn stays(&self, name: &Name) -> bool {
-        self.told.contains(name.as_str()) && !self.leave.contains(name)
+        self.told_as(name.as_str()).any(|text| !self.leave.contains(text))
     }
 
     /// Whether the server was asked for this name and must be sent an unsubscription, also if the name is wanted again after
     /// that.
     pub(super) fn is_leaving(&self, name: &str) -> bool {
-        self.leave.contains(name)
+        let leaves = |text: &Name| self.leave.contains(text);
+        !self.leave.is_empty() && self.has_told(name) && self.told_as(name).all(leaves)
     }
 
     /// Whether the server was asked for this name.
     pub(super) fn has_told(&self, name: &str) -> bool {
-        self.told.contains(name)
+        self.told_as(name).next().is_some()
     }
 
     /// Whether there is anything to send at all, now or later.
@@ -189,7 +204,7 @@ impl Outbound {
     }
 
     pub(super) fn changed(&self) -> bool {
-        self.repeat || self.again || !self.join.is_empty() || self.leaves() || self.ways.changed()
+        self.repeat || self.again || !self.join.is_empty() || self.leaves()
     }
 
     /// E-24: whether the server may be told what clients reject: it has got the acknowledgement of the last response on this stream, and

@@ -62,34 +62,22 @@ impl Outbound {
     ) -> Option<(DeltaDiscoveryRequest, Vec<Name>)> {
         let mut request = delta_request(type_url, "", None);
         // E-16, E-17: a name that must be sent again is first unsubscribed, in a request of its own.
-        let less = self.ways.take_less();
-        if !self.leave.is_empty() || !less.is_empty() {
+        if !self.leave.is_empty() {
             let leave = portion(&mut self.leave);
-            let mut texts = self.texts(leave.iter());
-            texts.extend(less.iter().map(Name::to_string));
-            request.resource_names_unsubscribe = texts;
-            self.untell(&leave);
+            request.resource_names_unsubscribe = texts(&leave);
+            self.untell(leave);
             return Some((request, Vec::new()));
         }
-        let more = self.ways.take_more();
-        if !more.is_empty() {
-            let (more, names): (Vec<Name>, Vec<Name>) = more.into_iter().unzip();
-            request.resource_names_subscribe = more.iter().map(Name::to_string).collect();
-            return Some((request, names));
-        }
-        if self.join.is_empty() {
-            return None;
-        }
-        let join = portion(&mut self.join);
-        let first = self.tell(&join, opening);
+        let (join, first) = (portion(&mut self.join), !self.is_opened());
+        let joined = self.tell(&join, opening)?;
         if first {
-            request.initial_resource_versions = held(&join);
+            request.initial_resource_versions = held(&joined);
         }
         // E-20: the wildcard's legacy form is a first request without names.
         if !(first && self.is_legacy()) {
-            request.resource_names_subscribe = self.texts(join.iter());
+            request.resource_names_subscribe = texts(&join);
         }
-        Some((request, join.into_iter().collect()))
+        Some((request, joined.into_iter().collect()))
     }
 
     /// Returns the next SotW request, and the names that are new in it. It has all wanted names, and the answer that is due.
@@ -126,7 +114,7 @@ impl Outbound {
         let names = if self.is_legacy() {
             Vec::new()
         } else {
-            self.texts(self.told.iter())
+            self.told.iter().map(Name::to_string).collect()
         };
         DiscoveryRequest {
             version_info: self.acks.version().to_string(),
@@ -144,50 +132,49 @@ impl Outbound {
             true => std::mem::take(&mut self.leave),
             false => BTreeSet::new(),
         };
-        self.ways.take_less();
-        let more = self.ways.take_more().into_values();
         let join = std::mem::take(&mut self.join).into_iter();
-        let (again, joined): (BTreeSet<Name>, BTreeSet<Name>) = join.partition(|name| leave.contains(name));
+        let (again, join): (BTreeSet<Name>, BTreeSet<Name>) = join.partition(|text| leave.contains(text));
         // B-14: a name that must be sent again is missing in one request and comes back in the next.
         self.join = again;
-        self.untell(&leave);
-        if self.tell(&joined, opening) && type_url.traits().full_state {
-            self.first = joined.iter().cloned().collect();
+        let first = !self.is_opened();
+        let joined: Vec<Name> = self.tell(&join, opening).into_iter().flatten().collect();
+        self.untell(leave);
+        if first && type_url.traits().full_state {
+            self.first.clone_from(&joined);
         }
-        joined.into_iter().chain(more).collect()
+        joined
     }
 
-    /// The server is asked for these names. Returns whether it was asked for nothing of the type before on this stream.
-    fn tell(&mut self, join: &BTreeSet<Name>, opening: Opening) -> bool {
-        let first = !join.is_empty() && self.opened.is_none();
-        if first {
-            let legacy = opening.legacy && join.iter().map(Name::as_str).eq([Name::WILDCARD]);
+    /// The server is asked for these. Returns the names, if there are any.
+    fn tell(&mut self, join: &BTreeSet<Name>, opening: Opening) -> Option<BTreeSet<Name>> {
+        let one = join.first()?;
+        if !self.is_opened() {
+            let legacy = opening.legacy && join.len() == 1 && one.as_str() == Name::WILDCARD;
             self.opened = Some(Opening { legacy, ..opening });
         }
-        join.iter().for_each(|name| self.ways.ask(name));
         self.told.extend(join.iter().cloned());
-        first
+        Some(join.iter().map(|text| self.ways.name(text).clone()).collect())
     }
 
     fn is_legacy(&self) -> bool {
         self.opened.is_some_and(|opening| opening.legacy)
     }
 
-    /// The server is told that these names are not wanted. Those that are wanted again keep their spellings.
-    fn untell(&mut self, leave: &BTreeSet<Name>) {
-        for name in leave {
-            self.told.remove(name.as_str());
-            if !self.ways.is_empty() && !self.join.contains(name) {
-                self.ways.forget(name);
+    /// The server is told that these are not wanted. Names that are wanted again keep their spellings.
+    fn untell(&mut self, leave: BTreeSet<Name>) {
+        for text in leave {
+            self.told.remove(text.as_str());
+            let name = self.ways.name(&text).clone();
+            let mut texts = self.ways.texts(name.as_str()).into_iter().flatten();
+            if !self.has_told(name.as_str()) && !texts.any(|text| self.join.contains(text)) {
+                self.ways.forget(&name);
             }
         }
     }
+}
 
-    /// Returns the spellings by which these names were requested.
-    fn texts<'a>(&'a self, names: impl Iterator<Item = &'a Name>) -> Vec<String> {
-        let texts = names.flat_map(|name| self.ways.asked(name));
-        texts.map(Name::to_string).collect()
-    }
+fn texts(names: &BTreeSet<Name>) -> Vec<String> {
+    names.iter().map(Name::to_string).collect()
 }
 
 /// Takes as many names as one request carries.
