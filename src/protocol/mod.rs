@@ -8,7 +8,6 @@ mod client;
 mod demand;
 mod dialects;
 mod division;
-mod doubts;
 mod end;
 mod ending;
 mod fallback;
@@ -31,7 +30,6 @@ pub use client::{
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use division::{Division, Streams};
-pub use doubts::Doubts;
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types that make a server end streams.
+//! Types that make a server end the stream that all types share, or for which it seems to be deaf there (E-27).
 //!
-//! Owns which types are suspected, and for how long. Knows nothing of streams: the caller reports what was asked, answered and
-//! ended on the stream that all types share.
+//! Owns which types are suspected, for how long, and how often one may be asked for anew to find out. Knows nothing of streams: the caller
+//! reports what was asked, answered, passed over and ended on the shared stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ pub struct Suspects {
     proven: BTreeSet<TypeUrl>,
     /// The types that are requested apart from the others, and when each last gave trouble.
     suspected: BTreeMap<TypeUrl, Instant>,
+    /// E-27: when each type was last asked for anew on a stream of its own, and how long it is not after that.
+    doubted: BTreeMap<TypeUrl, (Instant, Duration)>,
 }
 
 /// A stream that ends so soon after a request may end because of it.
@@ -32,6 +34,12 @@ const SOON: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(3600);
 /// Clients can invent types, so only this many are remembered.
 const PROVEN_MAX: usize = 1024;
+const DOUBTED_MAX: usize = 256;
+/// A type is asked for anew once, and then after longer and longer pauses: most servers that say nothing have nothing to say.
+const ANEW_FIRST: Duration = Duration::from_secs(60);
+const ANEW_MOST: Duration = Duration::from_secs(3600);
+/// A type that was not doubted in this time counts as new.
+const FORGOTTEN: Duration = Duration::from_secs(2 * 3600);
 
 impl Suspects {
     /// The type was answered on the present stream.
@@ -64,6 +72,19 @@ impl Suspects {
             self.suspected.insert(type_url.clone(), now);
         }
         new.into_iter().collect()
+    }
+
+    /// E-27: the server has passed over a question for the type. Returns whether to ask it anew.
+    pub fn handle_doubt(&mut self, type_url: &TypeUrl, now: Instant) -> bool {
+        self.doubted.retain(|_, (last, _)| now < *last + FORGOTTEN);
+        let pause = match self.doubted.get(type_url) {
+            Some((last, pause)) if now < *last + *pause => return false,
+            Some((_, pause)) => (*pause * 2).min(ANEW_MOST),
+            None if self.doubted.len() >= DOUBTED_MAX => return false,
+            None => ANEW_FIRST,
+        };
+        self.doubted.insert(type_url.clone(), (now, pause));
+        true
     }
 
     /// E-27: the server answers for the type on a stream of its own, and not on the shared one.
@@ -194,5 +215,32 @@ mod tests {
             (suspects.suspected.contains_key(&of("bad")), suspects.poll_timeout()),
             (false, None)
         );
+    }
+
+    /// E-27: a server that never answers for names that do not exist is asked anew once, and then at most once in an hour.
+    #[test]
+    fn once_and_then_backed_off() {
+        let start = begin();
+        let mut doubts = Suspects::default();
+        let of = |number: usize| of(&format!("acme.T{number}"));
+        // Somebody asks for another name that does not exist in each quarter of a minute, for a day.
+        let asked =
+            (0..24 * 240).filter(|quarter| doubts.handle_doubt(&of(0), start + Duration::from_secs(15) * *quarter));
+        let asked: Vec<u32> = asked.collect();
+        assert_eq!(asked[..4], [0, 4, 12, 28], "1, 2 and 4 minutes");
+        assert_eq!(asked.len(), 29);
+        assert!(doubts.handle_doubt(&of(1), start), "another type");
+        for number in 2..DOUBTED_MAX {
+            doubts.handle_doubt(&of(number), start + ANEW_MOST * 24);
+        }
+        let known = doubts.doubted.len();
+        assert_eq!(
+            known,
+            DOUBTED_MAX - 1,
+            "the type of the first day's morning is forgotten"
+        );
+        assert!(doubts.handle_doubt(&of(DOUBTED_MAX), start + ANEW_MOST * 24));
+        assert!(!doubts.handle_doubt(&of(DOUBTED_MAX + 1), start + ANEW_MOST * 24));
+        assert!(doubts.handle_doubt(&of(DOUBTED_MAX + 1), start + ANEW_MOST * 24 + FORGOTTEN));
     }
 }

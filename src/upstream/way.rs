@@ -9,12 +9,11 @@ use std::collections::BTreeSet;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::clock::now;
 use super::leg::Leg;
 use super::probe::Probe;
 use super::status::Board;
 use super::writer::Talk;
-use crate::protocol::{Client, Doubts};
+use crate::protocol::Client;
 use crate::telemetry::TracedArrival;
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
@@ -26,7 +25,6 @@ pub struct ViewStreams {
     apart: Vec<Apart>,
     /// What is asked beside the shared stream, one question at a time.
     probe: Option<Box<Probe>>,
-    doubts: Doubts,
     /// Suspected types that `take_unserved` has not returned yet.
     unanswered: Vec<TypeUrl>,
 }
@@ -47,7 +45,6 @@ impl ViewStreams {
             shared,
             apart: Vec::new(),
             probe: None,
-            doubts: Doubts::default(),
             unanswered: Vec::new(),
         }
     }
@@ -82,9 +79,7 @@ impl ViewStreams {
     /// E-04, E-27: asks on another stream what the shared one leaves open. A type for which it is deaf has a stream of its own from now on.
     fn doubt(&mut self, changes: &mut Vec<Changes>) {
         while let Some(doubt) = self.shared.client().take_doubt(self.probe.is_none()) {
-            let due =
-                doubt.is_of_versions() || self.probe.is_none() && self.doubts.handle_doubt(doubt.type_url(), now());
-            if due {
+            if doubt.is_of_versions() || self.probe.is_none() && self.shared.asks_anew(doubt.type_url()) {
                 self.probe = Some(Box::new(Probe::new(doubt, self.shared.beside())));
             }
         }

@@ -18,6 +18,8 @@ pub(super) struct Ack {
     pub(super) refusal: Option<Refusal>,
     /// Whether removals in the response do not count, because it was rejected.
     pub(super) left_out: bool,
+    /// When it may be sent; `None`: now.
+    pub(super) at: Option<Instant>,
 }
 
 /// The answers to the responses of one type.
@@ -28,18 +30,11 @@ pub(super) struct Acks {
     /// SotW: the version of the last response that was accepted as a whole.
     version: ArcStr,
     /// What is to be sent, the oldest first.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<Ack>,
     /// The nonce of the last ACK, and when that ACK was sent.
     accepted: Option<(String, Instant)>,
     /// E-22: the faults that the server was sent.
     refusals: Refusals,
-}
-
-/// An answer, and when it may be sent; `None`: now.
-#[derive(Debug)]
-struct Pending {
-    ack: Ack,
-    at: Option<Instant>,
 }
 
 /// An ACK waits this long if its nonce is that of the last ACK.
@@ -64,7 +59,7 @@ impl Acks {
     }
 
     /// A response was received, and this is its answer.
-    pub(super) fn received(&mut self, ack: Ack, dialect: Dialect, now: Instant) {
+    pub(super) fn received(&mut self, mut ack: Ack, dialect: Dialect, now: Instant) {
         self.nonce.clone_from(&ack.nonce);
         match dialect {
             // In SotW it replaces earlier ones. E-21: the latest wins.
@@ -74,12 +69,12 @@ impl Acks {
             Dialect::Delta => {}
         }
         // Every delta response gets its own answer, within the bound. E-22: of answers with the same content, only the newest is kept.
-        self.pending.retain(|other| !ack.repeats(&other.ack));
+        self.pending.retain(|other| !ack.repeats(other));
         if self.pending.len() == PENDING {
             self.pending.pop_front();
         }
-        let at = self.at(&ack, now);
-        self.pending.push_back(Pending { ack, at });
+        ack.at = self.at(&ack, now);
+        self.pending.push_back(ack);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -94,18 +89,18 @@ impl Acks {
 
     /// Returns whether any answer may be sent now.
     pub(super) fn due(&self, now: Instant) -> bool {
-        self.pending.iter().any(|pending| pending.due(now))
+        self.pending.iter().any(|ack| ack.due(now))
     }
 
     /// Returns when the next waiting answer may be sent.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.pending.iter().filter_map(|pending| pending.at).min()
+        self.pending.iter().filter_map(|ack| ack.at).min()
     }
 
     /// Takes the next answer that may be sent now; with `any`, also one that should still wait. It counts as sent.
     pub(super) fn take(&mut self, any: bool, now: Instant) -> Option<Ack> {
-        let due = self.pending.iter().position(|pending| any || pending.due(now))?;
-        let Pending { ack, .. } = self.pending.remove(due)?;
+        let due = self.pending.iter().position(|ack| any || ack.due(now))?;
+        let ack = self.pending.remove(due)?;
         let Some(refusal) = &ack.refusal else {
             self.accepted = Some((ack.nonce.clone(), now));
             return Some(ack);
@@ -113,9 +108,9 @@ impl Acks {
         self.pass(now);
         self.refusals.said(refusal, now);
         let refusals = &self.refusals;
-        for Pending { ack, at } in self.pending.iter_mut().filter(|pending| pending.at.is_some()) {
-            if let Some(refusal) = &ack.refusal {
-                *at = refusals.at(refusal, now);
+        for other in self.pending.iter_mut().filter(|other| other.at.is_some()) {
+            if let Some(refusal) = &other.refusal {
+                other.at = refusals.at(refusal, now);
             }
         }
         Some(ack)
@@ -123,8 +118,8 @@ impl Acks {
 
     /// An answer that may be sent now stays so, whatever is sent before it.
     pub(super) fn pass(&mut self, now: Instant) {
-        for pending in self.pending.iter_mut().filter(|pending| pending.due(now)) {
-            pending.at = None;
+        for ack in self.pending.iter_mut().filter(|ack| ack.due(now)) {
+            ack.at = None;
         }
     }
 
@@ -137,13 +132,11 @@ impl Acks {
     }
 }
 
-impl Pending {
+impl Ack {
     fn due(&self, now: Instant) -> bool {
         self.at.is_none_or(|at| at <= now)
     }
-}
 
-impl Ack {
     /// Whether this answer makes the other one superfluous: it refuses for at least the same reasons, or acknowledges the same
     /// nonce. What did not count of another response, the server learns only by that response's own answer.
     fn repeats(&self, other: &Self) -> bool {

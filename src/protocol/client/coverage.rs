@@ -108,8 +108,11 @@ impl Coverage {
         known.filter(|name| name.is_collection())
     }
 
-    /// Returns the wanted collection that a name belongs to (F-10).
+    /// Returns the wanted collection that a name belongs to (F-10), which may be that of everything.
     pub(super) fn covering(&self, name: &str) -> Option<&Name> {
+        if self.wildcard.is_asked() {
+            return self.all.get_key_value(Name::WILDCARD).map(|(all, _)| all);
+        }
         let last = self.all.last_key_value().filter(|(last, _)| last.is_collection());
         last.and_then(|_| self.collection(Name::from(name).collection()?.as_str()))
     }
@@ -177,16 +180,20 @@ impl Coverage {
         self.next = None;
     }
 
-    /// The present response has an entry or a removal for a name, which may be in this collection. Returns whether it is news: the name was
-    /// new, or unconfirmed.
-    pub(super) fn mention(&mut self, collection: Option<&Name>, name: &Name, how: Mention) -> bool {
-        let all = self.all.get_mut(Name::WILDCARD);
-        let news = how.new | all.is_some_and(|all| all.confirm(name, how.resent));
-        if let Some((key, of)) = collection.and_then(|name| Some((name, self.all.get_mut(name)?))) {
-            let news = of.confirm(name, how.resent && !how.asked) | (news && !how.gone);
-            *self.mentioned.entry(key.clone()).or_default() |= news;
+    /// The present response has an entry or a removal for a name, which may be in this collection. It is news if the name was new, or
+    /// unconfirmed.
+    pub(super) fn mention(&mut self, collection: Option<&Name>, name: &Name, how: Mention) {
+        let mut news = how.new;
+        for of in std::iter::once(Name::WILDCARD).chain(collection.map(Name::as_str)) {
+            let Some((key, _)) = self.all.get_key_value(of) else {
+                continue;
+            };
+            let (key, all) = (key.clone(), is_all(key));
+            let resent = how.resent && (all || !how.asked);
+            news &= all || !how.gone;
+            news |= self.change(of, |of| of.confirm(name, resent));
+            *self.mentioned.entry(key).or_default() |= news;
         }
-        news
     }
 
     /// The relay rejects a response (E-22).
@@ -195,14 +202,20 @@ impl Coverage {
     }
 
     /// The present response is read to its end; `full`: it has all that belongs to what it mentions. Returns what that means.
-    pub(super) fn heard(&mut self, heard: Heard, dialect: Dialect, full: bool, now: Instant) -> Vec<(Name, Settled)> {
+    pub(super) fn heard(
+        &mut self,
+        (more, uncertain): (Option<bool>, bool),
+        dialect: Dialect,
+        full: bool,
+        now: Instant,
+    ) -> Vec<(Name, Settled)> {
         let mut settled = Vec::new();
-        if heard.more == Some(false) {
+        if more == Some(false) {
             self.each(|of| of.ended(now));
         }
         let mut mentioned = std::mem::take(&mut self.mentioned);
         if let Some((all, _)) = self.all.get_key_value(Name::WILDCARD) {
-            mentioned.insert(all.clone(), heard.news);
+            mentioned.entry(all.clone()).or_default();
         }
         for (name, news) in mentioned {
             let all = is_all(&name);
@@ -218,8 +231,8 @@ impl Coverage {
                 ));
             } else {
                 // Another relay may say that this answer is finished, but that does not mean that it knows a whole collection.
-                let more = heard.more.filter(|more| *more || all && self.wildcard.is_asked());
-                let heard = Heard { news, more, ..heard };
+                let more = more.filter(|more| *more || all && self.wildcard.is_asked());
+                let heard = Heard { news, more, uncertain };
                 let quiet = self.quiet(&name);
                 let of = self.change(name.as_str(), |of| of.heard(heard, quiet, now));
                 self.busy.insert(name.clone());

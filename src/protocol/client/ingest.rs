@@ -223,6 +223,7 @@ impl Message {
             nonce: self.nonce,
             refusal: self.faults.refusal(),
             left_out: !self.removed.is_empty(),
+            at: None,
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) struct One {
 pub(super) type Brought = (Arc<Resource>, ArcStr);
 
 /// What few resources have.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Odd {
     seed: u64,
     expiry: Option<Expiry>,
@@ -204,19 +204,22 @@ impl Kept {
         }
         let held = self.take(name);
         let before = held.as_ref().map(|one| (one.resource.clone(), one.expiry()));
-        let new = || renewed.as_ref().map(|(resource, _)| One::new(resource.clone()));
-        let mut one = held.or_else(new)?;
-        if let Some((resource, seed)) = renewed {
-            one.resource = resource;
-            one.set_seed(seed);
+        let odd = held.and_then(|one| one.odd);
+        let mut odd = odd.map_or_else(Odd::default, |odd| *odd);
+        if let Some((_, seed)) = renewed {
+            odd.seed = seed;
         }
-        one.version = version;
-        // E-11: every entry sets the time to live anew, or ends it. K-17: stored is the end, not the duration.
-        one.expire(entry.ttl.and_then(|ttl| now.checked_add(ttl)));
-        one.write(entry.written.as_ref());
-        let (resource, expiry) = (one.resource.clone(), one.expiry());
-        self.insert(one);
-        let put = Update::Put(resource, expiry);
+        let new = renewed.map(|(resource, _)| resource);
+        let resource = new.or_else(|| Some(before.as_ref()?.0.clone()))?;
+        // E-11: every entry sets the time to live anew, or ends it. K-17: stored is the end, not the duration. Each is another beat.
+        let end = entry.ttl.and_then(|ttl| now.checked_add(ttl));
+        odd.beats = odd.beats.wrapping_add(u32::from(end.is_some()));
+        odd.expiry = end.map(|at| Expiry { at, beat: odd.beats });
+        odd.written.clone_from(&entry.written);
+        let expiry = odd.expiry;
+        let odd = (odd != Odd::default()).then(|| Box::new(odd));
+        let put = Update::Put(resource.clone(), expiry);
+        self.insert(One { resource, version, odd });
         let Some((old, ended)) = before else {
             return Some((put, Vec::new()));
         };
@@ -296,32 +299,6 @@ impl One {
 
     fn expiry(&self) -> Option<Expiry> {
         self.odd.as_ref()?.expiry
-    }
-
-    /// Sets when it ends. Each time to live is another beat.
-    fn expire(&mut self, at: Option<Instant>) {
-        match (at, &mut self.odd) {
-            (None, None) => {}
-            (None, Some(odd)) => odd.expiry = None,
-            (Some(at), odd) => {
-                let odd = odd.get_or_insert_default();
-                odd.beats = odd.beats.wrapping_add(1);
-                odd.expiry = Some(Expiry { at, beat: odd.beats });
-            }
-        }
-    }
-
-    /// Sets the server's spelling of its name.
-    fn write(&mut self, written: Option<&Name>) {
-        if written.is_some() || self.odd.is_some() {
-            self.odd.get_or_insert_default().written = written.cloned();
-        }
-    }
-
-    fn set_seed(&mut self, seed: u64) {
-        if seed != 0 {
-            self.odd.get_or_insert_default().seed = seed;
-        }
     }
 
     /// Returns the content after an entry, with its seed; `None` if it is equal to what is held. Then the old one stays in

@@ -270,7 +270,9 @@ impl Client {
     /// Returns the next message for the server, without [its node](Self::take_node). It counts as sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
         let request = self.next_request(now)?;
-        self.introduce();
+        let greets = self.stream.as_mut()?.greets();
+        let (introduction, relay_id) = (&mut self.introduction, &self.settings.relay_id);
+        self.introduced = greets.then(|| introduction.field(self.dialect, relay_id));
         Some(request)
     }
 
@@ -289,7 +291,8 @@ impl Client {
         let Some((type_url, _)) = answer.or_else(change) else {
             return self.greet_again().or_else(|| self.report(now));
         };
-        let last = self.feeds.values().filter_map(|feed| feed.outbound().place()).max();
+        let opened = self.feeds.values().filter_map(|feed| feed.outbound().opened());
+        let last = opened.map(|first| first.place).max();
         let opening = Opening {
             legacy: type_url.traits().wildcard && remembers,
             place: last.map_or(0, |last| last.wrapping_add(1)),
@@ -325,14 +328,14 @@ impl Client {
         find_twins(&mut message.entries, type_url, &self.twins);
         let valid = message.entries.len();
         let outbound = feed.outbound();
-        let place = outbound.place().filter(|_| !outbound.is_answered());
+        let first = outbound.opened().filter(|_| !outbound.is_answered());
         let (changes, pause) = feed.receive(&mut message, self.dialect, now);
         self.received = Some(message.received(type_url, valid));
         if let Some(stream) = &mut self.stream {
             stream.hear(message.is_relayed());
         }
         feed.acknowledge(message.answer(), self.dialect, now);
-        if let Some(place) = place {
+        if let Some(Opening { place, .. }) = first {
             self.feeds.values_mut().for_each(|feed| feed.overtaken(place));
         }
         pause.into_iter().for_each(|pause| self.seen.note(type_url, pause));

@@ -35,7 +35,7 @@ const TYPES_REMEMBERED: usize = 1024;
 impl Stream {
     /// A request is sent. E-01: each has the node, because some control planes look at that of each. A relay remembers it. Returns whether
     /// this one has it.
-    const fn greets(&mut self) -> bool {
+    pub(super) const fn greets(&mut self) -> bool {
         !std::mem::replace(&mut self.node_sent, true) || !self.relayed
     }
 
@@ -113,13 +113,6 @@ impl Client {
         self.stream.iter_mut().for_each(|stream| stream.node_sent = false);
     }
 
-    /// The last request has the node, or has none.
-    pub(super) fn introduce(&mut self) {
-        let greets = self.stream.as_mut().is_some_and(Stream::greets);
-        let (introduction, relay_id) = (&mut self.introduction, &self.settings.relay_id);
-        self.introduced = greets.then(|| introduction.field(self.dialect, relay_id));
-    }
-
     /// K-25: returns a request with nothing but the changed node. C-04: it changes no subscription. SotW has no such request: there it is the
     /// last one of a type once more.
     pub(super) fn greet_again(&self) -> Option<Request> {
@@ -149,8 +142,7 @@ impl Client {
         if before <= stream.sweep_at {
             return;
         }
-        self.feeds
-            .retain(|_, feed| feed.wanted() || feed.outbound().is_ready() || feed.goes_on());
+        self.feeds.retain(|_, feed| feed.is_needed());
         stream.forgetful |= self.feeds.len() < before;
         stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
     }

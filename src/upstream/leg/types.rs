@@ -48,6 +48,11 @@ impl Leg {
         rejoined
     }
 
+    /// The server has passed over a question for the type. Returns whether to ask it anew.
+    pub(in crate::upstream) fn asks_anew(&mut self, type_url: &TypeUrl) -> bool {
+        self.blame.suspects_mut().handle_doubt(type_url, now())
+    }
+
     /// Whether there is a stream.
     pub(in crate::upstream) const fn is_connected(&self) -> bool {
         self.client.connected()

@@ -91,9 +91,11 @@ impl Feed {
         self.coverage.wildcard().is_asked()
     }
 
-    /// Whether nobody wants the wildcard and the server goes on sending it, for a type that no client has invented.
-    pub(super) fn goes_on(&self) -> bool {
-        self.coverage.wildcard() == Wildcard::Hidden && self.type_url.traits().wildcard
+    /// Whether it must be remembered on this stream: something is wanted or to be sent, or nobody wants the wildcard and the server goes on
+    /// sending it, for a type that no client has invented.
+    pub(super) fn is_needed(&self) -> bool {
+        let goes_on = self.asks_wildcard() && self.type_url.traits().wildcard;
+        goes_on || self.wanted() || self.outbound.changed() || !self.outbound.acks().is_empty()
     }
 
     /// Returns whether nothing is known yet of something that is wanted.
@@ -131,7 +133,8 @@ impl Feed {
 
     /// Returns since when the server owes the first answer of this stream.
     pub(super) fn unanswered(&self) -> Option<Instant> {
-        self.outbound.opened().filter(|_| self.heard().is_none())
+        let first = self.outbound.opened().filter(|_| self.heard().is_none());
+        first.map(|first| first.at)
     }
 
     /// Whether the server has sent this resource on this stream. An answer that there is none does not count: such a name may be what

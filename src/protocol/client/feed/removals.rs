@@ -13,19 +13,18 @@ use crate::client::ingest::Message;
 use xds::{Changes, Name, Reason, ResourceError, Update};
 
 impl Feed {
-    /// The server says that a name does not exist. C-22: a collection is empty then. Returns whether that confirms something that was in
-    /// doubt.
-    pub(super) fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) -> bool {
+    /// The server says that a name does not exist. C-22: a collection is empty then.
+    pub(super) fn absent(&mut self, name: &str, reason: Reason, updates: &mut Vec<Update>) {
         if let Some(collection) = self.coverage.collection(name).cloned() {
             if !self.outbound.is_leaving(name) {
                 self.empty(&collection, updates);
             }
-            return false;
+            return;
         }
         // that some name does not exist says nothing about a resource without a name, which answers to all names.
         if !name.is_empty() && self.kept.canonical(name).is_some_and(Name::is_empty) {
             self.names.known(name);
-            return false;
+            return;
         }
         if let Some(canonical) = self.kept.canonical(name).cloned() {
             self.gone(&canonical, reason, updates);
@@ -38,37 +37,29 @@ impl Feed {
             updates.push(Update::Absent(asked, reason));
         }
         self.errors.absolve(name, updates);
-        false
     }
 
-    /// There is nothing of a name, which may be in this collection. Returns whether that is news.
-    fn mention_gone(&mut self, collection: Option<Name>, name: &Name) -> bool {
+    /// There is nothing of a name, which may be in this collection.
+    fn mention_gone(&mut self, collection: Option<Name>, name: &Name) {
         let how = Mention {
             gone: true,
             ..Mention::default()
         };
-        self.coverage.mention(collection.as_ref(), name, how)
+        self.coverage.mention(collection.as_ref(), name, how);
     }
 
-    /// Takes the removed names of a response; `aliases` are those of its resources. Returns whether any removal confirms
-    /// something that was in doubt.
-    pub(super) fn remove(
-        &mut self,
-        message: &mut Message,
-        aliases: &BTreeSet<Name>,
-        updates: &mut Vec<Update>,
-    ) -> bool {
-        let mut news = false;
+    /// Takes the removed names of a response; `aliases` are those of its resources.
+    pub(super) fn remove(&mut self, message: &mut Message, aliases: &BTreeSet<Name>, updates: &mut Vec<Update>) {
         for (name, texts) in std::mem::take(&mut message.removed) {
             // F-07: if the name was requested in several spellings, another one may still exist.
             if !self.outbound.ways().is_empty() && !self.all_absent(&name, texts) {
                 continue;
             }
             // The name was that of a removed resource, and is now the alias of another one (C-20).
-            let renamed = aliases.contains(&name) && self.kept.key(name.as_str()).is_none();
-            news |= !renamed && self.absent(name.as_str(), Reason::Said, updates);
+            if !aliases.contains(&name) || self.kept.key(name.as_str()).is_some() {
+                self.absent(name.as_str(), Reason::Said, updates);
+            }
         }
-        news
     }
 
     /// F-07: whether a removal in these spellings removes the whole name. It does not if other spellings may still exist.
@@ -90,10 +81,9 @@ impl Feed {
     }
 
     /// C-21, E-10: an entry for a resource that does not exist stands for all names in it.
-    pub(super) fn missing(&mut self, entry: &Entry, updates: &mut Vec<Update>) -> bool {
-        entry.names().fold(false, |news, name| {
-            self.absent(name.as_str(), Reason::Said, updates) | news
-        })
+    pub(super) fn missing(&mut self, entry: &Entry, updates: &mut Vec<Update>) {
+        let names = entry.names();
+        names.for_each(|name| self.absent(name.as_str(), Reason::Said, updates));
     }
 
     /// The resource with this canonical name is gone. G-13: if the server has deleted it, the relay may keep it anyway.
@@ -179,7 +169,7 @@ impl Feed {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
-        let covered = || (self.asks_wildcard() || self.covering(text).is_some()) && self.errors.have_room();
+        let covered = || self.covering(text).is_some() && self.errors.have_room();
         if let Some(name) = known.or_else(|| covered().then(|| name.clone())) {
             self.errors.note(name, Arc::new(ResourceError::rejected()), updates);
         }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::completeness::Heard;
 use crate::client::coverage::Mention;
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
@@ -30,13 +29,8 @@ impl Feed {
             return (None, None);
         }
         let (first, asked) = self.outbound.hear();
-        self.exchange.pass(self.outbound.opened(), now);
+        self.exchange.pass(self.outbound.opened().map(|first| first.at), now);
         let mut updates = Vec::new();
-        let mut heard = Heard {
-            news: false,
-            more: message.more,
-            uncertain: message.uncertain,
-        };
         let mut mentioned = Vec::new();
         let mut aliases = BTreeSet::new();
         let mut beats = !message.entries.is_empty();
@@ -44,11 +38,11 @@ impl Feed {
             beats &= entry.body.is_none();
             // E-06: content that nobody requested is ignored without a NACK.
             let collection = self.covering(entry.name.as_str());
-            if !self.asks_wildcard() && collection.is_none() && self.names_asked(&entry).next().is_none() {
+            if collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
             let held = self.held(&mut entry, &message.version);
-            heard.news |= self.take(&entry, held, collection.as_ref(), message, now, &mut updates);
+            self.take(&entry, held, collection.as_ref(), message, now, &mut updates);
             if dialect == Dialect::Delta {
                 aliases.extend(entry.aliases);
             } else {
@@ -57,7 +51,7 @@ impl Feed {
         }
         // If the name of an entry is in doubt, a name that is not mentioned may be meant by it: then nothing is deleted.
         if !message.uncertain {
-            heard.news |= self.remove(message, &aliases, &mut updates);
+            self.remove(message, &aliases, &mut updates);
         }
         self.complain(message, &mut updates);
         // A SotW response with nothing but heartbeats says nothing about other resources (E-10).
@@ -71,7 +65,8 @@ impl Feed {
             if full {
                 self.leave_out(mentioned, &asked, message, &mut updates);
             }
-            self.coverage.heard(heard, dialect, full, now)
+            self.coverage
+                .heard((message.more, message.uncertain), dialect, full, now)
         };
         let (complete, pause) = self.settle(settled, &mut updates);
         if message.faults.none() {
@@ -103,8 +98,7 @@ impl Feed {
             .absolve_others(&mentioned, |name| names.contains(name), updates);
     }
 
-    /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or
-    /// unconfirmed.
+    /// Takes one sound entry; `held`: whether the content under its name has the same version.
     fn take(
         &mut self,
         entry: &Entry,
@@ -113,9 +107,9 @@ impl Feed {
         message: &mut Message,
         now: Instant,
         updates: &mut Vec<Update>,
-    ) -> bool {
+    ) {
         if !self.counts(entry, message) {
-            return false;
+            return;
         }
         let name = &entry.name;
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
@@ -134,7 +128,7 @@ impl Feed {
                     called(entry.name.as_str()),
                     "has no body and another version than what the relay holds",
                 );
-                return false;
+                return;
             }
         }
         // In two cases the server resends held content although it did not forget that the relay holds it: to prolong a time to
@@ -150,7 +144,7 @@ impl Feed {
             asked: alone,
             gone: false,
         };
-        let news = self.coverage.mention(collection, name, how);
+        self.coverage.mention(collection, name, how);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());
         }
@@ -167,7 +161,6 @@ impl Feed {
                 self.names.doubt(&alias, self.exchange.time_to_answer(now));
             }
         }
-        news
     }
 
     /// F-07: whether an entry counts. It does not if the name is held under another spelling that stays valid.

@@ -111,7 +111,7 @@ impl Feed {
 
     /// The type in this place answers for the first time: the server has gone on from those that it was asked for earlier.
     pub(in crate::client) fn overtaken(&mut self, by: u32) {
-        if self.outbound.place().is_some_and(|place| place < by) {
+        if self.outbound.opened().is_some_and(|first| first.place < by) {
             self.coverage.overtaken();
         }
     }
@@ -136,7 +136,7 @@ impl Feed {
     /// Returns what has changed, and the pause that the server has shown within its answer.
     pub(in crate::client) fn timeout(&mut self, now: Instant) -> (Option<Changes>, Option<Duration>) {
         self.outbound.acks_mut().pass(now);
-        self.exchange.pass(self.outbound.opened(), now);
+        self.exchange.pass(self.outbound.opened().map(|first| first.at), now);
         let mut updates = Vec::new();
         while let Some(name) = self.kept.expired(now) {
             self.gone(&name, Reason::Expired, &mut updates);

@@ -8,7 +8,6 @@ mod requests;
 pub(super) use requests::Opening;
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use super::acks::Acks;
 use super::ways::Spellings;
@@ -59,14 +58,9 @@ impl Outbound {
         self.opened.is_some()
     }
 
-    /// Returns when the first request was sent.
-    pub(super) fn opened(&self) -> Option<Instant> {
-        self.opened.map(|opening| opening.at)
-    }
-
-    /// Returns its place in the order in which types were first requested on this stream.
-    pub(super) fn place(&self) -> Option<u32> {
-        self.opened.map(|opening| opening.place)
+    /// Returns the first request on this stream, if it was sent.
+    pub(super) const fn opened(&self) -> Option<Opening> {
+        self.opened
     }
 
     pub(super) const fn is_answered(&self) -> bool {
@@ -196,11 +190,6 @@ impl Outbound {
     /// Whether the server was asked for this name.
     pub(super) fn has_told(&self, name: &str) -> bool {
         self.told_as(name).next().is_some()
-    }
-
-    /// Whether there is anything to send at all, now or later.
-    pub(super) fn is_ready(&self) -> bool {
-        !self.acks.is_empty() || self.changed()
     }
 
     pub(super) fn changed(&self) -> bool {
