@@ -28,7 +28,7 @@ pub use client::{
     Arrival, Client, ClientSettings, Cutter, Decided, Doubt, FIELD_BYTES_MIN, Parted, Received, Reported, Request,
     Rhythm, Unreadable, come_through, stated,
 };
-pub use demand::{Demand, Leg};
+pub use demand::{Demand, LegKind};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use division::{Division, Streams};
 pub use doubts::Doubts;
