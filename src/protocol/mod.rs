@@ -40,8 +40,8 @@ pub use holds::Holds;
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{
-    Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Progress, Receipt, ReceiptKind, Rejected, Response,
-    SLICE, Server, Told,
+    Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Progress, Receipt, ReceiptKind, RejectedResponse,
+    Response, SLICE, Server, Told,
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;
