@@ -9,8 +9,8 @@ use bytes::Bytes;
 use prost::Message;
 use protocol::{Holds, Request};
 use xds::{
-    Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes,
-    Known, Name, Slot, Target, TypeUrl, Within,
+    Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes, Known, Name,
+    OtherViews, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -36,7 +36,7 @@ pub(crate) struct Stage {
     /// Others have stayed here.
     pub(crate) some_stayed: bool,
     /// What clients read of other sources.
-    pub(crate) beside: Option<Beside>,
+    pub(crate) other_views: Option<OtherViews>,
 }
 
 /// The default settings.
@@ -62,7 +62,7 @@ impl Stage {
             cuts: 0,
             elsewhere: None,
             some_stayed: false,
-            beside: None,
+            other_views: None,
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
         stage.upstream.connect();
@@ -168,18 +168,18 @@ impl Stage {
 
     /// The writer's turn.
     pub(crate) fn publish(&mut self, mut changes: Vec<Changes>) {
-        let (now, beside) = (self.upstream.now, self.beside.as_ref());
+        let (now, other_views) = (self.upstream.now, self.other_views.as_ref());
         let elsewhere = || self.elsewhere.clone().map(|served| (served, !self.some_stayed));
         self.guard.hear(&mut changes, &self.upstream.cut, elsewhere, now);
-        self.guard.cross(&mut changes, &self.upstream.cut, beside, now);
+        self.guard.cross(&mut changes, &self.upstream.cut, other_views, now);
         self.apply(&changes);
         loop {
-            let beside = self.beside.as_ref();
-            let wanted = |type_url: &TypeUrl, name: &Name| match beside {
-                Some(beside) => beside.wants(type_url, name),
+            let other_views = self.other_views.as_ref();
+            let wanted = |type_url: &TypeUrl, name: &Name| match other_views {
+                Some(other_views) => other_views.wants(type_url, name),
                 None => self.wanted.contains(name.as_str()),
             };
-            let released = self.guard.look(&self.upstream.cut, beside, wanted, now);
+            let released = self.guard.look(&self.upstream.cut, other_views, wanted, now);
             if released.is_empty() {
                 break;
             }
