@@ -64,13 +64,13 @@ fn what_is_taken_over_brings_along_what_it_names() {
         assert_eq!(stage.why(EDS, "c7"), "referenced by cds c7");
 
         // A client asks for it here, and the server does not answer.
-        stage.plane.late = Some(EDS);
+        stage.plane.habits.late = Some(EDS);
         stage.upstream.want(EDS, "c7");
         stage.pass(Duration::from_secs(20));
         assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 2)), "{dialect:?}");
 
         // What the server says of it itself counts.
-        stage.plane.late = None;
+        stage.plane.habits.late = None;
         stage.put(EDS, "c7", endpoints("c7", 3));
         stage.pass(Duration::from_secs(1));
         assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 3)));
@@ -208,7 +208,7 @@ fn what_is_gone_elsewhere_does_not_come_back() {
         stage.elsewhere = Some(served_without(dialect, &[(LDS, "l1"), (EDS, "c0")]));
         stage.remove(LDS, "l1");
         stage.remove(EDS, "c0");
-        stage.plane.split = Some(1);
+        stage.plane.habits.split = Some(1);
         stage.restart();
         stage.exchange();
         // In SotW, nobody says that an assignment is gone.
@@ -228,7 +228,7 @@ fn what_the_server_still_has_is_served() {
     for dialect in BOTH {
         let mut stage = stage(dialect);
         stage.elsewhere = Some(served_without(dialect, &[(LDS, "l1"), (LDS, "l4"), (EDS, "c1")]));
-        stage.plane.split = Some(1);
+        stage.plane.habits.split = Some(1);
         stage.restart();
         stage.exchange();
         assert_eq!(stage.served(LDS), "l1 l2 l3 l4", "{dialect:?}");
@@ -246,7 +246,7 @@ fn what_is_gone_elsewhere_and_emptied_here() {
         let mut stage = stage(dialect);
         stage.elsewhere = Some(served_without(Dialect::Delta, &[(EDS, "c0")]));
         stage.put(EDS, "c0", endpoints("c0", 0));
-        stage.plane.split = Some(1);
+        stage.plane.habits.split = Some(1);
         stage.restart();
         stage.exchange();
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)), "{dialect:?}");
@@ -294,7 +294,7 @@ fn who_has_stayed_keeps_everything() {
     stage.elsewhere = Some(served_without(Dialect::Delta, &[(LDS, "l1"), (LDS, "l4")]));
     stage.some_stayed = true;
     stage.remove(LDS, "l1");
-    stage.plane.split = Some(1);
+    stage.plane.habits.split = Some(1);
     stage.restart();
     stage.exchange();
     stage.pass(ms(4_900));

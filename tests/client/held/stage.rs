@@ -106,7 +106,7 @@ impl Stage {
                     Request::Sotw(request) => self.plane.hear_sotw(request),
                 }
             }
-            let replies = self.plane.replies(self.dialect == Dialect::Delta);
+            let replies = self.plane.replies();
             if replies.is_empty() {
                 return;
             }
