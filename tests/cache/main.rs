@@ -6,7 +6,6 @@ mod class_rules;
 mod collections;
 mod leases;
 mod library;
-mod memory;
 mod parts;
 mod pressure;
 mod questions;
