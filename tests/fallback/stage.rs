@@ -15,7 +15,7 @@ use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{self, End, Opening, Server, StreamLimits, StreamTimers};
 use distributary::xds::{
-    Changes, Cut, Dialect, Name, Phase, Reason, Resource, ResourceParts, ServerState, TypeUrl, Types, Unshared, Update,
+    Changes, Dialect, Name, Phase, Reason, Resource, ResourceParts, ServerState, TypeUrl, Types, Unshared, Update,
 };
 
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
