@@ -111,7 +111,7 @@ async fn others_have_turns_meanwhile(path: &str) {
     until(&relay.view, VERY_MANY).await;
     let names = names();
     if path == crate::dialects::DELTA {
-        call.send(&delta(CDS, "n2", &[], &texts(&names[1..])));
+        call.send(&delta(CDS, "n2", &[], &texts(names.split_at(1).1)));
     } else {
         call.send(&sotw(CDS, "2", "n2", &["n0=1"]));
     }
