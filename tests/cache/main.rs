@@ -5,7 +5,6 @@ mod class_rules;
 mod collections;
 mod leases;
 mod library;
-mod memory;
 mod other_views;
 mod parts;
 mod pressure;

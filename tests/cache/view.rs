@@ -3,39 +3,6 @@
 
 use super::*;
 
-/// K-23, K-01: many sessions that want one name cause one request upstream, and one unsubscription after the last of them and the
-/// linger time.
-#[test]
-fn one_question_for_all() {
-    let (view, now) = (view(), start());
-    let seats: Vec<_> = (0..10).map(|_| seat(&view, &eds(), &["a", "b"])).collect();
-    assert_eq!(asked(&view.take_wants(now)), ["+eds a", "+eds b"]);
-    let late = seat(&view, &eds(), &["b"]);
-    assert_eq!(asked(&view.take_wants(now)), [""; 0]);
-    view.publish(&[named(&eds(), vec![put(&eds(), "a", "1"), put(&eds(), "b", "1")])]);
-    drop(seats);
-    assert_eq!(asked(&view.take_wants(now)), [""; 0]);
-    let due = view.demand().poll_timeout().expect("a is nobody's");
-    assert!(due >= now + LINGER * 8 / 10 && due <= now + LINGER * 12 / 10);
-    assert_eq!(asked(&view.take_wants(due - Duration::from_millis(1))), [""; 0]);
-
-    // K-01: a lingering name is still updated.
-    view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
-    let known = |name: &str| {
-        view.cut()
-            .slot(&eds())
-            .and_then(|slot| slot.known(&Name::from(name)).cloned())
-    };
-    assert!(known("a").is_some());
-    assert_eq!(asked(&view.take_wants(due)), ["-eds a"]);
-    assert!(known("a").is_none() && known("b").is_some());
-    assert_eq!(view.demand().poll_timeout(), None);
-    drop(late);
-    let _ = view.take_wants(due);
-    assert_eq!(asked(&view.take_wants(due + LINGER * 2)), ["-eds b"]);
-    assert!(view.demand().is_idle() && view.cut().slots().count() == 0);
-}
-
 /// A session wants very many names, and goes: the writer is told in slices, and those that somebody else wants stay.
 #[test]
 fn very_many_names_begin_and_end_in_slices() {
@@ -326,21 +293,6 @@ fn names_are_bounded_and_the_error_names_the_key() {
     assert_eq!((summary.seats, summary.wanted, summary.leased), (1, 2, 2));
     let third = seat(&view, &eds(), &["e"]);
     assert!(third.want(&want(&eds(), "f", true)).is_err());
-}
-
-#[test]
-fn many_waiters_and_many_names_all_hear() {
-    let view = view();
-    let names: Vec<_> = (0..300).map(|n| format!("n{n}")).collect();
-    let all: Vec<_> = names.iter().map(String::as_str).collect();
-    let seats: Vec<_> = (0..300).map(|_| seat(&view, &eds(), &all)).collect();
-    let one = seat(&view, &eds(), &["n7"]);
-    view.publish(&[named(&eds(), all.iter().map(|name| put(&eds(), name, "1")).collect())]);
-    assert!(
-        seats.iter().all(|seat| heard(seat) == ["eds all"]),
-        "more names than a bell lists"
-    );
-    assert_eq!(heard(&one), ["eds n7"]);
 }
 
 /// The writer's task sleeps until a session wants something, and until a timer is due.

@@ -94,23 +94,6 @@ fn a_silent_server_is_given_fifteen_seconds() {
     assert_eq!(upstream.named(RDS), "ghost:TimedOut");
 }
 
-/// E-08: the wait ends with the stream and begins anew on the next one; the relay does not wait for what it holds.
-#[test]
-fn the_time_to_answer_begins_anew_on_the_next_stream() {
-    let mut upstream = Upstream::streaming(Dialect::Delta, RDS, &["held", "ghost"]);
-    upstream.hears(delta(RDS, "n1", &["held=1"], &[]));
-    upstream.pass(ms(14_000));
-    upstream.disconnect();
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.named(RDS), "held=1");
-    upstream.connect();
-    upstream.sent();
-    upstream.pass(ms(14_999));
-    assert_eq!(upstream.named(RDS), "held=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.named(RDS), "ghost:TimedOut held=1");
-}
-
 /// E-05: a response of a type that was never asked for on this stream is neither acknowledged nor rejected.
 #[test]
 fn a_type_never_asked_for_is_ignored() {

@@ -66,23 +66,6 @@ fn a_wildcard_goes_on_where_it_was() {
     assert_eq!(upstream.wildcard(CDS), "a=1 complete");
 }
 
-/// K-09: content that the server sends again unchanged is the very content that was restored.
-#[test]
-fn equal_content_stays_the_same() {
-    let stock = stock(CDS, &["*"], &["a=1"], &[]);
-    let mut upstream = Upstream::new(Dialect::Delta);
-    upstream.restore(CDS, "*", &stock);
-    let content = |upstream: &Upstream| {
-        let slot = upstream.cut.slot(&TypeUrl::new(CDS)).unwrap();
-        slot.resource(&"a".into()).unwrap().clone()
-    };
-    let before = content(&upstream);
-    upstream.connect();
-    upstream.sent();
-    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
-    assert!(std::sync::Arc::ptr_eq(&before, &content(&upstream)));
-}
-
 /// E-04: a reconnect before everything is confirmed declares only what the server has sent itself.
 #[test]
 fn only_versions_of_the_server_itself_are_declared() {
@@ -98,19 +81,6 @@ fn only_versions_of_the_server_itself_are_declared() {
     upstream.accepts(delta(CDS, "n1", &["a=1", "c=1"], &[]));
     upstream.pass(Duration::from_secs(6));
     assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
-}
-
-/// SotW: the first full state is complete.
-#[test]
-fn a_full_state_ends_what_it_does_not_list() {
-    let stock = stock(CDS, &["*"], &["a=1", "b=1"], &[]);
-    let mut upstream = Upstream::new(Dialect::Sotw);
-    upstream.restore(CDS, "*", &stock);
-    upstream.connect();
-    assert_eq!(upstream.sent(), ["cds [] vunknown"]);
-    upstream.hears_sotw(sotw(CDS, "v1", "n1", &["a=1"]));
-    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
-    assert!(!upstream.stale(CDS));
 }
 
 /// E-08, K-16: names are asked for like new ones. A name that the server never answers for is gone, but that is no reason to

@@ -8,7 +8,6 @@ use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use proto::google::protobuf::value::Kind;
 use protocol::{Backoff, Request, read_node};
 use xds::Dialect;
 
@@ -84,39 +83,6 @@ fn node_of(dialect: Dialect, field: &[u8]) -> Node {
         Dialect::Sotw => DiscoveryRequest::decode(field).unwrap().node.unwrap(),
         Dialect::Delta => DeltaDiscoveryRequest::decode(field).unwrap().node.unwrap(),
     }
-}
-
-/// K-25: the ids of the relays before are kept.
-#[test]
-fn a_relay_behind_a_relay() {
-    use proto::google::protobuf::{Struct, Value};
-    let text = |text: &str| Value {
-        kind: Some(Kind::StringValue(text.to_owned())),
-    };
-    let node = Node {
-        metadata: Some(Struct {
-            fields: [("TENANT".to_owned(), text("t"))].into(),
-        }),
-        ..Node::default()
-    };
-    let settings = protocol::ClientSettings {
-        types: xds::Types::default(),
-        relay_id: "zone".to_owned(),
-        does_not_exist: Duration::from_secs(15),
-        wildcard_quiet: ms(250),
-        features: Default::default(),
-    };
-    let mut upstream = Upstream::new(Dialect::Delta);
-    upstream.client = protocol::Client::new(settings.into(), Dialect::Delta, node);
-    upstream.client.handle_relays(vec!["edge".to_owned()]);
-    upstream.want(CDS, "*");
-    upstream.connect();
-    let field = upstream.nodes().remove(0).unwrap();
-    let read = read_node(&node_of(Dialect::Delta, &field));
-    assert_eq!(read.relays(), ["edge", "zone"]);
-    assert_eq!(read.metadata.get("TENANT").map(String::as_str), Some("t"));
-    // Another stream to the same server says the same, and names no relay twice.
-    assert_eq!(upstream.client.beside().node(), upstream.client.node());
 }
 
 /// K-25, C-04, E-01: a relay that comes later is declared on the same stream at once, in a request with nothing else; in SotW, which has

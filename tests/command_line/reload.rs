@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The configuration is read again while the relay runs: by signal, by order, and when its file changes.
 
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -289,38 +289,6 @@ fn a_pipe_is_read_once() {
     let line = relay.line("level=error");
     assert!(line.contains("the earlier one stays"), "{line}");
     relay.line("/dev/stdin: only a file can be read again");
-}
-
-/// Rules that change reach clients that are connected: what is denied is taken away, what is allowed comes.
-#[test]
-fn rules_change_under_a_client() {
-    let body = |name: &str| format!("{{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: {name}}}");
-    let resources = file(
-        "reload-rules-cds.yaml",
-        &format!("resources: [{}, {}]\n", body("a"), body("b")),
-    );
-    let servers = format!("upstream: {{xds_servers: [{{server_uri: {}}}]}}\n", resources.display());
-    let base = format!("{servers}admin: {{address: '127.0.0.1:0'}}\n{LISTENERS}");
-    let stage = Stage::serve("rules", &format!("{base}rules: [{{name: one, names: a}}]\n"));
-    let server = stage.listener.clone();
-    let mut client = program(&["get", "cds", "--watch", "-o", "name", "--server", &server])
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(client.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
-    assert_eq!(lines.next().as_deref(), Some("+ a"));
-    stage.replace(&format!("{base}rules: [{{name: one, names: b}}]\n"));
-    let mut changed = [lines.next().unwrap(), lines.next().unwrap()];
-    changed.sort();
-    assert_eq!(changed, ["+ b", "- a"]);
-    stage.replace(&format!("{base}rules: [{{name: one, nodes: {{id: nobody}}}}]\n"));
-    let mut said = BufReader::new(client.stderr.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
-    assert!(said.any(|line| line.contains("no rule of the relay admits")));
-    client.kill().unwrap();
-    client.wait().unwrap();
 }
 
 /// While the relay stops, its configuration stays as it is.

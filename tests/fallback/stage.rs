@@ -15,11 +15,10 @@ use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{self, End, Opening, Server, StreamLimits, StreamTimers};
 use distributary::xds::{
-    Changes, Cut, Dialect, Name, Phase, Reason, Resource, ResourceParts, ServerState, TypeUrl, Types, Unshared, Update,
+    Changes, Dialect, Name, Phase, Reason, Resource, ResourceParts, ServerState, TypeUrl, Types, Unshared, Update,
 };
 
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
 /// Views that tests write, and the time.
 pub(crate) struct Stage {
@@ -149,29 +148,6 @@ impl Stage {
             phase: Phase::Steady,
         };
         self.view(server).expect("somebody is there").publish(&[changes]);
-    }
-
-    /// The server sends everything that its wildcard covers.
-    pub(crate) fn covers(&self, server: usize, type_url: &str, all: &[(&str, &str)]) {
-        let type_url = TypeUrl::new(type_url);
-        let view = self.view(server).expect("somebody is there");
-        let cut: Arc<Cut> = view.cut();
-        let before = cut.slot(&type_url).and_then(|slot| slot.wildcard.clone());
-        let gone = before.iter().flat_map(|state| state.entries().keys());
-        let gone = gone.filter(|name| all.iter().all(|(kept, _)| *kept != name.as_str()));
-        let mut updates: Vec<Update> = gone.cloned().map(Update::Forget).collect();
-        let puts = all
-            .iter()
-            .map(|(name, body)| Update::Put(self.resource(&type_url, name, body), None));
-        updates.extend(puts);
-        view.publish(&[Changes {
-            type_url,
-            wildcard: true,
-            updates,
-            complete: Some(true),
-            answered: Some(true),
-            phase: Phase::Steady,
-        }]);
     }
 
     fn resource(&self, type_url: &TypeUrl, name: &str, body: &str) -> Arc<Resource> {

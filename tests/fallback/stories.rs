@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use distributary::protocol::Code;
-use distributary::xds::ServerState::{Failing, Open, Trying, Up};
+use distributary::xds::ServerState::{Failing, Up};
 
-use crate::stage::{CDS, EDS, Stage, told};
+use crate::stage::{EDS, Stage, told};
 
 /// L-19, G-03, G-06, G-09, G-11, G-17: only the session that lacks something moves. It asks the other server for everything, gets
 /// nothing twice, and loses nothing until the first server itself removes it.
@@ -69,24 +69,6 @@ fn only_who_lacks_something_moves_and_nothing_goes_by_moving() {
     assert_eq!(lacking.hears(&stage), told(&[("y", None)]), "the first server says so");
 }
 
-/// G-08: a session goes back at once when the first server holds everything that it wants.
-#[test]
-fn back_at_once_when_nothing_is_lacking() {
-    let stage = Stage::new(&[0, 1], &[], false);
-    let mut session = stage.session(1);
-    session.asks(&stage, EDS, &["x"]);
-    assert!(session.hears(&stage).is_empty());
-    stage.stands(0, Failing);
-    assert!(session.hears(&stage).is_empty());
-    stage.stands(1, Up);
-    stage.says(1, EDS, &[("x", Some("1"))]);
-    assert_eq!(session.hears(&stage), told(&[("x", Some("1"))]));
-    stage.says(0, EDS, &[("x", Some("1"))]);
-    stage.stands(0, Up);
-    assert!(session.hears(&stage).is_empty(), "equal content is not sent");
-    assert_eq!(session.reads(), Some(0));
-}
-
 /// L-20, G-12: a server for which another one stood in begins without old content; if no session moved, nothing is forgotten.
 #[test]
 fn who_was_stood_in_for_begins_clean() {
@@ -109,35 +91,6 @@ fn who_was_stood_in_for_begins_clean() {
     stage.says(1, EDS, &[("x", Some("1")), ("y", Some("2"))]);
     session.hears(&stage);
     assert!(first.mailbox().take_superseded());
-}
-
-/// A wildcard moves like names do: by difference, and only to a complete one (G-11, G-17). The move removes nothing if the first
-/// server still holds what the second never had.
-#[test]
-fn a_wildcard_moves_by_difference() {
-    let mut stage = Stage::new(&[0, 1], &[], false);
-    let mut session = stage.session(1);
-    session.asks(&stage, CDS, &["*"]);
-    stage.stands(0, Up);
-    stage.covers(0, CDS, &[("a", "1"), ("b", "1")]);
-    assert_eq!(session.hears(&stage), told(&[("a", Some("1")), ("b", Some("1"))]));
-    stage.stands(0, Failing);
-    session.asks(&stage, EDS, &["e"]);
-    session.hears(&stage);
-    stage.stands(1, Up);
-    stage.says(1, EDS, &[("e", Some("1"))]);
-    assert!(session.hears(&stage).is_empty(), "the second wildcard is not complete");
-    stage.covers(1, CDS, &[("a", "1"), ("c", "1")]);
-    assert_eq!(
-        session.hears(&stage),
-        told(&[("b", None), ("c", Some("1")), ("e", Some("1"))]),
-        "L-28: what the complete view lacks goes; a is equal"
-    );
-    stage.covers(0, CDS, &[("a", "1"), ("b", "1"), ("c", "1")]);
-    stage.stands(0, Up);
-    assert!(session.hears(&stage).is_empty(), "it says nothing of e yet");
-    stage.now += Duration::from_secs(1);
-    assert_eq!(session.hears(&stage), told(&[("b", Some("1"))]));
 }
 
 /// G-17: a move takes a second at most, away and back, although each server is silent about a name that only the other one has.
@@ -165,36 +118,6 @@ fn a_move_takes_a_second_each_way() {
         let news = if to == 1 { told(&heard) } else { told(&[]) };
         assert_eq!(session.hears(&stage), news);
         assert_eq!(session.reads(), Some(to));
-    }
-}
-
-/// L-21, G-04: under an authority where only reachability counts, all sessions move when the other view is complete, and with
-/// equal contents their clients are sent nothing.
-#[test]
-fn reachability_only_moves_everybody_silently() {
-    for knob in [false, true] {
-        let stage = Stage::new(&[0], &[0, 1], knob);
-        let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
-        let mut session = stage.session(1);
-        session.asks(&stage, EDS, &[name]);
-        stage.stands(0, Up);
-        stage.says(0, EDS, &[(name, Some("1"))]);
-        assert_eq!(session.hears(&stage), told(&[(name, Some("1"))]));
-        stage.stands(0, Failing);
-        assert!(session.hears(&stage).is_empty());
-        let place = |session: &crate::stage::Session| session.place.as_ref().and_then(|place| place.server(Some("a")));
-        if !knob {
-            assert!(stage.view(1).is_none(), "no connection is made");
-            assert_eq!(place(&session), Some(0));
-            continue;
-        }
-        stage.stands(1, Up);
-        stage.says(1, EDS, &[(name, Some("1"))]);
-        assert!(session.hears(&stage).is_empty());
-        assert_eq!(place(&session), Some(1));
-        stage.stands(0, Up);
-        assert!(session.hears(&stage).is_empty());
-        assert_eq!(place(&session), Some(0));
     }
 }
 
@@ -230,37 +153,6 @@ fn authorities_are_read_apart() {
     stage.stands(1, Failing);
     stage.says(0, EDS, &[("x", Some("plain 2"))]);
     assert_eq!(session.hears(&stage), told(&[("x", Some("plain 2"))]));
-}
-
-/// G-18: a stream that got nothing, and whose servers all fail, ends after a time; one that got something stays, unless it is gRPC.
-#[test]
-fn who_got_nothing_is_sent_elsewhere_in_time() {
-    let mut stage = Stage::new(&[0, 1], &[], false);
-    let mut session = stage.session(1);
-    session.asks(&stage, EDS, &["x"]);
-    stage.stands(0, Failing);
-    session.hears(&stage);
-    stage.stands(1, Trying);
-    stage.now += Duration::from_secs(7);
-    session.hears(&stage);
-    assert!(session.ended.is_none());
-    stage.stands(1, Failing);
-    stage.now += Duration::from_secs(1);
-    session.hears(&stage);
-    assert_eq!(session.ended.map(|end| end.code), Some(Code::Unavailable));
-
-    let mut session = stage.session(2);
-    session.asks(&stage, EDS, &["x"]);
-    session.hears(&stage);
-    stage.stands(1, Open);
-    stage.stands(1, Up);
-    stage.says(1, EDS, &[("x", Some("1"))]);
-    assert_eq!(session.hears(&stage), told(&[("x", Some("1"))]));
-    session.asks(&stage, EDS, &["y"]);
-    stage.stands(1, Failing);
-    stage.now += Duration::from_secs(60);
-    assert!(session.hears(&stage).is_empty());
-    assert!(session.ended.is_none());
 }
 
 /// G-18: a gRPC client is sent elsewhere also if it got something, but only when every server is lost: while another one may still
@@ -351,63 +243,6 @@ fn names_of_new_style_are_shared_by_all_classes() {
     let own = all.iter().filter(|view| !view.class().key.is_empty());
     let own: Vec<usize> = own.map(|view| view.take_wants(stage.now).len()).collect();
     assert_eq!(own, [2, 2], "each class asks for itself");
-}
-
-/// A primary that flaps every second for an hour: no client is sent anything, whether it lacks something there or not, and the
-/// second server is not asked again and again.
-#[test]
-fn a_flapping_primary_is_not_heard() {
-    let mut stage = Stage::new(&[0, 1], &[], false);
-    let (mut content, mut lacking) = (stage.session(1), stage.session(2));
-    content.asks(&stage, EDS, &["x"]);
-    stage.stands(0, Up);
-    stage.says(0, EDS, &[("x", Some("1"))]);
-    content.hears(&stage);
-    stage.stands(0, Failing);
-    lacking.asks(&stage, EDS, &["x", "y"]);
-    assert_eq!(lacking.hears(&stage), told(&[("x", Some("1"))]));
-    stage.stands(1, Up);
-    stage.says(1, EDS, &[("x", Some("1")), ("y", Some("2"))]);
-    assert_eq!(lacking.hears(&stage), told(&[("y", Some("2"))]));
-    let second = stage.view(1).expect("it is used");
-    let mut asked = second.take_wants(stage.now).len();
-    for second_of_the_hour in 0..3600 {
-        stage.now += Duration::from_secs(1);
-        let server_state = if second_of_the_hour % 2 == 0 { Up } else { Failing };
-        stage.stands(0, server_state);
-        if server_state == Up {
-            stage.says(0, EDS, &[("x", Some("1"))]);
-        }
-        assert!(content.hears(&stage).is_empty() && lacking.hears(&stage).is_empty());
-        asked += second.take_wants(stage.now).len();
-    }
-    assert_eq!((content.reads(), lacking.reads()), (Some(0), Some(1)));
-    assert_eq!(asked, 2);
-    assert!(content.ended.is_none() && lacking.ended.is_none());
-}
-
-/// G-12: two servers have different content with the same version, or one shows the other's: the content decides.
-#[test]
-fn versions_of_servers_mean_nothing_to_each_other() {
-    let mut stage = Stage::new(&[0, 1], &[], false);
-    let mut session = stage.session(1);
-    session.asks(&stage, EDS, &["x"]);
-    stage.stands(0, Up);
-    stage.says(0, EDS, &[("x", Some("of the first"))]);
-    session.hears(&stage);
-    stage.stands(0, Failing);
-    session.asks(&stage, EDS, &["y"]);
-    session.hears(&stage);
-    stage.stands(1, Up);
-    stage.says(1, EDS, &[("x", Some("of the second")), ("y", None)]);
-    assert_eq!(
-        session.hears(&stage),
-        told(&[("x", Some("of the second")), ("y", None)])
-    );
-    stage.says(0, EDS, &[("x", Some("of the first")), ("y", None)]);
-    stage.stands(0, Up);
-    stage.now += Duration::from_secs(1);
-    assert_eq!(session.hears(&stage), told(&[("x", Some("of the first"))]));
 }
 
 /// G-06: a session is woken by what a server sends right after the session has taken a seat at its view.

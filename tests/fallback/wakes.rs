@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stories of sessions that must be woken when the state of a server changes, and of answers that a move cuts short.
+//! Stories of sessions that must be woken when the state of a server changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use distributary::xds::ServerState::{Failing, Trying, Up};
-use distributary::xds::Unshared;
 
-use crate::stage::{EDS, Stage, told};
+use crate::stage::{EDS, Stage};
 
 /// Counts how often a session is woken.
 #[derive(Default)]
@@ -49,35 +48,6 @@ fn a_new_seat_is_listened_to() {
         look(place);
     }
     assert_eq!(session.reads(), Some(2));
-}
-
-/// G-08, G-17: parts of an answer that were not sent before the session moved are not sent after it.
-#[test]
-fn what_was_to_come_from_the_other_server_does_not_come() {
-    let stage = Stage::new(&[0, 1], &[], false);
-    let mut session = stage.session(1);
-    session.asks(&stage, EDS, &["x", "y"]);
-    stage.stands(0, Up);
-    stage.says(0, EDS, &[("x", Some("1")), ("y", Some("1"))]);
-    let place = session.place.as_mut().expect("it has asked");
-    let server = &mut session.server;
-    place.poll_bells(&mut Context::from_waker(Waker::noop()), |type_url, dirty| {
-        server.handle_dirty(type_url, dirty);
-    });
-    let sight = place.sight();
-    let parts = Unshared { chunk: 1 };
-    let first = session.server.poll_response(&sight, &parts, stage.now);
-    assert!(
-        first.is_some_and(|first| first.nonce.as_bytes().ends_with(b"+")),
-        "more is to come"
-    );
-
-    stage.stands(0, Failing);
-    session.asks(&stage, EDS, &["z"]);
-    session.looks(&stage);
-    stage.stands(1, Up);
-    stage.says(1, EDS, &[("x", Some("1")), ("y", Some("2")), ("z", Some("2"))]);
-    assert_eq!(session.hears(&stage), told(&[("y", Some("2")), ("z", Some("2"))]));
 }
 
 /// G-08: a session that never left its server releases the other servers when its server answers again, even if nothing else

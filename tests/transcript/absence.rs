@@ -122,17 +122,4 @@ stories! {
         origin put rds y@2
         client <- rds [y@2], ack
     ";
-
-    /// K-16: what the wildcard brought, and is then asked for by name at a server that does not answer in time, stays listed.
-    who_asks_by_name_for_what_the_wildcard_brought_and_nobody_answers => sotw "
-        origin put cds a@1 b@1
-        other talks sotw, put cds b@1
-        client sends cds [*]
-        client <- cds [a@1 b@1]
-        client sends cds [*] v1 n1 => ack
-        client stalls
-        client sends cds [* a] v1 n1
-        client moves other
-        client reads
-    ";
 }

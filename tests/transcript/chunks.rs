@@ -218,25 +218,6 @@ stories! {
         client gates 0
     ";
 
-    /// C-26, D-03: nor is a cluster removed with a later part while the removal of its route is still to be sent.
-    a_route_goes_after_two_parts => delta "
-        relay chunk 1
-        origin put cds a@1 old@1, put rds r@old
-        client subscribe cds *
-        client <- cds [a@1]
-        client <- cds [old@1], ack
-        client gets rds r [r@old]
-        client stalls
-        origin put cds b@1 c@1, drop cds old, drop rds r
-        client reads
-        client <- cds [b@1]
-        client <- cds [c@1]
-        client <- rds -[r]
-        client ack
-        client <- cds -[old], ack
-        client gates 0
-    ";
-
     /// B-24, C-15, C-22: a collection of which something was sent counts as answered, even if that is gone before the next part.
     a_collection_is_emptied_between_two_parts => delta "
         relay chunk 1
@@ -293,20 +274,6 @@ stories! {
         client <- cds -[xdstp://a/CDS/*], ack
     ";
 
-    /// B-24, C-22: a collection of which something was sent counts as answered, even if that is gone before the client reads on.
-    a_collection_is_emptied_while_its_member_is_on_its_way => delta "
-        origin put cds xdstp://a/CDS/a@1
-        client stalls
-        client subscribe cds xdstp://a/CDS/*
-        client reads 1
-        client <- cds [xdstp://a/CDS/a@1]
-        origin drop cds xdstp://a/CDS/a
-        client reads
-        nothing
-        client ack
-        client <- cds -[xdstp://a/CDS/a], ack
-    ";
-
     /// B-22, C-22: the removal of a member does not answer its collection, and makes no answer owed.
     an_empty_collection_between_two_parts => delta "
         relay chunk 1
@@ -361,26 +328,6 @@ stories! {
         client <- rds [c@2], ack
         second gets rds a c [a@2]
         second <- rds [c@2], ack
-        client shares rds second
-    ";
-
-    /// K-09, K-19: the same if the answer ends there, because the client is moved.
-    a_name_that_the_only_part_left_out => sotw "
-        relay chunk 1
-        origin put rds a@1 b@1 c@1
-        other late rds, put rds a@2 c@1 x@1
-        client gets rds * [a@1]
-        client <- rds [b@1], ack
-        client <- rds [c@1], ack
-        origin put rds a@2 c@2, drop rds b
-        client <- rds [a@2]
-        client moves other
-        client subscribe rds x # which acknowledges it, too
-        client <- rds [x@1], ack
-        second moves other
-        second gets rds a c x [a@2]
-        second <- rds [c@1], ack
-        second <- rds [x@1], ack
         client shares rds second
     ";
 }

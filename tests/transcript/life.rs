@@ -107,21 +107,6 @@ stories! {
         client ack
     ";
 
-    /// K-17, B-22: no heartbeat for what the client has rejected.
-    no_heartbeat_for_what_was_rejected for (topic, name) in [("rds", "x"), ("cds", "*")] => delta "
-        origin put {topic} x@1:ttl=10s
-        client can xds.config.supports-resource-ttl
-        client subscribe {topic} {name}
-        client <- {topic} [x@1:ttl=10s], nack
-        wait 5s
-        origin put {topic} x@1:ttl=10s
-        nothing
-        origin put {topic} x@2:ttl=10s
-        client <- {topic} [x@2:ttl=10s], ack
-        wait 10s
-        client <- {topic} -[x], ack
-    ";
-
     /// K-17, B-22: an Envoy rejects a heartbeat that comes after its own timer has ended. It has accepted the content before, and gets
     /// it again; what came with the heartbeat is tried alone.
     a_heartbeat_that_comes_too_late for (topic, names) in [("rds", "x y"), ("cds", "*")] => delta "

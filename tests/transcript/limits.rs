@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a stream must not do, and what it may do without harm.
 
-use crate::story::{both, delta, sotw, stories};
+use crate::story::{delta, sotw, stories};
 
 stories! {
     /// A-03: which type a request means if it names none, or another one.
@@ -186,19 +186,7 @@ stories! {
         client ack
         client status rds Synced
     ";
-}
 
-/// B-14, C-11: a subscription that flaps is answered each time, and leaves nothing behind.
-#[test]
-fn flapping() {
-    let mut story = String::from("origin put eds a@1 b@1\nclient subscribe eds b\nclient <- eds [b@1], ack\n");
-    for _ in 0..50 {
-        story.push_str("client subscribe eds a\nclient <- eds [a@1], ack\nclient unsubscribe eds a\n");
-    }
-    both(&story);
-}
-
-stories! {
     /// B-24, K-21: a client that reads nothing costs nothing, and gets the latest.
     a_client_that_stops_reading => both "
         client has cds * [a@1]

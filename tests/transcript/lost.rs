@@ -97,37 +97,9 @@ stories! {
         origin lost
         second ends Unavailable no upstream is left
     ";
-
-    /// G-18: a new stream is read until its requests pause, and for a second at most.
-    a_new_stream_is_read_before_it_is_answered => both "
-        holder has lds l [l@1]
-        holder has rds r [r@1]
-        holder has eds e f g [e@1 f@1 g@1]
-        origin lost
-        client runs gRPC Node Pure JS
-        client subscribe lds l
-        wait 40ms
-        client subscribe rds r
-        wait 40ms
-        client subscribe eds e
-        wait 40ms
-        client subscribe cds ghost
-        client <- lds nothing
-        wait 50ms
-        client ends Unavailable no upstream is left
-
-        second runs gRPC Go
-        second subscribe lds l
-        wait 40ms
-        second subscribe rds r
-        second <- lds nothing
-        wait 50ms
-        second <- lds [l@1], ack
-        second <- rds [r@1], ack
-    ";
 }
 
-/// G-18: a client that never stops asking is answered in the end.
+/// G-18: a new stream is read until its requests pause, and for a second at most: a client that never stops asking is answered in the end.
 #[test]
 fn who_never_pauses_is_answered() {
     let names = |some: std::ops::Range<usize>, suffix| {

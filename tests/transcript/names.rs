@@ -75,18 +75,6 @@ stories! {
         client gets lds xdstp://a/CDS/%zz xdstp://a/CDS/* -[xdstp://a/CDS/%zz xdstp://a/CDS/*]
     ";
 
-    /// C-15, C-22: an empty collection is reported, even if it had members that were gone before they could be sent.
-    a_collection_that_is_empty_in_time => delta "
-        origin put rds r@1, put rds xdstp://a/RDS/d/x@1
-        client subscribe rds r
-        client stalls
-        client subscribe rds xdstp://a/RDS/d/*
-        origin drop rds xdstp://a/RDS/d/x
-        client reads
-        client <- rds [r@1]
-        client <- rds -[xdstp://a/RDS/d/*], ack
-    ";
-
     /// F-01: any other name is compared byte by byte.
     old_style => both "
         origin put eds x?a=1&b=2@1
@@ -208,18 +196,6 @@ stories! {
         nothing for 20s
         origin complete rds
         client <- rds -[xdstp://a/RDS/d/x], ack
-    ";
-
-    /// C-13, C-22: a resource that a client brings along and does not ask for is removed although a collection of the client is unknown:
-    /// members of a collection have no other names.
-    collections_and_what_is_brought_along => delta "
-        origin put rds xdstp://a/RDS/d/x@1, open rds
-        client gets rds xdstp://a/RDS/d/* [xdstp://a/RDS/d/x@1]
-        client reconnects
-        relay restarts
-        origin silent rds
-        client sends rds +xdstp://a/RDS/d/* =xdstp://a/RDS/d/x@1 =xdstp://a/RDS/gone@1
-        client <- rds -[xdstp://a/RDS/gone], ack
     ";
 
     /// C-22, K-16: that a collection was not answered in time is reported to clients that hold nothing of it, and to no other client.

@@ -126,46 +126,6 @@ fn one_bad_secret_of_many() {
     sotw(&(asked + &beside));
 }
 
-/// B-18, B-22: of 32 secrets that change one is bad. The 31 others arrive, because what the client accepted before is listed in the
-/// place of what is not tried.
-#[test]
-fn one_bad_secret_in_a_rotation() {
-    let all = names(32);
-    let listed = |new: &[&String], old: &str| {
-        let words = all.iter().map(|name| match new.contains(&name) {
-            true => format!("{name}@2"),
-            false => format!("{name}@{old}"),
-        });
-        words.collect::<Vec<_>>().join(" ")
-    };
-    let mut story = format!(
-        "origin put sds {}\nclient sends sds [{}]\n",
-        listed(&[], "1"),
-        all.join(" ")
-    );
-    story += &format!("client <- sds [{}], ack\n", listed(&[], "1"));
-    story += &format!("origin put sds {}\n", listed(&[], "2"));
-    story += &format!("client <- sds [{}], nack\n", listed(&[], "2"));
-    let mut groups: Vec<Vec<&String>> = vec![all[16..].iter().collect(), all[..16].iter().collect()];
-    let mut taken: Vec<&String> = Vec::new();
-    while let Some(group) = groups.pop() {
-        let new: Vec<&String> = taken.iter().chain(&group).copied().collect();
-        if !group.contains(&&all[17]) {
-            story += &format!("client <- sds [{}], ack\n", listed(&new, "1"));
-            taken = new;
-            continue;
-        }
-        story += &format!("client <- sds [{}], nack\n", listed(&new, "1"));
-        if let (first, last) = group.split_at(group.len() / 2)
-            && !first.is_empty()
-        {
-            groups.splice(0..0, [last.to_vec(), first.to_vec()]);
-        }
-    }
-    assert_eq!(taken.len(), 31);
-    sotw(&(story + "nothing for 20s\n"));
-}
-
 stories! {
     /// B-18, B-22: who has accepted a response without all its secrets is sent news of the others without the one that it has rejected.
     a_rejected_secret_is_left_out => sotw "

@@ -21,19 +21,6 @@ stories! {
         client sends rds [A B] v3 n3 => ack
     ";
 
-    /// B-09: names of a stale request are served even if the client never repeats them.
-    a_stale_request_is_enough => sotw "
-        origin put rds A@1 B@1
-        client sends rds [A]
-        client <- rds [A@1]
-        client sends rds [A] v1 n1 => ack
-        origin put rds A@2
-        client <- rds [A@2]
-        client sends rds [A] v2 n2 => ack
-        client sends rds [A B] v1 n1 => stale
-        client <- rds [B@1], ack
-    ";
-
     /// B-09: a stale request unsubscribes from names, too.
     a_stale_request_takes_names_back => sotw "
         origin put rds A@1 B@1

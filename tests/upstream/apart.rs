@@ -6,9 +6,9 @@ use std::time::Duration;
 use distributary::xds::{Cut, Known, Name, TypeUrl};
 use serde_json::json;
 
-use crate::CDS;
 use crate::plane::soon;
-use crate::polling::{Poll, Relay, Site};
+use crate::polling::{Poll, Site};
+use crate::{CDS, Relay};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
@@ -53,7 +53,7 @@ fn has(cut: &Cut, name: &str) -> bool {
 #[tokio::test]
 async fn no_route_before_its_cluster() {
     let mut site = Site::start().await;
-    let relay = Relay::of(site.address, "", &[(CDS, "*"), (RDS, "r")]);
+    let relay = Relay::polling(&site, "", &[(CDS, "*"), (RDS, "r")]);
     let (clusters, routes) = polls(&mut site).await;
     route(routes, "to-x").await;
     let early = relay.sees("a route", |cut| routed(cut, "to-x"));

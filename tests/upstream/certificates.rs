@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use distributary::config::{CertificateFiles, Credentials, Endpoint, Tls};
+use distributary::config::{CertificateFiles, Tls};
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, generate_simple_self_signed};
 use rustls_pki_types::CertificateDer;
 
@@ -51,11 +51,7 @@ async fn a_server_with_a_spiffe_id() {
             assert_eq!(asked.as_deref(), Some("localhost"));
             continue;
         };
-        let error = relay
-            .status("an error", |status| status.error.is_some())
-            .await
-            .error
-            .unwrap();
+        let error = relay.fails().await;
         assert!(error.contains(said), "{error}");
         assert!(plane.has_call().is_none());
     }
@@ -64,15 +60,12 @@ async fn a_server_with_a_spiffe_id() {
 /// A relay whose control plane has this id, by a certificate of this authority.
 fn of_spiffe(address: SocketAddr, port: u16, ca: PathBuf) -> Relay {
     Relay::with(address, &[(EDS, "a")], |plan| {
-        plan.server.endpoint = Endpoint::Tcp {
-            host: "localhost".to_owned(),
-            port,
-        };
-        plan.server.credentials = Credentials::Tls(Tls {
+        let tls = Tls {
             authorities: Some(ca.into()),
             spiffe_id: Some(ID.to_owned()),
             ..Tls::default()
-        });
+        };
+        plan.over_tls(port, tls);
     })
 }
 
@@ -84,11 +77,7 @@ async fn a_spiffe_id_of_another_authority() {
     let ca = folder.put("ca.pem", &trusted.cert.pem());
     let (mut plane, port, _) = tls_plane_for(&server, &[]).await;
     let relay = of_spiffe(plane.address, port, ca);
-    let error = relay
-        .status("an error", |status| status.error.is_some())
-        .await
-        .error
-        .unwrap();
+    let error = relay.fails().await;
     assert!(
         error.contains("is signed by no authority that the relay trusts"),
         "{error}"
@@ -129,15 +118,12 @@ async fn a_certificate_is_replaced() {
     let identity = files(&first);
     let (mut plane, port, shown) = tls_plane_for(&server, &[&first, &second]).await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        plan.server.endpoint = Endpoint::Tcp {
-            host: "localhost".to_owned(),
-            port,
-        };
-        plan.server.credentials = Credentials::Tls(Tls {
+        let tls = Tls {
             authorities: Some(ca.into()),
             identity: Some(identity.into()),
             ..Tls::default()
-        });
+        };
+        plan.over_tls(port, tls);
     });
     let presented = shown_in_turn(&mut plane, &relay, &shown, async || drop(files(&second))).await;
     assert_eq!(presented, [first.cert.der().clone(), second.cert.der().clone()]);

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The requests and responses on the wire, in both dialects and on both streams.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::classes::Marks;
-use distributary::config::Transport;
-use distributary::protocol::{Why, read_node};
+use distributary::protocol::Why;
 use distributary::upstream::StreamPhase;
 use distributary::xds::Dialect;
 use distributary::xds::ServerState;
 use tonic::Code;
 
 use crate::plane::Plane;
-use crate::{CDS, EDS, Relay, delta, sotw};
+use crate::{CDS, EDS, Relay, delta};
 
 pub(crate) const DELTA: &str = peers::path(Dialect::Delta);
 pub(crate) const SOTW: &str = peers::path(Dialect::Sotw);
@@ -67,46 +64,6 @@ async fn delta_is_the_default() {
     assert_eq!((status.dialect, status.error), (Dialect::Delta, None));
     assert_eq!(status.why, Some(Why::Preferred));
     assert_eq!(relay.metrics.responses.get(), 1);
-}
-
-/// K-25: relays that are added later are sent on the open stream.
-#[tokio::test]
-async fn a_relay_that_comes_later() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    assert_eq!(read_node(&call.delta().await.node.unwrap()).relays(), ["relay-1"]);
-    let marks = Marks::of(&["edge".to_owned()]).map(|marks| marks.from(Some("ip:127.0.0.1")));
-    relay.view.mailbox().come_through(7, marks.map(Arc::new).as_ref());
-    let again = call.delta().await;
-    assert_eq!(
-        (again.type_url.as_str(), again.resource_names_subscribe.len()),
-        (EDS, 0)
-    );
-    assert_eq!(read_node(&again.node.unwrap()).relays(), ["edge", "relay-1"]);
-    call.send(&delta(EDS, "n1", &["a=1"], &[]));
-    relay.knows(EDS, "a=1").await;
-    assert_eq!(
-        *read_node(&call.delta().await.node.unwrap()).relays(),
-        ["edge", "relay-1"]
-    );
-}
-
-/// a server entry can select state of the world.
-#[tokio::test]
-async fn sotw_where_configured() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::with(plane.address, &[(CDS, "*")], |plan| {
-        plan.server.transport = Transport::Sotw
-    });
-    let mut call = plane.call().await;
-    assert_eq!(call.path, SOTW);
-    assert!(call.sotw().await.resource_names.is_empty());
-    call.send(&sotw(CDS, "1", "n1", &["a=1", "b=1"]));
-    relay.knows(CDS, "a=1 b=1 complete").await;
-    assert_eq!(call.sotw().await.version_info, "1");
-    call.send(&sotw(CDS, "2", "n2", &["b=2"]));
-    relay.knows(CDS, "b=2 complete").await;
 }
 
 /// G-08, C-16: a server that has answered one of the two streams is there, also if it has nothing to say on the other one.

@@ -10,27 +10,6 @@ use tonic::Code;
 use crate::plane::{Call, Plane};
 use crate::{CDS, EDS, Relay, delta, ms, now, sotw};
 
-/// G-19, E-04: the connection breaks; the view stays as it is, and the next stream declares the versions that the relay holds.
-#[tokio::test]
-async fn a_broken_connection() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a"), (EDS, "b")]);
-    let mut call = plane.call().await;
-    call.delta().await;
-    call.send(&delta(EDS, "n1", &["a=1", "b=2"], &[]));
-    relay.knows(EDS, "a=1 b=2").await;
-    call.go_away(Reason::INTERNAL_ERROR).await;
-    let mut call = plane.call().await;
-    assert_eq!(relay.known(EDS), "a=1 b=2");
-    let request = call.delta().await;
-    assert_eq!(request.resource_names_subscribe, ["a", "b"]);
-    assert_eq!(
-        request.initial_resource_versions.get("b").map(String::as_str),
-        Some("2")
-    );
-    assert_eq!(relay.metrics.failures.get(), 0, "it had answered (G-02)");
-}
-
 /// GOAWAY in the middle of an answer: the relay drops the part, and the next stream brings the whole.
 #[tokio::test]
 async fn go_away_in_the_middle_of_an_answer() {
@@ -130,9 +109,7 @@ async fn an_unreadable_first_response_takes_nothing_from_other_streams() {
     let mut call = plane.call().await;
     call.delta().await;
     call.send_bytes(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
-    other
-        .status("the end of the stream", |status| status.phase == StreamPhase::Waiting)
-        .await;
+    other.fails().await;
     let numbers = relay.all.encode().unwrap();
     let connected = "distributary_upstream_connected{server=\"cp\"} 1";
     assert!(numbers.lines().any(|line| line == connected), "{numbers}");
@@ -144,10 +121,7 @@ async fn unauthenticated() {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     plane.call().await.finish(Code::Unauthenticated, "who are you?");
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
-    let error = status.error.unwrap();
+    let error = relay.fails().await;
     assert!(error.contains("UNAUTHENTICATED: who are you?"), "{error}");
     plane.call().await;
 }

@@ -6,28 +6,25 @@ use std::time::SystemTime;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use distributary::config::{CertificateFiles, Credentials, Endpoint, Grpc, Tls};
-use distributary::upstream::{ClassFiles, StreamPhase};
+use distributary::config::{CertificateFiles, Tls};
+use distributary::upstream::ClassFiles;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 
 use crate::folder::Folder;
 use crate::secured::{tls_plane, tls_plane_for};
-use crate::{EDS, Relay};
+use crate::{EDS, Plan, Relay};
 
 fn certified() -> CertifiedKey<KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
 }
 
-fn at(port: u16, server: &mut Grpc, ca: PathBuf, identity: Option<CertificateFiles>) {
-    server.endpoint = Endpoint::Tcp {
-        host: "localhost".to_owned(),
-        port,
-    };
-    server.credentials = Credentials::Tls(Tls {
+fn at(port: u16, plan: &mut Plan, ca: PathBuf, identity: Option<CertificateFiles>) {
+    let tls = Tls {
         authorities: Some(ca.into()),
         identity: identity.map(Into::into),
         ..Tls::default()
-    });
+    };
+    plan.over_tls(port, tls);
 }
 
 /// A server that asks for a client certificate gets it; the error for a missing file names the file.
@@ -42,29 +39,21 @@ async fn a_certificate_of_our_own() {
     };
     let (mut plane, port, _) = tls_plane_for(&server, &[&client]).await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        at(port, &mut plan.server, ca.clone(), Some(identity.clone()));
+        at(port, plan, ca.clone(), Some(identity.clone()));
     });
     let mut call = plane.call().await;
     relay.takes(&mut call, "a=1").await;
 
-    let stranger = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        at(port, &mut plan.server, ca.clone(), None)
-    });
-    stranger.status("a refusal", |status| status.error.is_some()).await;
+    let stranger = Relay::with(plane.address, &[(EDS, "a")], |plan| at(port, plan, ca.clone(), None));
+    stranger.fails().await;
     assert!(plane.has_call().is_none());
 
     let gone = CertificateFiles {
         private_key_file: "/nowhere/relay.key".into(),
         ..identity
     };
-    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        at(port, &mut plan.server, ca, Some(gone))
-    });
-    let error = relay
-        .status("an error", |status| status.error.is_some())
-        .await
-        .error
-        .unwrap();
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| at(port, plan, ca, Some(gone)));
+    let error = relay.fails().await;
     assert!(
         error.contains("cannot read the certificate or its key in /nowhere/relay.key"),
         "{error}"
@@ -91,13 +80,10 @@ async fn a_token_with_every_call() {
     let expired = token(now - 5);
     let path = folder.put("token", &expired);
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        at(port, &mut plan.server, ca, None);
+        at(port, plan, ca, None);
         plan.server.token = Some(path.clone());
     });
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
-    let error = status.error.unwrap();
+    let error = relay.fails().await;
     assert!(
         error.contains(&format!("the token in {} expired ", path.display())),
         "{error}"
@@ -113,13 +99,10 @@ async fn a_token_with_every_call() {
 
     std::fs::remove_file(&path).unwrap();
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        at(port, &mut plan.server, path.with_file_name("ca.pem"), None);
+        at(port, plan, path.with_file_name("ca.pem"), None);
         plan.server.token = Some(path.clone());
     });
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
-    let error = status.error.unwrap();
+    let error = relay.fails().await;
     assert!(error.contains("cannot be read: No such file"), "{error}");
     assert!(plane.has_call().is_none());
 }
@@ -143,21 +126,15 @@ async fn a_server_with_another_name() {
     let server = generate_simple_self_signed(["cp.example.com".to_owned()]).unwrap();
     let ca = folder.put("ca.pem", &server.cert.pem());
     let (mut plane, port, shown) = tls_plane_for(&server, &[]).await;
-    let named = |server: &mut Grpc, name: Option<&str>| {
-        server.endpoint = Endpoint::Tcp {
-            host: "localhost".to_owned(),
-            port,
-        };
-        server.credentials = Credentials::Tls(Tls {
+    let named = |plan: &mut Plan, name: Option<&str>| {
+        let tls = Tls {
             authorities: Some(ca.clone().into()),
             server_name: name.map(ToOwned::to_owned),
-            spiffe_id: None,
-            identity: None,
-        });
+            ..Tls::default()
+        };
+        plan.over_tls(port, tls);
     };
-    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        named(&mut plan.server, Some("cp.example.com"));
-    });
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| named(plan, Some("cp.example.com")));
     let mut call = plane.call().await;
     assert_eq!(call.authority, format!("cp.example.com:{port}"));
     relay.takes(&mut call, "a=1").await;
@@ -165,9 +142,8 @@ async fn a_server_with_another_name() {
     assert_eq!(asked.as_deref(), Some("cp.example.com"));
 
     for (name, host) in [(None, "localhost"), (Some("other.example.com"), "other.example.com")] {
-        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| named(&mut plan.server, name));
-        let status = relay.status("an error", |status| status.error.is_some()).await;
-        let error = status.error.unwrap();
+        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| named(plan, name));
+        let error = relay.fails().await;
         assert!(error.contains(&format!("TLS handshake with {host} failed")), "{error}");
     }
 }
@@ -191,7 +167,7 @@ async fn a_class_with_files_of_its_own() {
     let (mut plane, port, shown) = tls_plane_for(&server, &[&common, &own]).await;
     for (with_identity, with_token) in [(false, false), (true, false), (false, true), (true, true)] {
         let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-            at(port, &mut plan.server, ca.clone(), Some(for_all.clone()));
+            at(port, plan, ca.clone(), Some(for_all.clone()));
             plan.server.token = Some(for_all_token.0.clone());
             plan.files = Some(ClassFiles {
                 identity: with_identity.then(|| for_class.clone()),

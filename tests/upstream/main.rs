@@ -30,11 +30,13 @@ use std::time::Duration;
 
 use distributary::cache::{self, Seat, View};
 use distributary::classes::Class;
-use distributary::config::{Credentials, Endpoint, Grpc, Rejections, Transport};
+use distributary::config::{Credentials, Endpoint, Grpc, Rejections, Tls, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, FindOtherViews, ServerTarget, StreamStatus, UpstreamSettings, Writer};
+use distributary::upstream::{
+    ClassFiles, FindOtherViews, ServerTarget, StreamPhase, StreamStatus, Talk, UpstreamSettings, Writer,
+};
 use distributary::xds::{
     Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, Twins, TypeUrl, Types, Want,
 };
@@ -51,10 +53,10 @@ pub(crate) struct Relay {
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) all: Arc<Metrics>,
     seat: Seat,
-    target: Arc<ServerTarget>,
+    /// The control plane, unless it is polled.
+    target: Option<Arc<ServerTarget>>,
     settings: Arc<UpstreamSettings>,
-    status: Box<dyn Fn() -> Vec<StreamStatus> + Send + Sync>,
-    /// What clients answer when they are asked what they reject.
+    pub(crate) statuses: Box<dyn Fn() -> Vec<StreamStatus> + Send + Sync>,
     /// Where clients sit that reject something.
     pub(crate) rejecting: Mutex<Vec<Seat>>,
     task: JoinHandle<()>,
@@ -72,6 +74,59 @@ pub(crate) struct Plan {
     pub(crate) reconnect_max: Duration,
     /// What the writer looks at while it reads, and while it publishes.
     pub(crate) looks: Option<(Twins, FindOtherViews)>,
+}
+
+impl Plan {
+    fn usual(address: SocketAddr) -> Self {
+        Self {
+            server: Grpc {
+                endpoint: Endpoint::Tcp {
+                    host: address.ip().to_string(),
+                    port: address.port(),
+                },
+                credentials: Credentials::Insecure,
+                token: None,
+                transport: Transport::Delta,
+                rejections: Rejections::Report,
+            },
+            files: None,
+            does_not_exist: Duration::from_secs(15),
+            upstream_message: 64 * 1024 * 1024,
+            keepalive: Duration::from_secs(120),
+            idle: Duration::from_millis(100),
+            reconnect_max: Duration::from_secs(30),
+            looks: None,
+        }
+    }
+
+    /// The control plane is reached over TLS, by the name `localhost`.
+    pub(crate) fn over_tls(&mut self, port: u16, tls: Tls) {
+        self.server.endpoint = Endpoint::Tcp {
+            host: "localhost".to_owned(),
+            port,
+        };
+        self.server.credentials = Credentials::Tls(tls);
+    }
+
+    fn settings(&self) -> Arc<UpstreamSettings> {
+        Arc::new(UpstreamSettings {
+            client: Arc::new(ClientSettings {
+                types: Types::default(),
+                relay_id: "relay-1".to_owned(),
+                does_not_exist: self.does_not_exist,
+                wildcard_quiet: Duration::from_millis(250),
+                features: ServerFeatures::default(),
+            }),
+            upstream_message: self.upstream_message,
+            keepalive: self.keepalive,
+            ping: self.keepalive,
+            idle: self.idle,
+            reconnect_max: self.reconnect_max,
+            removal_quiet: Duration::from_millis(100),
+            interval: Duration::from_millis(20),
+            order_gate: Duration::from_secs(2),
+        })
+    }
 }
 
 impl Relay {
@@ -111,66 +166,38 @@ impl Relay {
     }
 
     pub(crate) fn with(address: SocketAddr, wanted: &[(&str, &str)], change: impl FnOnce(&mut Plan)) -> Self {
-        let mut plan = Plan {
-            server: Grpc {
-                endpoint: Endpoint::Tcp {
-                    host: address.ip().to_string(),
-                    port: address.port(),
-                },
-                credentials: Credentials::Insecure,
-                token: None,
-                transport: Transport::Delta,
-                rejections: Rejections::Report,
-            },
-            files: None,
-            does_not_exist: Duration::from_secs(15),
-            upstream_message: 64 * 1024 * 1024,
-            keepalive: Duration::from_secs(120),
-            idle: Duration::from_millis(100),
-            reconnect_max: Duration::from_secs(30),
-            looks: None,
-        };
+        let mut plan = Plan::usual(address);
         change(&mut plan);
-        let settings = Arc::new(UpstreamSettings {
-            client: Arc::new(ClientSettings {
-                types: Types::default(),
-                relay_id: "relay-1".to_owned(),
-                does_not_exist: plan.does_not_exist,
-                wildcard_quiet: Duration::from_millis(250),
-                features: ServerFeatures::default(),
-            }),
-            upstream_message: plan.upstream_message,
-            keepalive: plan.keepalive,
-            ping: plan.keepalive,
-            idle: plan.idle,
-            reconnect_max: plan.reconnect_max,
-            removal_quiet: Duration::from_millis(100),
-            interval: Duration::from_millis(20),
-            order_gate: Duration::from_secs(2),
-        });
-        let all = Metrics::new([]);
+        let (all, settings) = (Metrics::new([]), plan.settings());
         let target = ServerTarget::new("cp", plan.server, all.upstreams.of("cp"));
-        Self::begin(all, target, plan.files, settings, plan.looks, wanted)
+        let writer = |view: &Arc<View>, node: &Arc<Node>| {
+            let writer = Writer::new(view.clone(), node, &target, plan.files, &settings);
+            match plan.looks {
+                Some((twins, find)) => writer.sharing(&twins).seeing(find),
+                None => writer,
+            }
+        };
+        Self::begin(all, Some(target.clone()), settings.clone(), writer, wanted)
     }
 
     /// Another view of the same control plane.
     pub(crate) fn beside(&self, wanted: &[(&str, &str)]) -> Self {
+        let target = self.target.as_ref().unwrap();
+        let writer = |view: &Arc<View>, node: &Arc<Node>| Writer::new(view.clone(), node, target, None, &self.settings);
         Self::begin(
             self.all.clone(),
-            self.target.clone(),
-            None,
+            Some(target.clone()),
             self.settings.clone(),
-            None,
+            writer,
             wanted,
         )
     }
 
-    fn begin(
+    fn begin<T: Talk + 'static>(
         all: Arc<Metrics>,
-        target: Arc<ServerTarget>,
-        files: Option<ClassFiles>,
+        target: Option<Arc<ServerTarget>>,
         settings: Arc<UpstreamSettings>,
-        looks: Option<(Twins, FindOtherViews)>,
+        writer: impl FnOnce(&Arc<View>, &Arc<Node>) -> Writer<T>,
         wanted: &[(&str, &str)],
     ) -> Self {
         let bounds = cache::ViewSettings {
@@ -186,11 +213,8 @@ impl Relay {
             id: "relay".to_owned(),
             ..Node::default()
         };
-        let mut writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
-        if let Some((twins, find)) = looks {
-            writer = writer.sharing(&twins).seeing(find);
-        }
-        let status = Box::new(writer.statuses());
+        let writer = writer(&view, &node.into());
+        let statuses = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
         let task = tokio::spawn(writer.run());
         let relay = Self {
@@ -200,7 +224,7 @@ impl Relay {
             seat,
             target,
             settings,
-            status,
+            statuses,
             rejecting: Mutex::default(),
             task,
         };
@@ -267,11 +291,17 @@ impl Relay {
         .await;
     }
 
+    /// Waits until the main stream fails, and returns the error.
+    pub(crate) async fn fails(&self) -> String {
+        let failed = self.status("an error", |status| status.phase == StreamPhase::Waiting);
+        failed.await.error.unwrap()
+    }
+
     /// Waits until the main stream's status satisfies the condition, and returns it.
     pub(crate) async fn status(&self, what: &str, right: impl Fn(&StreamStatus) -> bool) -> StreamStatus {
         let wait = async {
             loop {
-                let status = (self.status)().swap_remove(0);
+                let status = (self.statuses)().swap_remove(0);
                 if right(&status) {
                     return status;
                 }

@@ -5,15 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::cache::{self, Seat, View};
-use distributary::classes::Class;
-use distributary::config::{Credentials, Endpoint, RestPolls};
+use distributary::cache::View;
+use distributary::config::{Credentials, RestPolls};
 use distributary::json::Schemas;
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::ClientSettings;
-use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{RestServer, StreamStatus, UpstreamSettings, Writer};
-use distributary::xds::{Cut, Name, ServerFeatures, ServerState, Target as Wanted, TypeUrl, Types, Want};
+use distributary::telemetry::Metrics;
+use distributary::upstream::{RestServer, Writer};
+use distributary::xds::{Cut, ServerState, TypeUrl};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::plane::soon;
-use crate::{CDS, EDS};
+use crate::{CDS, EDS, Plan, Relay};
 
 /// A listener that hands every poll to the test.
 pub(crate) struct Site {
@@ -141,86 +139,21 @@ impl Poll {
     }
 }
 
-/// A view whose server is polled.
-pub(crate) struct Relay {
-    view: Arc<View>,
-    seat: Seat,
-    metrics: Arc<UpstreamMetrics>,
-    pub(crate) statuses: Box<dyn Fn() -> Vec<StreamStatus>>,
-    task: JoinHandle<()>,
-}
-
 impl Relay {
-    pub(crate) fn of(address: SocketAddr, prefix: &str, wanted: &[(&str, &str)]) -> Self {
+    /// A relay that polls, at this prefix, for these resources.
+    pub(crate) fn polling(site: &Site, prefix: &str, wanted: &[(&str, &str)]) -> Self {
+        let mut plan = Plan::usual(site.address);
+        (plan.upstream_message, plan.reconnect_max) = (1 << 20, Duration::from_millis(20));
         let rest = RestPolls {
-            endpoint: Endpoint::Tcp {
-                host: address.ip().to_string(),
-                port: address.port(),
-            },
+            endpoint: plan.server.endpoint.clone(),
             credentials: Credentials::Insecure,
             token: None,
             prefix: prefix.to_owned(),
         };
-        let settings = UpstreamSettings {
-            client: Arc::new(ClientSettings {
-                types: Types::default(),
-                relay_id: "relay".to_owned(),
-                does_not_exist: Duration::from_secs(15),
-                wildcard_quiet: Duration::from_millis(250),
-                features: ServerFeatures::default(),
-            }),
-            upstream_message: 1 << 20,
-            keepalive: Duration::from_secs(30),
-            interval: Duration::from_millis(20),
-            reconnect_max: Duration::from_millis(20),
-            ping: Duration::ZERO,
-            idle: Duration::ZERO,
-            removal_quiet: Duration::from_millis(100),
-            order_gate: Duration::from_secs(2),
-        };
-        let metrics = Metrics::new([]).upstreams.of("site");
-        let server = RestServer::new("site", rest, Schemas::standard(), metrics.clone());
-        let view = View::new(
-            Class::default(),
-            cache::ViewSettings {
-                linger: Duration::ZERO,
-                names_per_view: 0,
-                pinned_bytes_per_view: 0,
-                history_bytes: 16 << 20,
-            },
-        );
-        let seat = view.enter();
-        let node = Node {
-            id: "relay".to_owned(),
-            ..Default::default()
-        };
-        let writer = Writer::polling(view.clone(), &node.into(), &server, None, &Arc::new(settings));
-        let statuses = Box::new(writer.statuses());
-        #[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
-        let task = tokio::spawn(writer.run());
-        let relay = Self {
-            view,
-            seat,
-            metrics,
-            statuses,
-            task,
-        };
-        wanted.iter().for_each(|(type_url, name)| relay.want(type_url, name));
-        relay
-    }
-
-    pub(crate) fn want(&self, type_url: &str, name: &str) {
-        let target = match name {
-            "*" => Wanted::Wildcard,
-            name => Wanted::Name(Name::from(name)),
-        };
-        let want = Want {
-            type_url: TypeUrl::new(type_url),
-            target,
-            wanted: true,
-            written: None,
-        };
-        self.seat.want(&want).unwrap();
+        let (all, settings) = (Metrics::new([]), plan.settings());
+        let server = RestServer::new("cp", rest, Schemas::standard(), all.upstreams.of("cp"));
+        let writer = |view: &Arc<View>, node: &Arc<Node>| Writer::polling(view.clone(), node, &server, None, &settings);
+        Self::begin(all, None, settings.clone(), writer, wanted)
     }
 
     /// Waits until the view satisfies the condition.
@@ -235,7 +168,8 @@ impl Relay {
         soon(what, seen).await;
     }
 
-    pub(crate) async fn knows(&self, names: &[&str]) {
+    /// Waits until these are all clusters.
+    pub(crate) async fn has_clusters(&self, names: &[&str]) {
         let cds = TypeUrl::new(CDS);
         let all = |cut: &Cut| {
             let state = cut.slot(&cds)?.wildcard.clone().filter(|state| state.complete())?;
@@ -253,18 +187,12 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 /// H-01, H-05, H-06, H-07: each poll has the node, the names and the version. New content is taken; "not modified" changes
 /// nothing.
 #[tokio::test]
 async fn polls_and_keeps() {
     let mut site = Site::start().await;
-    let relay = Relay::of(site.address, "/xds", &[(CDS, "*")]);
+    let relay = Relay::polling(&site, "/xds", &[(CDS, "*")]);
     let poll = site.poll().await;
     assert_eq!(
         (poll.path.as_str(), poll.version(), poll.names().len()),
@@ -273,18 +201,16 @@ async fn polls_and_keeps() {
     assert_eq!(poll.asked["node"]["id"], "relay");
     assert!(poll.asked["node"]["metadata"]["distributary.relays"].is_array());
     poll.say("1", &["a", "b"]).await;
-    relay.knows(&["a", "b"]).await;
-    relay
-        .sees("a good server", |cut| cut.server_state() == ServerState::Up)
-        .await;
+    relay.has_clusters(&["a", "b"]).await;
+    relay.stands(ServerState::Up).await;
     for _ in 0..2 {
         let poll = site.poll().await;
         assert_eq!((poll.version(), &poll.asked["node"]["id"]), ("1", &json!("relay")));
         poll.status("304 Not Modified", "").await;
     }
-    relay.knows(&["a", "b"]).await;
+    relay.has_clusters(&["a", "b"]).await;
     site.poll().await.say("2", &["b"]).await;
-    relay.knows(&["b"]).await;
+    relay.has_clusters(&["b"]).await;
     assert_eq!((relay.metrics.responses.get(), relay.metrics.failures.get()), (2, 0));
 }
 
@@ -302,9 +228,9 @@ async fn a_failure_keeps_what_was_good() {
         ("", ""),
     ] {
         let mut site = Site::start().await;
-        let relay = Relay::of(site.address, "", &[(CDS, "*")]);
+        let relay = Relay::polling(&site, "", &[(CDS, "*")]);
         site.poll().await.say("1", &["a"]).await;
-        relay.knows(&["a"]).await;
+        relay.has_clusters(&["a"]).await;
         let poll = site.poll().await;
         if status.is_empty() {
             drop(poll);
@@ -313,17 +239,13 @@ async fn a_failure_keeps_what_was_good() {
         } else {
             poll.status(status, body).await;
         }
-        relay
-            .sees("a failure", |cut| cut.server_state() == ServerState::Failing)
-            .await;
-        relay.knows(&["a"]).await;
+        relay.stands(ServerState::Failing).await;
+        relay.has_clusters(&["a"]).await;
         let poll = site.poll().await;
         assert_eq!(poll.version(), "", "{status} {body}");
         poll.say("1", &["a", "b"]).await;
-        relay.knows(&["a", "b"]).await;
-        relay
-            .sees("a good server", |cut| cut.server_state() == ServerState::Up)
-            .await;
+        relay.has_clusters(&["a", "b"]).await;
+        relay.stands(ServerState::Up).await;
         assert_eq!(relay.metrics.failures.get(), 1, "{status} {body}");
     }
 }
@@ -333,14 +255,14 @@ async fn a_failure_keeps_what_was_good() {
 #[tokio::test]
 async fn what_is_wanted_changes() {
     let mut site = Site::start().await;
-    let relay = Relay::of(site.address, "", &[(EDS, "a")]);
+    let relay = Relay::polling(&site, "", &[(EDS, "a")]);
     site.poll().await.say("1", &["a"]).await;
     let held = site.poll().await;
     assert_eq!(
         (held.path.as_str(), held.version(), held.names()),
         ("/v3/discovery:endpoints", "1", vec!["a"])
     );
-    relay.want(EDS, "b");
+    relay.want(EDS, "b", true);
     let poll = site.poll().await;
     assert_eq!((poll.version(), poll.names()), ("", vec!["a", "b"]));
     assert!(held.answer.is_closed() || site.polls.try_recv().is_err());
@@ -352,7 +274,7 @@ async fn what_is_wanted_changes() {
         })
         .await;
     // Each type has polls of its own, and the wildcard of a type is polled apart from its names (K-05).
-    relay.want(EDS, "*");
+    relay.want(EDS, "*", true);
     loop {
         let poll = site.poll().await;
         if poll.names().is_empty() {

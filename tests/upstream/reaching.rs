@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the relay connects to a control plane.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use distributary::config::{Credentials, Endpoint, Tls};
 use distributary::upstream::StreamPhase;
 use rcgen::generate_simple_self_signed;
 use tokio::net::TcpListener;
 
+use crate::folder::Folder;
 use crate::plane::{Plane, soon};
 use crate::secured::tls_plane;
 use crate::{EDS, Relay, ms, now};
@@ -46,10 +47,7 @@ async fn a_unix_socket() {
 async fn a_plane_that_comes_later() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let relay = Relay::with(port, &[(EDS, "a")], |_| ());
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
-    assert!(status.error.unwrap().contains(&format!("cannot connect to {port}")));
+    assert!(relay.fails().await.contains(&format!("cannot connect to {port}")));
     let mut plane = Plane::again(port).await;
     let mut call = plane.call().await;
     relay.takes(&mut call, "a=1").await;
@@ -87,63 +85,59 @@ async fn a_late_handshake() {
 }
 
 /// A relay that connects to the control plane by the name `localhost`, and trusts the authorities in a file.
-fn trusting(authorities: &Path, plane: &Plane, port: u16) -> Relay {
+fn trusting(authorities: PathBuf, plane: &Plane, port: u16) -> Relay {
     Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        plan.server.endpoint = Endpoint::Tcp {
-            host: "localhost".to_owned(),
+        plan.over_tls(
             port,
-        };
-        plan.server.credentials = Credentials::Tls(Tls {
-            authorities: Some(authorities.to_owned().into()),
-            ..Tls::default()
-        });
+            Tls {
+                authorities: Some(authorities.into()),
+                ..Tls::default()
+            },
+        );
     })
 }
 
-/// TLS with a given authority: trusted, or not.
+/// TLS with a given authority; what is wrong with a server's certificate is said in plain words.
 #[tokio::test]
-async fn tls_with_a_given_authority() {
-    let authority = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let other = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    for (trusted, right) in [(&authority, true), (&other, false)] {
-        let path = std::env::temp_dir().join(format!("distributary-upstream-{}-{right}.pem", std::process::id()));
-        std::fs::write(&path, trusted.cert.pem()).unwrap();
-        let (mut plane, port) = tls_plane(&authority).await;
-        let relay = trusting(&path, &plane, port);
-        if right {
+async fn certificates_of_servers() {
+    let made = |name: &str, until| {
+        let signing_key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        let cert = params.self_signed(&signing_key).unwrap();
+        rcgen::CertifiedKey { cert, signing_key }
+    };
+    let (good, unknown) = (made("localhost", 4000), made("localhost", 4000));
+    let (old, other) = (made("localhost", 2001), made("example.org", 4000));
+    let unknown_authority = "the TLS handshake with localhost failed: the server's certificate is signed by no authority that the relay trusts; is it";
+    for (shown, trusted, said) in [
+        (&good, &good, None),
+        (&good, &unknown, Some(unknown_authority)),
+        (&old, &old, Some("the server's certificate has expired;")),
+        (&other, &other, Some("the server's certificate is for ")),
+    ] {
+        let folder = Folder::new();
+        let (mut plane, port) = tls_plane(shown).await;
+        let relay = trusting(folder.put("ca.pem", &trusted.cert.pem()), &plane, port);
+        let Some(said) = said else {
             let mut call = plane.call().await;
             relay.takes(&mut call, "a=1").await;
-        } else {
-            let status = relay
-                .status("an error", |status| status.phase == StreamPhase::Waiting)
-                .await;
-            let error = status.error.unwrap();
-            let said = "the TLS handshake with localhost failed: the server's certificate is signed by no authority that the relay trusts; is it";
-            assert!(error.starts_with(said), "{error}");
-            assert!(plane.has_call().is_none());
-        }
-        std::fs::remove_file(&path).unwrap();
+            continue;
+        };
+        let error = relay.fails().await;
+        assert!(error.contains(said) && !error.contains("UNIX"), "{error}");
+        assert!(plane.has_call().is_none());
     }
 }
 
 /// The error for a missing authority file names it.
 #[tokio::test]
 async fn no_authority_file() {
-    let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
-    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        plan.server.credentials = Credentials::Tls(Tls {
-            authorities: Some(PathBuf::from("/nowhere/ca.pem").into()),
-            ..Tls::default()
-        });
-    });
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
+    let (plane, port) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
+    let error = trusting("/nowhere/ca.pem".into(), &plane, port).fails().await;
     assert!(
-        status
-            .error
-            .unwrap()
-            .contains("cannot read the authorities in /nowhere/ca.pem")
+        error.contains("cannot read the authorities in /nowhere/ca.pem"),
+        "{error}"
     );
 }
 
@@ -151,11 +145,7 @@ async fn no_authority_file() {
 #[tokio::test]
 async fn tls_on_one_side_only() {
     let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
-    let error = status.error.unwrap();
+    let error = Relay::of(&plane, &[(EDS, "a")]).fails().await;
     assert!(
         error.contains("TLS needed or not") || error.contains("without an error"),
         "{error}"
@@ -165,42 +155,9 @@ async fn tls_on_one_side_only() {
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         plan.server.credentials = Credentials::Tls(Tls::default());
     });
-    let status = relay
-        .status("an error", |status| status.phase == StreamPhase::Waiting)
-        .await;
-    let error = status.error.unwrap();
+    let error = relay.fails().await;
     assert!(
         error.contains("failed: what the server sent is not TLS; is it a TLS port"),
         "{error}"
     );
-}
-
-/// What is wrong with a server's certificate is said in plain words.
-#[tokio::test]
-async fn certificates_that_do_not_serve() {
-    let made = |names: &[&str], until| {
-        let signing_key = rcgen::KeyPair::generate().unwrap();
-        let mut params =
-            rcgen::CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
-        params.not_after = rcgen::date_time_ymd(until, 1, 1);
-        let cert = params.self_signed(&signing_key).unwrap();
-        rcgen::CertifiedKey { cert, signing_key }
-    };
-    #[rustfmt::skip]
-    let rows = [
-        ("old", made(&["localhost"], 2001), "the server's certificate has expired;"),
-        ("other", made(&["example.org"], 4000), "the server's certificate is for "),
-    ];
-    for (name, identity, said) in rows {
-        let path = std::env::temp_dir().join(format!("distributary-upstream-{}-{name}.pem", std::process::id()));
-        std::fs::write(&path, identity.cert.pem()).unwrap();
-        let (plane, port) = tls_plane(&identity).await;
-        let relay = trusting(&path, &plane, port);
-        let status = relay
-            .status("an error", |status| status.phase == StreamPhase::Waiting)
-            .await;
-        let error = status.error.unwrap();
-        assert!(error.contains(said) && !error.contains("UNIX"), "{error}");
-        std::fs::remove_file(&path).unwrap();
-    }
 }

@@ -172,13 +172,12 @@ async fn neither_dialect_is_implemented() {
         assert_eq!(call.path, dialect);
         call.finish(Code::Unimplemented, "this is no xDS port");
     }
-    let status = relay.status("a reason", |status| status.error.is_some()).await;
     let words = "the server implements neither DeltaAggregatedResources nor StreamAggregatedResources: this is no xDS port; \
                  is it an xDS server?";
-    assert_eq!(status.error.as_deref(), Some(words));
+    assert_eq!(relay.fails().await, words);
 }
 
-/// If state of the world is configured, the relay does not try delta.
+/// A-01: if state of the world is configured, the relay does not try delta.
 #[tokio::test]
 async fn what_is_configured_is_not_left() {
     let mut plane = Plane::start().await;
@@ -224,9 +223,7 @@ async fn who_dies_of_delta_is_asked_otherwise() {
     assert_eq!(call.path, DELTA);
     drop(plane);
     call.go_away(Reason::INTERNAL_ERROR).await;
-    relay
-        .status("a failure", |status| status.phase == StreamPhase::Waiting)
-        .await;
+    relay.fails().await;
     let mut plane = Plane::again(address).await;
     let mut call = plane.call().await;
     assert_eq!(call.path, SOTW);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! E-14: how streams are opened again to a server that many views read.
 
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::upstream::StreamPhase;
 use tokio::net::TcpListener;
 use tonic::Code;
@@ -104,21 +103,6 @@ async fn no_room() {
     );
     first.send(&delta(EDS, "n2", &["a=2"], &[]));
     tokio::time::timeout(PATIENCE, served.knows(EDS, "a=2")).await.unwrap();
-}
-
-/// E-19: a view that ends closes its stream, and does not unsubscribe from each name first.
-#[tokio::test]
-async fn an_end_is_no_unsubscription() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(EDS, "a")]);
-    let mut call = plane.call().await;
-    answer(&mut call).await;
-    relay.knows(EDS, "a=1").await;
-    let ack = call.delta().await;
-    assert_eq!(ack.response_nonce, "n1");
-    relay.want(EDS, "a", false);
-    let more = soon("the end", call.try_request::<DeltaDiscoveryRequest>()).await;
-    assert_eq!(more, None);
 }
 
 /// G-11: while sessions read a lower server, the preferred one is tried each second, also if its pauses have grown before.

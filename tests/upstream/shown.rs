@@ -5,30 +5,30 @@ use distributary::upstream::StreamPhase;
 use distributary::xds::{Cut, Known, Name, TypeUrl};
 
 use crate::plane::soon;
-use crate::polling::{Relay, Site};
+use crate::polling::Site;
 use crate::unserved::VHDS;
-use crate::{CDS, EDS};
+use crate::{CDS, EDS, Relay};
 
 /// G-15, H-07: the status of a polled server has its phase and since when, its last answer, and the error until it is over, also
 /// when only one of its types fails.
 #[tokio::test]
 async fn how_it_stands_is_shown() {
     let mut site = Site::start().await;
-    let relay = Relay::of(site.address, "", &[]);
+    let relay = Relay::polling(&site, "", &[]);
     let status = || (relay.statuses)().remove(0);
     assert_eq!((status().phase, status().last_success), (StreamPhase::Idle, None));
-    relay.want(CDS, "*");
+    relay.want(CDS, "*", true);
     let poll = site.poll().await;
     assert_eq!((status().phase, status().error), (StreamPhase::Connecting, None));
     poll.say("1", &["a"]).await;
-    relay.knows(&["a"]).await;
+    relay.has_clusters(&["a"]).await;
     let first = status();
     assert_eq!(
         (first.phase, &first.error, first.next_attempt),
         (StreamPhase::Answering, &None, None)
     );
     assert!(first.last_success >= Some(first.since));
-    relay.want(EDS, "e");
+    relay.want(EDS, "e", true);
     let refused = async {
         while status().error.is_none() {
             let poll = site.poll().await;
@@ -75,7 +75,7 @@ async fn how_it_stands_is_shown() {
 #[tokio::test]
 async fn what_cannot_be_polled() {
     let site = Site::start().await;
-    let relay = Relay::of(site.address, "", &[(VHDS, "*"), (VHDS, "main/a")]);
+    let relay = Relay::polling(&site, "", &[(VHDS, "*"), (VHDS, "main/a")]);
     let (hosts, host) = (TypeUrl::new(VHDS), Name::from("main/a"));
     let told = |cut: &Cut| {
         let error = cut.slot(&hosts).and_then(|slot| slot.named.error(&host));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use distributary::config::{Credentials, Endpoint, Supply, Tls, Workload};
+use distributary::config::{Supply, Tls, Workload};
 use distributary::proto::spiffe::workload::X509svid;
 use distributary::tls;
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, generate_simple_self_signed};
@@ -39,16 +39,13 @@ fn svid(own: &CertifiedKey<KeyPair>, server: &CertifiedKey<KeyPair>) -> Answer {
 /// A relay whose control plane has the id, by the bundle of this agent.
 fn relay(plane: &Plane, port: u16, api: &Workload) -> Relay {
     Relay::with(plane.address, &[(EDS, "a")], |plan| {
-        plan.server.endpoint = Endpoint::Tcp {
-            host: "localhost".to_owned(),
-            port,
-        };
-        plan.server.credentials = Credentials::Tls(Tls {
+        let tls = Tls {
             authorities: Some(Supply::Workload(api.clone())),
             identity: Some(Supply::Workload(api.clone())),
             spiffe_id: Some(SERVER.to_owned()),
             ..Tls::default()
-        });
+        };
+        plan.over_tls(port, tls);
     })
 }
 

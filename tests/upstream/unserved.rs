@@ -2,15 +2,13 @@
 //! Types that only delta has, and control planes that do not speak delta.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use distributary::config::Transport;
 use distributary::xds::{Name, ResourceError, ServerState, TypeUrl};
 use h2::Reason;
 use tonic::Code;
 
 use crate::dialects::{DELTA, SOTW};
-use crate::plane::{Call, Plane, soon};
+use crate::plane::{Call, Plane};
 use crate::{CDS, Relay, delta, sotw};
 
 pub(crate) const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
@@ -35,35 +33,6 @@ async fn clusters(call: &mut Call, version: &str) {
     assert_eq!(call.path, SOTW);
     assert_eq!(call.sotw().await.type_url, CDS);
     call.send(&sotw(CDS, version, version, &[&format!("c={version}")]));
-}
-
-/// C-21: the relay does not request virtual hosts in SotW. A client that waits for one gets an error at once, also if it
-/// subscribes to all of them as well, as Envoy does.
-#[tokio::test]
-async fn where_sotw_is_configured() {
-    let mut plane = Plane::start().await;
-    let relay = Relay::with(plane.address, &[(VHDS, "*"), (VHDS, "main/a"), (CDS, "*")], |plan| {
-        plan.server.transport = Transport::Sotw
-    });
-    relay.knows(VHDS, "main/a:TimedOut").await;
-    assert!(relay.unserved().await.contains("the configuration says so"));
-    let mut call = plane.call().await;
-    clusters(&mut call, "1").await;
-    relay.knows(CDS, "c=1 complete").await;
-    relay.want(VHDS, "main/b", true);
-    relay.knows(VHDS, "main/a:TimedOut main/b:TimedOut").await;
-    let trouble = relay.trouble("main/b").unwrap();
-    assert!(trouble.message.contains("does not speak delta"), "{trouble:?}");
-    // Virtual hosts that come unrequested are neither taken nor refused.
-    call.send(&sotw(VHDS, "1", "bare", &["main/a=1"]));
-    for version in ["1", "2"] {
-        let ack = call.sotw().await;
-        assert_eq!((ack.type_url.as_str(), ack.response_nonce.as_str()), (CDS, version));
-        call.send(&sotw(CDS, "2", "2", &["c=2"]));
-    }
-    assert_eq!(relay.known(VHDS), "main/a:TimedOut main/b:TimedOut");
-    assert_eq!(relay.metrics.nacks.get(), 0);
-    assert!(plane.has_call().is_none(), "nobody is asked for virtual hosts");
 }
 
 /// C-21, E-23: if delta is refused, clients that wait for a virtual host get an error. Once the control plane speaks delta, it is
@@ -110,12 +79,7 @@ async fn beside_all_of_them() {
         aside.reset(Reason::INTERNAL_ERROR);
     }
     relay.knows(VHDS, "main/a:TimedOut").await;
-    soon("the server counts as there", async {
-        while relay.view.cut().server_state() != ServerState::Up {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+    relay.stands(ServerState::Up).await;
     relay.want(VHDS, "main/b", true);
     relay.knows(VHDS, "main/a:TimedOut main/b:TimedOut").await;
     let mut aside = plane.call().await;

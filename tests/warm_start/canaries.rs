@@ -172,45 +172,6 @@ async fn a_type_moves_to_a_list_that_is_left() {
     }
 }
 
-/// G-08, G-17: a control plane that says nothing of a name for ever, which is asked for beside everything, is moved to all the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_control_plane_that_is_silent_about_a_name() {
-    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
-    let top = |plane: &Plane| format!("upstream: {{{}}}\n", servers(&[&plane.address]));
-    let stage = Stage::start("canaries-silent", &top(&a));
-    let (_client, mut delta) = stage.client("one", "").await;
-    let _of_a = says(&mut a, &[("x", "1")]).await;
-    assert_eq!(next(&mut delta).await, sent(CDS, &[("x", "1")], &[]));
-    delta.says(&of_node("one", "", wants(CDS, &["besides"])));
-    let _aside_of_a = says(&mut a, &[("besides", "1")]).await;
-    assert_eq!(next(&mut delta).await, sent(CDS, &[("besides", "1")], &[]));
-
-    stage.reload(&top(&b));
-    let _of_b = says(&mut b, &[("x", "2")]).await;
-    let mut aside = b.call().await;
-    assert_eq!(aside.delta().await.resource_names_subscribe, ["besides"]);
-    assert_eq!(next(&mut delta).await, sent(CDS, &[("x", "2")], &[]));
-    assert!(delta.is_silent().await, "nothing is removed");
-}
-
-/// G-23: a canary that is dead costs its clients nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dead_canary() {
-    let mut a = Plane::start().await;
-    let nowhere = Plane::start().await.address;
-    let text = format!(
-        "upstream: {{{}}}\ncanary: {{share: 100%, {}}}\n",
-        servers(&[&a.address]),
-        servers(&[&nowhere])
-    );
-    let stage = Stage::start("canaries-dead", &text);
-    let (_client, mut delta) = stage.client("one", "").await;
-    let (mut call, _) = says(&mut a, &[("same", "1")]).await;
-    assert_eq!(next(&mut delta).await, sent(CDS, &[("same", "1")], &[]));
-    call.send(&clusters("n2", &[("same", "2")], &[]));
-    assert_eq!(next(&mut delta).await, sent(CDS, &[("same", "2")], &[]));
-}
-
 /// G-22: a class reads servers of its own. Its clients keep them when the rule goes, and new clients read what all read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_class_with_servers_of_its_own() {

@@ -167,21 +167,6 @@ async fn a_unary_call_waits_for_what_is_not_known_yet() {
         "{ended:?}"
     );
     relay.settles_at(0).await;
-
-    let asked = request("ghost");
-    let (mut ghost, ()) = tokio::join!(client.unary(path, &asked), async {
-        waits().await;
-        let gone = Update::Absent("ghost".into(), Reason::Said);
-        relay.publish(&TypeUrl::new(EDS), vec![gone]);
-    });
-    assert!(sotw(ghost.next().await.unwrap()).bodies.is_empty());
-    assert_eq!(ghost.end().await.code, 0);
-
-    // B-32: the same for the empty name.
-    let mut nowhere = client.unary(path, &request("")).await;
-    assert!(sotw(nowhere.next().await.unwrap()).bodies.is_empty());
-    assert_eq!(nowhere.end().await.code, 0);
-    relay.settles_at(0).await;
 }
 
 /// H-06: a unary call and a poll of the same names give the same: what exists of them, once all of it is known, in one response.

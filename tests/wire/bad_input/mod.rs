@@ -7,7 +7,6 @@ mod requests;
 
 use std::collections::BTreeMap;
 
-use distributary::classes::{Classes, Rule, Selector};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
@@ -101,13 +100,4 @@ async fn refused(world: &World, dialect: Dialect, request: &[u8], code: i32, wor
     let Ended { code: got, message, .. } = call.end().await;
     assert_eq!(got, code, "{dialect:?}: {message}");
     assert!(message.contains(word), "{dialect:?}: `{message}` does not say `{word}`");
-}
-
-fn by_cluster(plan: &mut Plan) {
-    plan.protocol.classes = Classes::new(vec![Rule {
-        key: vec![Selector::Cluster],
-        ..Rule::default()
-    }]);
-    plan.views = 8;
-    plan.names_per_view = 1000;
 }

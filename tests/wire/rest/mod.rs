@@ -90,18 +90,6 @@ async fn nobody_has_answered() {
     assert_eq!((version.as_str(), names.len()), ("0".repeat(32).as_str(), 0));
 }
 
-/// K-09: the same content has the same version for every client that has it, polled or streamed.
-#[tokio::test]
-async fn versions_are_those_of_streams() {
-    let relay = Relay::with(hold(LONG));
-    put(&relay, CDS, &["a", "b"], 1);
-    let mut poller = Poller::connect(relay.port()).await;
-    let (polled, _) = poller.poll(CLUSTERS, &request("", &["a"])).await.says();
-    let mut stream = relay.connect().await.subscriber(xds::Dialect::Sotw, CDS).await;
-    stream.subscribe(&["a"]);
-    assert_eq!(stream.take().await.version, polled);
-}
-
 /// Clients that poll for the same get the same bytes, which are written once.
 #[tokio::test]
 async fn replies_are_written_once() {
