@@ -27,8 +27,8 @@ pub struct Plane {
     pub silent: bool,
     /// In delta, how many resources it says in one message at most.
     pub split: Option<usize>,
-    /// It does not answer for this type yet.
-    pub late: Option<&'static str>,
+    /// It does not answer for these types yet.
+    pub late: BTreeSet<&'static str>,
     types: BTreeMap<String, Subscription>,
     nonce: u64,
 }
@@ -50,6 +50,15 @@ struct Subscription {
 pub enum Reply {
     Delta(DeltaDiscoveryResponse),
     Sotw(DiscoveryResponse),
+}
+
+impl Reply {
+    pub fn type_url(&self) -> &str {
+        match self {
+            Self::Delta(reply) => &reply.type_url,
+            Self::Sotw(reply) => &reply.type_url,
+        }
+    }
 }
 
 impl Plane {
@@ -98,9 +107,9 @@ impl Plane {
     pub fn replies(&mut self, delta: bool) -> Vec<Reply> {
         let mut replies = Vec::new();
         let mut nonce = self.nonce;
-        let (silent, late) = (self.silent, self.late);
+        let silent = self.silent;
         for (type_url, subscription) in &mut self.types {
-            if late == Some(type_url) {
+            if self.late.contains(type_url.as_str()) {
                 continue;
             }
             let state = self.content.get(type_url).cloned().unwrap_or_default();
