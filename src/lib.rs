@@ -32,7 +32,7 @@
 //! | source | control planes for some types, beside those for all else | [`config::TypeSource`] |
 //! | owner | who is asked for a type and a name: an authority, a source, or the servers at the top | [`xds::Owners`] |
 //! | sight | the cuts that one session reads: one for each owner | [`xds::Sight`] |
-//! | leg | one of the two streams of a view: the wildcard of a type and its names do not share one | [`protocol::Leg`] |
+//! | leg | one of the two streams of a view: the wildcard of a type and its names do not share one | [`protocol::LegKind`] |
 //! | gate, ticket | how many streams to a server may be opened at a time, and the place in the queue | [`protocol::OpenLimit`] |
 //! | session | one discovery stream of one client, in its connection's task | [`downstream`] |
 //! | seat | a session's place at a view; dropping it ends all that the session wants there | [`cache::Seat`] |

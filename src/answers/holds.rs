@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct HoldList {
     pub(crate) holds: Vec<HoldRow>,
     pub(crate) older: Vec<OlderContent>,
+    /// The same for people.
+    pub(crate) text: String,
 }
 
 /// What is held for one reason.

@@ -16,10 +16,10 @@ use super::overview::Overview;
 use super::reload::Live;
 use super::warm::Warm;
 use super::{plan, spawn};
-use crate::cache::{View, beside};
+use crate::cache::{View, other_views};
 use crate::downstream::Shared;
 use crate::telemetry::{Health, TurnTimes};
-use crate::upstream::{FileWriter, FindBeside, Talk, Writer};
+use crate::upstream::{FileWriter, FindOtherViews, Talk, Writer};
 
 /// Gives every new view its writer.
 pub(super) async fn feed(
@@ -35,7 +35,7 @@ pub(super) async fn feed(
     // The node changes with a restart only.
     let node = live.config().node.clone();
     let all = scopes.clone();
-    let find: FindBeside = Arc::new(move |view, watching| beside(&all, view, watching));
+    let find: FindOtherViews = Arc::new(move |view, watching| other_views(&all, view, watching));
     let mut introduced = Introduced::new(scopes, metrics, &node);
     loop {
         for view in scopes.take_created() {
@@ -54,18 +54,18 @@ pub(super) async fn feed(
             match &member.fed {
                 Fed::Grpc(target, settings) => {
                     let writer = Writer::new(view.clone(), &node(), target, files, settings)
-                        .beside(find.clone())
+                        .seeing(find.clone())
                         .sharing(&scopes.twins(&view));
                     fill(writer, view, warm.cloned(), overview, &metrics.turns.view);
                 }
                 Fed::Rest(server, settings) => {
-                    let writer = Writer::polling(view.clone(), &node(), server, files, settings).beside(find.clone());
+                    let writer = Writer::polling(view.clone(), &node(), server, files, settings).seeing(find.clone());
                     fill(writer, view, warm.cloned(), overview, &metrics.turns.view);
                 }
                 Fed::Files(files) => {
                     let config = live.config();
                     let writer = FileWriter::new(view, files, plan::quiet_alone(&config));
-                    let writer = writer.beside(find.clone());
+                    let writer = writer.seeing(find.clone());
                     drop(spawn(&metrics.turns.view, writer.run()));
                 }
             }
@@ -129,7 +129,7 @@ async fn reach(servers: Vec<Arc<Member>>, by_class: bool, reached: impl FnOnce()
                 Some((target, settings)) => {
                     let next = target.clone();
                     tried.push(Box::pin(async move { target.reached(&settings, by_class).await }));
-                    Box::pin(async move { next.not_reached().await })
+                    Box::pin(async move { next.record.not_reached().await })
                 }
                 None => Box::pin(std::future::pending()),
             },

@@ -172,8 +172,8 @@ impl Fleet {
         for member in members {
             let settings = plan::upstream(config, &self.mark, member.server.features);
             match &member.fed {
-                Fed::Grpc(target, _) => target.set(settings),
-                Fed::Rest(server, _) => server.set(settings),
+                Fed::Grpc(target, _) => target.record.set(settings),
+                Fed::Rest(server, _) => server.record.set(settings),
                 Fed::Files(_) => {}
             }
         }
@@ -347,8 +347,8 @@ impl Member {
     /// Returns its status apart from the streams of views: that of files, or of the attempts until it is reached for the first time.
     pub(super) fn status(&self) -> Option<StreamStatus> {
         match &self.fed {
-            Fed::Grpc(target, _) => target.contact(),
-            Fed::Rest(server, _) => server.contact(),
+            Fed::Grpc(target, _) => target.record.contact(),
+            Fed::Rest(server, _) => server.record.contact(),
             Fed::Files(files) => Some(files.status().as_stream()),
         }
     }

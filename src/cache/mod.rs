@@ -7,22 +7,22 @@
 //! `scopes` are all views, with the `routes` to servers and the `node_ids` that control planes see. Its rooms: `view`, which knows
 //! `interest`; and `shared`, which knows neither.
 
-mod beside;
 mod claims;
 mod interest;
 mod loops;
 mod node_ids;
 mod notices;
 mod onlookers;
+mod other_views;
 mod routes;
 mod scopes;
 mod shared;
 mod vacancy;
 mod view;
 
-pub use beside::beside;
 pub use claims::Claims;
 pub use interest::{Bell, Inquiries, Rang, Woken};
+pub use other_views::other_views;
 pub use routes::{Canary, Lists, Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};

@@ -73,7 +73,7 @@ impl HoldOrdered {
 
 /// Returns what a relay holds, and what of that is wrong.
 fn held(relay: Relay<'_>) -> anyhow::Result<Heard> {
-    let (text, found) = (relay.text("/holds")?, relay.json::<HoldList>("/holds?format=json")?);
+    let found: HoldList = relay.json("/holds?format=json")?;
     let mut wrong = Vec::new();
     let trouble: usize = found
         .holds
@@ -94,5 +94,5 @@ fn held(relay: Relay<'_>) -> anyhow::Result<Heard> {
              shows what to mend"
         ));
     }
-    Ok((text, wrong))
+    Ok((found.text, wrong))
 }

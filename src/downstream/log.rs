@@ -74,7 +74,7 @@ impl ClientLog {
         &self,
         (node, peer): (&Node, &Peer),
         (type_url, nonce): (&TypeUrl, &[u8]),
-        (response, objection): (&protocol::Rejected, &Objection),
+        (response, objection): (&protocol::RejectedResponse, &Objection),
         now: Instant,
     ) {
         let Some(suppressed) = self.nacks.admit(now) else {

@@ -164,6 +164,6 @@ impl PeerLine {
 
     /// Returns why the last rejected response of each type was rejected.
     pub(super) fn rejected(&self) -> BTreeMap<String, String> {
-        self.server.last_refused()
+        self.server.record.last_refused()
     }
 }

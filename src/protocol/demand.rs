@@ -31,7 +31,7 @@ pub struct Demand {
 
 /// One of the two streams of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Leg {
+pub enum LegKind {
     /// The stream that is always there.
     Main,
     /// The stream for what cannot share a subscription with the main stream.
@@ -41,7 +41,7 @@ pub enum Leg {
 #[derive(Debug)]
 struct Split {
     /// The stream with the wildcard; names are on the other stream.
-    wildcard_on: Leg,
+    wildcard_on: LegKind,
     wildcard: bool,
     /// Whether names wait until the wildcard is complete. E-20: for most types, a server may never answer a wildcard.
     waits: bool,
@@ -71,7 +71,7 @@ impl Named for WantedName {
     }
 }
 
-impl Leg {
+impl LegKind {
     /// Returns the other stream.
     #[must_use]
     pub const fn other(self) -> Self {
@@ -84,7 +84,7 @@ impl Leg {
 
 impl Demand {
     /// The view starts or stops wanting something. Returns what to tell which stream.
-    pub fn handle_want(&mut self, want: &Want, cut: &Cut) -> Vec<(Leg, Want)> {
+    pub fn handle_want(&mut self, want: &Want, cut: &Cut) -> Vec<(LegKind, Want)> {
         let split = match self.types.get_mut(&want.type_url) {
             Some(split) => split,
             None if want.wanted => self
@@ -139,7 +139,7 @@ impl Demand {
     }
 
     /// The server does not answer for this type, so its names stop waiting for the wildcard. Returns what to tell which stream.
-    pub fn handle_unserved(&mut self, type_url: &TypeUrl, cut: &Cut) -> Vec<(Leg, Want)> {
+    pub fn handle_unserved(&mut self, type_url: &TypeUrl, cut: &Cut) -> Vec<(LegKind, Want)> {
         if self.unserved.len() < TYPES_REMEMBERED {
             self.unserved.insert(type_url.clone());
         }
@@ -153,7 +153,7 @@ impl Demand {
     }
 
     /// The view changed, and perhaps what its wildcards cover. Returns what to tell which stream.
-    pub fn handle_cut(&mut self, cut: &Cut) -> Vec<(Leg, Want)> {
+    pub fn handle_cut(&mut self, cut: &Cut) -> Vec<(LegKind, Want)> {
         let mut told = Vec::new();
         for type_url in self.mixed.clone() {
             self.look(&type_url, cut, &mut told);
@@ -162,7 +162,7 @@ impl Demand {
     }
 
     /// Decides again about the names for which the wildcard changed since the last look.
-    fn look(&mut self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
+    fn look(&mut self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(LegKind, Want)>) {
         let (Some(split), Some(state)) = (self.types.get_mut(type_url), wildcard(cut, type_url)) else {
             return;
         };
@@ -202,8 +202,8 @@ impl Split {
     fn first(want: &Want, served: bool) -> Self {
         Self {
             wildcard_on: match want.target {
-                Target::Wildcard => Leg::Main,
-                Target::Name(_) => Leg::Aside,
+                Target::Wildcard => LegKind::Main,
+                Target::Name(_) => LegKind::Aside,
             },
             wildcard: false,
             waits: served && want.type_url.traits().wildcard,
@@ -213,7 +213,7 @@ impl Split {
         }
     }
 
-    fn ask_all(&mut self, type_url: &TypeUrl, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
+    fn ask_all(&mut self, type_url: &TypeUrl, state: Option<&State>, told: &mut Vec<(LegKind, Want)>) {
         let names: Vec<Name> = self.names.iter().map(|wanted| wanted.name.clone()).collect();
         for name in names {
             self.ask(type_url, &name, state, told);
@@ -231,7 +231,7 @@ impl Split {
         type_url: &TypeUrl,
         cut: &Cut,
         names: impl IntoIterator<Item = &'a Name>,
-        told: &mut Vec<(Leg, Want)>,
+        told: &mut Vec<(LegKind, Want)>,
     ) {
         let Some(slot) = cut.slot(type_url) else { return };
         let names = names.into_iter().filter(|name| self.is_asked(name));
@@ -244,7 +244,7 @@ impl Split {
     }
 
     /// Requests the name or stops requesting it, depending on whether the wildcard covers it.
-    fn ask(&mut self, type_url: &TypeUrl, name: &Name, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
+    fn ask(&mut self, type_url: &TypeUrl, name: &Name, state: Option<&State>, told: &mut Vec<(LegKind, Want)>) {
         let Some(one) = self.names.get_mut(name.as_str()) else {
             return;
         };

@@ -8,22 +8,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::client::{Client, Feed};
-use super::demand::Leg;
+use super::demand::LegKind;
 use xds::{Dialect, Name, Target, TypeUrl, Want};
 
 /// The names that have left the list of their type. They stay wanted where they are, with all that is held of them (K-16).
 #[derive(Debug, Default)]
 pub struct Division {
-    types: BTreeMap<TypeUrl, Beside>,
+    types: BTreeMap<TypeUrl, NamesAside>,
 }
 
 /// What has left the list of one type.
 #[derive(Debug)]
-struct Beside {
+struct NamesAside {
     /// The stream on which the other names of the type are.
-    home: Leg,
+    home: LegKind,
     /// K-01: content named these and names them no longer. They are not in the list of the stream that they are on.
-    unnamed: BTreeMap<Name, Leg>,
+    unnamed: BTreeMap<Name, LegKind>,
     /// When to look again which of them are still held.
     look: Option<Instant>,
     /// E-27: these silenced the server, together. The first ones are asked for on the other stream.
@@ -42,7 +42,7 @@ struct Beside {
 }
 
 /// The streams to one server, each with what it is for.
-pub type Streams<'a> = [(Leg, &'a mut Client)];
+pub type Streams<'a> = [(LegKind, &'a mut Client)];
 
 /// How long clients usually take to give up what nothing names any more.
 const GIVEN_UP: Duration = Duration::from_secs(5);
@@ -61,24 +61,24 @@ impl Division {
     }
 
     /// Returns the stream that a want concerns which [`Demand`](super::Demand) has for this one.
-    pub fn route(&mut self, which: Leg, want: &Want, streams: &mut Streams<'_>) -> Leg {
-        let Some(beside) = self.types.get_mut(&want.type_url) else {
+    pub fn route(&mut self, which: LegKind, want: &Want, streams: &mut Streams<'_>) -> LegKind {
+        let Some(aside) = self.types.get_mut(&want.type_url) else {
             return which;
         };
         match &want.target {
-            Target::Wildcard if want.wanted && which != beside.home => {
-                beside.reunite(&want.type_url, streams);
+            Target::Wildcard if want.wanted && which != aside.home => {
+                aside.reunite(&want.type_url, streams);
                 self.types.remove(&want.type_url);
                 which
             }
-            Target::Name(name) if which == beside.home && beside.is_away(name) => {
+            Target::Name(name) if which == aside.home && aside.is_away(name) => {
                 if !want.wanted {
-                    beside.forget(name);
+                    aside.forget(name);
                 }
                 which.other()
             }
             Target::Name(name) if !want.wanted => {
-                beside.forget(name);
+                aside.forget(name);
                 which
             }
             Target::Wildcard | Target::Name(_) => which,
@@ -105,9 +105,9 @@ impl Division {
         for (which, (type_url, names)) in silencers {
             self.silence(which, type_url, &names, streams, now);
         }
-        self.types.retain(|type_url, beside| {
-            moved |= beside.turn(type_url, streams, &is_wanted, now);
-            !beside.is_empty()
+        self.types.retain(|type_url, aside| {
+            moved |= aside.turn(type_url, streams, &is_wanted, now);
+            !aside.is_empty()
         });
         moved
     }
@@ -115,13 +115,13 @@ impl Division {
     /// When the next turn is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.types.values().filter_map(Beside::due).min()
+        self.types.values().filter_map(NamesAside::due).min()
     }
 
     /// K-01: content named these names before it was replaced.
     fn rename(&mut self, kind: xds::Kind, mut names: BTreeSet<Name>, streams: &mut Streams<'_>, now: Instant) {
         let known = self.types.iter().filter(|(type_url, _)| type_url.kind() == kind);
-        let before: BTreeSet<Name> = known.flat_map(|(_, beside)| beside.unnamed.keys().cloned()).collect();
+        let before: BTreeSet<Name> = known.flat_map(|(_, aside)| aside.unnamed.keys().cloned()).collect();
         names.extend(before.iter().cloned());
         let all = names.clone();
         if !names.is_empty() {
@@ -130,8 +130,8 @@ impl Division {
                 .for_each(|(_, client)| client.strike_named(kind, &mut names));
         }
         for name in before.difference(&names) {
-            for (type_url, beside) in &mut self.types {
-                beside.named_again(type_url, name, streams);
+            for (type_url, aside) in &mut self.types {
+                aside.named_again(type_url, name, streams);
             }
         }
         for name in all.intersection(&names).filter(|name| !before.contains(*name)) {
@@ -141,42 +141,42 @@ impl Division {
             });
             for (which, type_url) in with.collect::<Vec<_>>() {
                 let mixed = is_mixed(streams, &type_url);
-                let beside = self.beside(&type_url, which, now);
-                if which == beside.home && !beside.is_away(name) && !mixed {
+                let aside = self.aside(&type_url, which, now);
+                if which == aside.home && !aside.is_away(name) && !mixed {
                     find(streams, which, &type_url).list(&type_url, [name], false);
-                    beside.unnamed.insert(name.clone(), which);
-                    beside.look.get_or_insert(now + GIVEN_UP);
+                    aside.unnamed.insert(name.clone(), which);
+                    aside.look.get_or_insert(now + GIVEN_UP);
                 }
             }
         }
     }
 
     /// Returns what has left the list of this type; if that is nothing yet, from this stream.
-    fn beside(&mut self, type_url: &TypeUrl, home: Leg, now: Instant) -> &mut Beside {
-        let beside = self.types.entry(type_url.clone());
-        beside.or_insert_with(|| Beside::new(home, now))
+    fn aside(&mut self, type_url: &TypeUrl, home: LegKind, now: Instant) -> &mut NamesAside {
+        let aside = self.types.entry(type_url.clone());
+        aside.or_insert_with(|| NamesAside::new(home, now))
     }
 
     /// E-27: the server says nothing of the type any more since it was asked for these names.
-    fn silence(&mut self, which: Leg, type_url: TypeUrl, names: &[Name], streams: &mut Streams<'_>, now: Instant) {
+    fn silence(&mut self, which: LegKind, type_url: TypeUrl, names: &[Name], streams: &mut Streams<'_>, now: Instant) {
         let mixed = is_mixed(streams, &type_url);
-        let beside = self.beside(&type_url, which, now);
+        let aside = self.aside(&type_url, which, now);
         // What silences the other stream is found out by turns.
-        if mixed || which != beside.home {
+        if mixed || which != aside.home {
             return;
         }
-        beside.hear(&type_url, streams);
-        beside.returned = beside.returned.map(|(since, _)| (since, true));
-        beside.shift(&type_url, names, streams, which.other());
-        beside.groups.push_back(names.to_vec());
+        aside.hear(&type_url, streams);
+        aside.returned = aside.returned.map(|(since, _)| (since, true));
+        aside.shift(&type_url, names, streams, which.other());
+        aside.groups.push_back(names.to_vec());
         let home = find(streams, which, &type_url).feed_of(&type_url);
-        beside.all |= !home.is_some_and(Feed::has_names);
-        beside.ask(&type_url, streams, now);
+        aside.all |= !home.is_some_and(Feed::has_names);
+        aside.ask(&type_url, streams, now);
     }
 }
 
-impl Beside {
-    fn new(home: Leg, now: Instant) -> Self {
+impl NamesAside {
+    fn new(home: LegKind, now: Instant) -> Self {
         Self {
             home,
             unnamed: BTreeMap::new(),
@@ -360,7 +360,7 @@ impl Beside {
     }
 
     /// Moves names from one stream to the other.
-    fn shift(&self, type_url: &TypeUrl, names: &[Name], streams: &mut Streams<'_>, to: Leg) {
+    fn shift(&self, type_url: &TypeUrl, names: &[Name], streams: &mut Streams<'_>, to: LegKind) {
         let parted = find(streams, to.other(), type_url).part_names(type_url, names);
         find(streams, to, type_url).join_names(type_url, parted);
     }
@@ -374,7 +374,7 @@ fn is_mixed(streams: &Streams<'_>, type_url: &TypeUrl) -> bool {
 
 /// Returns the stream of this leg on which the type is asked for, else the one that types share.
 #[expect(clippy::indexing_slicing, reason = "there is a stream of each leg")]
-fn find<'a>(streams: &'a mut Streams<'_>, which: Leg, type_url: &TypeUrl) -> &'a mut Client {
+fn find<'a>(streams: &'a mut Streams<'_>, which: LegKind, type_url: &TypeUrl) -> &'a mut Client {
     let of = |at: &usize| streams[*at].0 == which;
     let all = (0..streams.len()).filter(of);
     let own = all.clone().find(|at| streams[*at].1.feed_of(type_url).is_some());

@@ -27,7 +27,7 @@ pub use client::{
     Arrival, Client, ClientSettings, Cutter, Decided, Doubt, FIELD_BYTES_MIN, Parted, Received, Reported, Request,
     Rhythm, Unreadable, come_through, stated,
 };
-pub use demand::{Demand, Leg};
+pub use demand::{Demand, LegKind};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use division::{Division, Streams};
 pub use end::{Code, End};
@@ -38,8 +38,8 @@ pub use holds::Holds;
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{
-    Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Progress, Receipt, ReceiptKind, Rejected, Response,
-    SLICE, Server, Told,
+    Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Progress, Receipt, ReceiptKind, RejectedResponse,
+    Response, SLICE, Server, Told,
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;

@@ -11,12 +11,12 @@ use super::channel::Channel;
 use super::doors::{Doors, OpenPlace};
 use super::failure::Failure;
 use super::target::{ServerTarget, UpstreamSettings};
-use crate::protocol::Leg as Which;
+use crate::protocol::LegKind;
 
 /// Opens connections for one stream of a view.
 #[derive(Clone)]
 pub(super) struct Dialer {
-    which: Which,
+    which: LegKind,
     target: Arc<ServerTarget>,
     access: Arc<ServerAccess>,
     settings: Arc<UpstreamSettings>,
@@ -27,7 +27,7 @@ pub(super) type Dialing = Pin<Box<dyn Future<Output = (OpenPlace, Result<Channel
 
 impl Dialer {
     pub(super) const fn new(
-        which: Which,
+        which: LegKind,
         target: Arc<ServerTarget>,
         access: Arc<ServerAccess>,
         settings: Arc<UpstreamSettings>,
@@ -41,7 +41,7 @@ impl Dialer {
     }
 
     /// Returns which of the view's two streams it is for.
-    pub(super) const fn which(&self) -> Which {
+    pub(super) const fn which(&self) -> LegKind {
         self.which
     }
 
@@ -56,7 +56,7 @@ impl Dialer {
 
     /// Takes up newer settings, if there are any.
     pub(super) fn renew(&mut self) {
-        self.settings = self.target.settings(&self.settings);
+        self.settings = self.target.record.settings(&self.settings);
     }
 
     /// Connects once, at this place among the opening streams; without one, waits for a place first. With `refused`, the server had no

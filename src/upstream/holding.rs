@@ -11,10 +11,10 @@ use super::traced;
 use crate::cache::View;
 use crate::protocol::Holds;
 use crate::telemetry::{HoldMetrics, TracedArrival, Traces};
-use crate::xds::{Beside, Changes, Cut, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, ServerState, TypeUrl};
+use crate::xds::{Changes, Cut, HoldChange, HoldEvent, HoldOrder, HoldWords, Name, OtherViews, ServerState, TypeUrl};
 
 /// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
-pub type FindBeside = Arc<dyn Fn(&Arc<View>, bool) -> Option<Beside> + Send + Sync>;
+pub type FindOtherViews = Arc<dyn Fn(&Arc<View>, bool) -> Option<OtherViews> + Send + Sync>;
 
 /// What waits of one view.
 pub(super) struct HeldView {
@@ -24,7 +24,7 @@ pub(super) struct HeldView {
     traces: Arc<Traces>,
     metrics: Arc<HoldMetrics>,
     holds: Holds,
-    find_beside: Option<FindBeside>,
+    find_other_views: Option<FindOtherViews>,
 }
 
 impl HeldView {
@@ -41,13 +41,13 @@ impl HeldView {
             traces,
             metrics,
             holds,
-            find_beside: None,
+            find_other_views: None,
         }
     }
 
     /// D-11, D-12: removals and changes wait for what clients read of other servers, which is found in this way.
-    pub(super) fn look_beside(&mut self, find: FindBeside) {
-        self.find_beside = Some(find);
+    pub(super) fn look_at_other_views(&mut self, find: FindOtherViews) {
+        self.find_other_views = Some(find);
     }
 
     /// The writer begins.
@@ -87,20 +87,20 @@ impl HeldView {
 
     /// Takes the changes that must wait for other servers out of all that is to be published next.
     pub(super) fn cross(&mut self, changes: &mut [Changes], cut: &Cut) {
-        let find = self.find_beside.as_ref().filter(|_| !changes.is_empty());
-        let beside = find.and_then(|find| find(&self.view, false));
-        self.holds.cross(changes, cut, beside.as_ref(), now());
+        let find = self.find_other_views.as_ref().filter(|_| !changes.is_empty());
+        let other_views = find.and_then(|find| find(&self.view, false));
+        self.holds.cross(changes, cut, other_views.as_ref(), now());
     }
 
     /// Returns the removals and changes that wait for nothing any more. To be called once all that was said is published.
     pub(super) fn look(&mut self, cut: &Cut) -> Vec<Changes> {
-        let find = self.find_beside.as_ref().filter(|_| !self.holds.is_empty());
-        let beside = find.and_then(|find| find(&self.view, true));
-        let wanted = |type_url: &TypeUrl, name: &Name| match &beside {
-            Some(beside) => beside.wants(type_url, name),
+        let find = self.find_other_views.as_ref().filter(|_| !self.holds.is_empty());
+        let other_views = find.and_then(|find| find(&self.view, true));
+        let wanted = |type_url: &TypeUrl, name: &Name| match &other_views {
+            Some(other_views) => other_views.wants(type_url, name),
             None => self.view.demand().wants(type_url, name),
         };
-        self.holds.look(cut, beside.as_ref(), wanted, now())
+        self.holds.look(cut, other_views.as_ref(), wanted, now())
     }
 
     /// Publishes changes, which these responses brought, in the view that has this cut. The other tasks of this thread have their turns

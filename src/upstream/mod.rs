@@ -45,7 +45,7 @@ pub use files::{
     Stated, Twice,
 };
 pub use frames::Farewell;
-pub use holding::FindBeside;
+pub use holding::FindOtherViews;
 pub use record::ServerRecord;
 pub use rest::{PollLeg, PollQuestion, Poller, RestServer};
 pub use status::{StreamPhase, StreamStatus};

@@ -3,7 +3,6 @@
 //!
 //! Owns what the relay has learned about its streams while it runs. Holds no connections.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -28,7 +27,8 @@ use crate::xds::Dialect;
 /// A control plane.
 #[derive(Debug)]
 pub struct ServerTarget {
-    record: ServerRecord,
+    /// What is known of it, as of any other.
+    pub record: ServerRecord,
     pub(super) grpc: Grpc,
     pub(super) call: CallHead,
     /// What is known about the dialects that it supports.
@@ -77,14 +77,6 @@ pub struct UpstreamSettings {
     pub removal_quiet: Duration,
     /// The longest time that a removal waits (`timers.order_gate`).
     pub order_gate: Duration,
-}
-
-impl Deref for ServerTarget {
-    type Target = ServerRecord;
-
-    fn deref(&self) -> &ServerRecord {
-        &self.record
-    }
 }
 
 impl ServerTarget {
@@ -150,13 +142,13 @@ impl ServerTarget {
     /// It answered a stream in this dialect.
     pub(super) fn answered_in(&self, dialect: Dialect, trial: &mut Trial) {
         if dialect == Dialect::Delta {
-            self.leave_out_nothing();
+            self.record.leave_out_nothing();
         }
         let decided = trial.handle_answer(dialect, &mut self.dialects.lock());
         if decided {
             let (dialect, why) = self.dialect();
             tracing::warn!(
-                server = self.uri(), dialect = dialect.word(), reason = %why,
+                server = self.record.uri(), dialect = dialect.word(), reason = %why,
                 "all streams to this server use this dialect from now on; set `transport: sotw` in its entry to begin with it"
             );
         }
@@ -176,12 +168,15 @@ impl ServerTarget {
     /// server without a certificate for the others counts as reached when it accepts a connection, because no class's certificate
     /// is available yet.
     pub async fn reached(&self, settings: &UpstreamSettings, by_class: bool) {
-        self.meet(settings, || self.access.meet(self, settings, by_class)).await;
+        let access = &self.record.access;
+        self.record
+            .meet(settings, || access.meet(self, settings, by_class))
+            .await;
     }
 
     /// It answered a stream, so streams that wait to retry may do so at once, and it has room for more.
     pub(super) fn returned(&self) {
-        self.answered();
+        self.record.answered();
         self.returns.send_modify(|answers| *answers += 1);
         self.doors.answered();
     }
@@ -199,7 +194,7 @@ impl ServerTarget {
     pub(super) fn forbid_pings(&self, after: Duration) {
         if !self.forbids_pings.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                server = self.uri(),
+                server = self.record.uri(),
                 ?after,
                 "the server forbids HTTP/2 pings; when it is silent it gets a call of grpc.health.v1.Health/Check instead, which it need not know"
             );

@@ -15,7 +15,7 @@ use super::access::ClassFiles;
 use super::clock::now;
 use super::dialer::Dialer;
 use super::error_line::error_line;
-use super::holding::{FindBeside, HeldView};
+use super::holding::{FindOtherViews, HeldView};
 use super::leg::Leg;
 use super::merged::add;
 use super::overtime::{self, MANY};
@@ -26,7 +26,7 @@ use super::way::ViewStreams;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, Demand, Division, Holds, Leg as Which};
+use crate::protocol::{Client, Demand, Division, Holds, LegKind};
 use crate::telemetry::{TracedArrival, UpstreamMetrics};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 
@@ -112,7 +112,7 @@ impl Writer<ViewStreams> {
         files: Option<ClassFiles>,
         settings: &Arc<UpstreamSettings>,
     ) -> Self {
-        let access = target.access.for_class(files);
+        let access = target.record.access.for_class(files);
         let answers = AnswerCount::default();
         let way = |which| {
             let dialer = Dialer::new(which, target.clone(), access.clone(), settings.clone());
@@ -120,10 +120,10 @@ impl Writer<ViewStreams> {
         };
         Self::of(
             view,
-            target.uri(),
-            &target.metrics,
+            target.record.uri(),
+            &target.record.metrics,
             settings,
-            [Which::Main, Which::Aside].map(way),
+            [LegKind::Main, LegKind::Aside].map(way),
         )
     }
 }
@@ -151,8 +151,8 @@ impl<L: Talk> Writer<L> {
 
     /// D-11, D-12: removals and changes wait for what clients read of other servers, which is found in this way.
     #[must_use]
-    pub fn beside(mut self, find: FindBeside) -> Self {
-        self.holding.look_beside(find);
+    pub fn seeing(mut self, find: FindOtherViews) -> Self {
+        self.holding.look_at_other_views(find);
         self
     }
 
@@ -306,7 +306,7 @@ impl<L: Talk> Writer<L> {
         error.map(|error| error_line(&self.server, &error))
     }
 
-    fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
+    fn tell(&mut self, mut told: Vec<(LegKind, Want)>, changes: &mut Vec<Changes>) {
         loop {
             let (earlier, mut restored) = (self.view.head().restored(), Vec::new());
             for (which, want) in told {
@@ -318,8 +318,8 @@ impl<L: Talk> Writer<L> {
                 };
                 let [main, aside] = &mut self.talks;
                 let leg = match which {
-                    Which::Main => main,
-                    Which::Aside => aside,
+                    LegKind::Main => main,
+                    LegKind::Aside => aside,
                 };
                 leg.want(&want).into_iter().for_each(|change| add(changes, change));
                 let slot = earlier.as_ref().and_then(|earlier| earlier.slot(&want.type_url));
@@ -383,8 +383,8 @@ fn updates(changes: &[Changes]) -> usize {
 }
 
 /// Returns the machines of all streams, each with what its stream is for.
-fn streams<L: Talk>(talks: &mut [L; 2]) -> Vec<(Which, &mut Client)> {
-    let legs = [Which::Main, Which::Aside].into_iter().zip(talks);
+fn streams<L: Talk>(talks: &mut [L; 2]) -> Vec<(LegKind, &mut Client)> {
+    let legs = [LegKind::Main, LegKind::Aside].into_iter().zip(talks);
     let all = legs.flat_map(|(which, talk)| talk.clients().into_iter().map(move |client| (which, client)));
     all.collect()
 }

@@ -5,8 +5,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use imbl::OrdSet;
-
 use super::{
     Cut, Expiry, Known, Name, Owners, Reason, Resource, ResourceError, ServerState, Slot, State, TypeUrl, Viewer,
 };
@@ -262,12 +260,14 @@ impl<'a> TypeSight<'a> {
         self.reachable(Some(name)) && self.answered(Some(name))
     }
 
-    /// Returns the names for which their server did not answer in time, whoever asks for them.
-    pub fn silent(self) -> impl Iterator<Item = &'a OrdSet<Name>> {
-        let cuts = std::iter::once(&self.sight.plain).chain(self.sight.owned.iter().map(|(_, cut)| cut));
-        let slots = cuts.filter_map(move |cut| cut.slot(self.type_url));
-        let all = slots.map(|slot| slot.named.silent());
-        all.filter(|names| !names.is_empty())
+    /// Whether there are names for which their server did not answer in time, whoever asks for them.
+    #[must_use]
+    pub fn any_silent(self) -> bool {
+        let mut cuts = std::iter::once(&self.sight.plain).chain(self.sight.owned.iter().map(|(_, cut)| cut));
+        cuts.any(|cut| {
+            cut.slot(self.type_url)
+                .is_some_and(|slot| !slot.named.silent().is_empty())
+        })
     }
 
     /// Whether the server of this name did not answer for it in time.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The cache, from outside: which sessions it wakes, what it asks upstream for, and what is left afterwards.
 
-mod beside;
 mod class_rules;
 mod collections;
 mod leases;
 mod library;
 mod memory;
+mod other_views;
 mod parts;
 mod pressure;
 mod questions;

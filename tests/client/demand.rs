@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use protocol::{Demand, Leg};
+use protocol::{Demand, LegKind};
 use xds::{Changes, Cut, Name, Phase, Resource, ResourceParts, Target, TypeUrl, Update, Want};
 
 use crate::{CDS, EDS};
@@ -95,8 +95,8 @@ fn news(wildcard: bool, update: Update) -> Changes {
     }
 }
 
-fn lines(wants: &[(Leg, Want)]) -> Vec<String> {
-    let line = |(leg, want): &(Leg, Want)| {
+fn lines(wants: &[(LegKind, Want)]) -> Vec<String> {
+    let line = |(leg, want): &(LegKind, Want)| {
         let sign = if want.wanted { '+' } else { '-' };
         match &want.target {
             Target::Wildcard => format!("{leg:?} {sign}*"),

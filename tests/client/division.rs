@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType, cluster::EdsClusterConfig};
 use proto::envoy::service::discovery::v3::DiscoveryResponse;
 use proto::google::protobuf::Any;
-use protocol::{Division, Leg};
+use protocol::{Division, LegKind};
 use xds::{Changes, Dialect, Name, Target, TypeUrl, Want};
 
 use crate::errors::error;
@@ -64,11 +64,14 @@ impl Both {
             wanted,
             written: None,
         };
-        let mut streams = [(Leg::Main, &mut self.main.client), (Leg::Aside, &mut self.aside.client)];
-        let leg = self.division.route(Leg::Main, &want, &mut streams);
+        let mut streams = [
+            (LegKind::Main, &mut self.main.client),
+            (LegKind::Aside, &mut self.aside.client),
+        ];
+        let leg = self.division.route(LegKind::Main, &want, &mut streams);
         let upstream = match leg {
-            Leg::Main => &mut self.main,
-            Leg::Aside => &mut self.aside,
+            LegKind::Main => &mut self.main,
+            LegKind::Aside => &mut self.aside,
         };
         let changes = upstream.client.handle_want(&want);
         upstream.publish(changes);
@@ -77,7 +80,10 @@ impl Both {
 
     fn turn(&mut self) {
         let now = self.main.now;
-        let mut streams = [(Leg::Main, &mut self.main.client), (Leg::Aside, &mut self.aside.client)];
+        let mut streams = [
+            (LegKind::Main, &mut self.main.client),
+            (LegKind::Aside, &mut self.aside.client),
+        ];
         let wanted = &self.wanted;
         self.division
             .turn(&mut streams, |_, name| wanted.contains(name.as_str()), now);

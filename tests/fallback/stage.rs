@@ -239,9 +239,7 @@ impl Session {
                 self.server.handle_moved(stage.now);
             }
             let sight = place.sight();
-            if self.ended.is_none() {
-                self.ended = self.server.handle_timeout(&sight, stage.now);
-            }
+            self.server.handle_timeout(stage.now);
             let Some(response) = self.server.poll_response(&sight, &answers, stage.now) else {
                 self.ended = self.ended.take().or_else(|| self.server.poll_end());
                 return told;

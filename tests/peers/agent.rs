@@ -3,16 +3,15 @@
 //! test.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use bytes::Bytes;
-use h2::server::SendResponse;
 use prost::Message as _;
 use proto::spiffe::workload::{X509svid, X509svidResponse};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::{oneshot, watch};
+use tonic::Code;
 
+use crate::plane::{Call, Plane};
 use crate::spawn;
 
 /// An agent that gives everybody the same; dropping it closes its socket and all streams.
@@ -32,8 +31,6 @@ pub enum Answer {
 }
 
 const METHOD: &str = "/SpiffeWorkloadAPI/FetchX509SVID";
-const INVALID_ARGUMENT: (u16, &str) = (3, "no workload.spiffe.io");
-const PERMISSION_DENIED: (u16, &str) = (7, "no identity issued");
 
 impl Agent {
     pub fn start(socket: &Path, answer: Answer) -> Self {
@@ -85,52 +82,28 @@ impl Answer {
 }
 
 async fn listen(listener: std::os::unix::net::UnixListener, answers: watch::Receiver<Answer>) {
-    let listener = UnixListener::from_std(listener).unwrap();
-    let answers = Arc::new(answers);
-    loop {
-        let (socket, _) = listener.accept().await.unwrap();
-        spawn(converse(socket, answers.clone()));
-    }
-}
-
-async fn converse(socket: UnixStream, answers: Arc<watch::Receiver<Answer>>) {
-    let mut connection = h2::server::handshake(socket).await.unwrap();
-    while let Some(Ok((request, respond))) = connection.accept().await {
-        let known = request.uri().path() == METHOD
-            && request
-                .headers()
-                .get("workload.spiffe.io")
-                .is_some_and(|value| value == "true");
-        if known {
-            spawn(serve(respond, answers.as_ref().clone()));
+    let mut plane = Plane::on_unix(UnixListener::from_std(listener).unwrap());
+    while let Some(call) = plane.next_call().await {
+        let asks = call
+            .headers
+            .get("workload.spiffe.io")
+            .is_some_and(|value| value == "true");
+        if asks && call.path == METHOD {
+            spawn(serve(call, answers.clone()));
         } else {
-            end(respond, INVALID_ARGUMENT);
+            call.finish(Code::InvalidArgument, "no workload.spiffe.io");
         }
     }
 }
 
-/// Ends a call without a message.
-fn end(mut respond: SendResponse<Bytes>, (code, words): (u16, &str)) {
-    let head = http::Response::builder()
-        .header("content-type", "application/grpc")
-        .header("grpc-status", code)
-        .header("grpc-message", words);
-    respond.send_response(head.body(()).unwrap(), true).unwrap();
-}
-
-async fn serve(mut respond: SendResponse<Bytes>, mut answers: watch::Receiver<Answer>) {
-    if matches!(*answers.borrow(), Answer::Nobody) {
-        return end(respond, PERMISSION_DENIED);
-    }
-    let head = http::Response::builder().header("content-type", "application/grpc");
-    let mut stream = respond.send_response(head.body(()).unwrap(), false).unwrap();
+async fn serve(mut call: Call, mut answers: watch::Receiver<Answer>) {
     loop {
         let answer = answers.borrow_and_update().clone();
-        let Answer::Message(message) = answer else { return };
-        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-        let frame = [&[0][..], &length, &message].concat();
-        // The other side may have given up.
-        if stream.send_data(frame.into(), false).is_err() || answers.changed().await.is_err() {
+        let Answer::Message(message) = answer else {
+            return call.finish(Code::PermissionDenied, "no identity issued");
+        };
+        call.send_bytes(&message);
+        if answers.changed().await.is_err() {
             return;
         }
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The relay's peers in tests: control planes and clients, and what they say.
 //!
-//! Owns [`state`], a control plane as a machine without I/O, and all that plays on sockets: [`plane`], which does what a test tells it,
-//! [`server`], which has a state, and [`client`]. Refuses to know the relay: it is on the other side.
+//! Owns [`session`], a stream of a control plane as a machine without I/O, [`state`], one with content, and all that plays on sockets:
+//! [`plane`], which does what a test tells it, [`server`], which has a state, and [`client`]. Refuses to know the relay: it is on the
+//! other side.
 
 #![expect(
     missing_docs,
@@ -14,16 +15,20 @@
 )]
 
 pub mod agent;
+pub mod asked;
 pub mod client;
 pub mod folder;
 pub mod messages;
+pub mod names;
 pub mod plane;
 pub mod process;
 pub mod secured;
 pub mod server;
+pub mod session;
 pub mod state;
 pub mod stream;
 pub mod subscriber;
+pub mod subscription;
 
 use std::time::{Duration, Instant};
 

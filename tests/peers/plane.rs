@@ -87,7 +87,12 @@ impl Plane {
     }
 
     pub fn unix(path: &std::path::Path) -> Self {
-        let listener = Arc::new(UnixListener::bind(path).unwrap());
+        Self::on_unix(UnixListener::bind(path).unwrap())
+    }
+
+    /// A plane on this listener.
+    pub fn on_unix(listener: UnixListener) -> Self {
+        let listener = Arc::new(listener);
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         Self::on(nowhere, h2::server::Builder::new(), move || {
             let listener = listener.clone();

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -29,13 +28,6 @@ struct Shared {
     content: Content,
     /// Streams of an earlier life end.
     life: u64,
-    silent: bool,
-    /// How many names it says in one message at most.
-    split: Option<usize>,
-    /// A type of which it says nothing.
-    mute: Option<&'static str>,
-    /// How many streams there were.
-    streams: usize,
 }
 
 impl Server {
@@ -44,25 +36,12 @@ impl Server {
         let plane = Plane::start().await;
         let mut server = Self {
             address: plane.address,
-            shared: Arc::new(Mutex::new(Shared {
-                silent: true,
-                ..Shared::default()
-            })),
+            shared: Arc::default(),
             changed: watch::channel(()).0,
             accepting: None,
         };
         server.accept(plane);
         server
-    }
-
-    /// Says so many names in one message at most from now on.
-    pub fn split(&self, names: usize) {
-        self.shared.lock().split = Some(names);
-    }
-
-    /// Says nothing of this type from now on.
-    pub fn mute(&self, kind: &'static str) {
-        self.shared.lock().mute = Some(kind);
     }
 
     pub fn put(&self, kind: &str, name: &str, body: Bytes) {
@@ -84,16 +63,6 @@ impl Server {
     pub fn edit(&self, edit: impl FnOnce(&mut Content)) {
         edit(&mut self.shared.lock().content);
         self.changed.send_replace(());
-    }
-
-    /// How many streams there were so far.
-    pub fn streams(&self) -> usize {
-        self.shared.lock().streams
-    }
-
-    /// What it has.
-    pub fn content(&self) -> Content {
-        self.shared.lock().content.clone()
     }
 
     /// All streams end, and it begins anew with another state.
@@ -133,7 +102,6 @@ impl Server {
         let accepting = spawn(async move {
             let mut calls = tokio::task::JoinSet::new();
             while let Some(call) = plane.next_call().await {
-                shared.lock().streams += 1;
                 calls.spawn(converse(call, shared.clone(), changed.subscribe()));
             }
         });
@@ -152,7 +120,7 @@ async fn converse(mut call: Call, shared: Arc<Mutex<Shared>>, mut changed: watch
     let delta = call.path.contains("Delta");
     let began = shared.lock().clone();
     let mut mind = Mind::default();
-    mind.silent = began.silent;
+    mind.habits.silent = true;
     loop {
         let heard = tokio::select! {
             heard = hear(&mut call, &mut mind, delta) => heard,
@@ -166,13 +134,10 @@ async fn converse(mut call: Call, shared: Arc<Mutex<Shared>>, mut changed: watch
             return;
         }
         mind.content = now.content;
-        let muted = |type_url: &str| now.mute == Some(type_url);
-        for reply in mind.replies(delta) {
+        for reply in mind.replies() {
             match reply {
-                Reply::Sotw(reply) if muted(&reply.type_url) => {}
-                Reply::Delta(reply) if muted(&reply.type_url) => {}
                 Reply::Sotw(reply) => call.send(&reply),
-                Reply::Delta(reply) => parts(reply, now.split).iter().for_each(|part| call.send(part)),
+                Reply::Delta(reply) => call.send(&reply),
             }
         }
     }
@@ -187,28 +152,6 @@ async fn hear(call: &mut Call, mind: &mut Mind, delta: bool) -> bool {
         let request = call.try_request().await;
         request.map(|request| mind.hear_sotw(request)).is_some()
     }
-}
-
-/// One response in several messages.
-fn parts(whole: DeltaDiscoveryResponse, names: Option<usize>) -> Vec<DeltaDiscoveryResponse> {
-    let Some(names) = names else { return vec![whole] };
-    let part = |number: usize| DeltaDiscoveryResponse {
-        type_url: whole.type_url.clone(),
-        nonce: format!("{}.{number}", whole.nonce),
-        ..DeltaDiscoveryResponse::default()
-    };
-    let mut parts = Vec::new();
-    for resources in whole.resources.chunks(names) {
-        let mut one = part(parts.len());
-        one.resources = resources.to_vec();
-        parts.push(one);
-    }
-    for removed in whole.removed_resources.chunks(names) {
-        let mut one = part(parts.len());
-        one.removed_resources = removed.to_vec();
-        parts.push(one);
-    }
-    if parts.is_empty() { vec![whole] } else { parts }
 }
 
 /// How long a test waits to see that nothing happens.

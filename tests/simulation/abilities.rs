@@ -36,10 +36,7 @@ impl Zone {
             .iter()
             .filter_map(|leg| leg.link.as_ref())
             .map(|link| &link.session);
-        sessions.any(|session| {
-            let all = session.types.get(&kind).is_some_and(|served| served.wildcard);
-            all == wildcard && session.withholds(kind, &self.truth)
-        })
+        sessions.any(|session| session.has_wildcard(kind) == wildcard && session.withholds(kind, self.truth.state()))
     }
 
     /// E-27: whether its control plane is silent for names, which stay in their list because the other stream has the wildcard of the type.
@@ -49,15 +46,14 @@ impl Zone {
             .filter_map(|leg| leg.link.as_ref())
             .map(|link| &link.session)
             .collect();
-        let wildcard = |session: &&Session| session.types.get(&kind).is_some_and(|served| served.wildcard);
-        sessions.iter().copied().any(|session| wildcard(&session))
-            && sessions.iter().any(|session| session.is_silenced(kind, &self.truth))
+        let is_silenced = |session: &Session| session.is_silenced(kind, self.truth.state());
+        sessions.iter().any(|session| session.has_wildcard(kind)) && sessions.into_iter().any(is_silenced)
     }
 
     /// Whether its control plane reports what has gone of what the relay declared. If it ignores declarations it cannot (C-13),
     /// and such leftovers are not judged.
     pub(crate) fn is_sure(&self) -> bool {
-        self.wire.habits.believes || self.wire.habits.dialect == Dialect::Sotw
+        self.wire.habits.manners.believes || self.wire.habits.dialect == Dialect::Sotw
     }
 
     /// Returns a served route in use that leads to a cluster.
@@ -68,7 +64,7 @@ impl Zone {
                 .into_iter()
                 .flat_map(|slot| slot.halves())
                 .flat_map(|state| state.resources());
-            let all = all.filter_map(|it| Some((it.name().clone(), facts(kind, &it.body()).ok()?)));
+            let all = all.filter_map(|it| Some((it.name().clone(), facts(&it.body()).ok()?)));
             let leads = |(_, facts): &(Name, Facts)| facts.refers.iter().any(|other| other == name);
             all.filter(move |found| leads(found))
                 .map(|(name, _)| name)

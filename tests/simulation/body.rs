@@ -8,6 +8,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use peers::session::Resource;
+use peers::state::{cluster, endpoints, listener, plain, route, served_by};
 use prost::Message;
 use proto::google::protobuf::Any;
 use xds::TypeUrl;
@@ -111,86 +113,49 @@ struct Plain {
     revision: u64,
     #[prost(string, repeated, tag = "1003")]
     refers: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Cluster {
-    #[prost(int32, tag = "2")]
-    discovery: i32,
-    #[prost(message, optional, tag = "3")]
-    eds: Option<Eds>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Eds {
-    #[prost(string, tag = "2")]
-    service_name: String,
-}
-
-const EDS: i32 = 3;
-
-/// Encodes a message with one field, which has these bytes.
-fn nested(tag: u32, bytes: &[u8]) -> Vec<u8> {
-    let mut message = Vec::new();
-    prost::encoding::bytes::encode(tag, &bytes.to_vec(), &mut message);
-    message
-}
-
-/// The same for several fields, the innermost one last.
-fn deep(tags: &[u32], bytes: &[u8]) -> Vec<u8> {
-    let inner = bytes.to_vec();
-    tags.iter().rev().fold(inner, |bytes, tag| nested(*tag, &bytes))
+    #[prost(string, optional, tag = "1004")]
+    endpoints: Option<String>,
 }
 
 impl Content {
-    pub(crate) fn body(&self, kind: Type) -> Bytes {
-        let plain = Plain {
-            name: if kind.named() { self.name.clone() } else { String::new() },
+    /// The same as a control plane has it.
+    pub(crate) fn resource(&self, kind: Type) -> Resource {
+        Resource {
+            body: self.body(kind),
+            version: self.revision.to_string(),
+            ttl: self.ttl,
+            covered: self.covered,
+        }
+    }
+
+    fn body(&self, kind: Type) -> Bytes {
+        let refers: Vec<&str> = self.refers.iter().map(String::as_str).collect();
+        let real = match (kind, self.endpoints.as_deref(), &*refers) {
+            // An empty service name means the cluster's own (K-13).
+            (Type::Cds, Some(name), _) if name == self.name => cluster(name),
+            (Type::Cds, Some(name), _) => served_by(&self.name, name),
+            (Type::Lds, _, [route]) => listener(&self.name, route, port(&self.name)),
+            (Type::Rds, ..) => route(&self.name, &refers),
+            (Type::Eds, ..) => endpoints(&self.name, usize::from(!self.empty)),
+            (Type::Leds, ..) => Bytes::new(),
+            (Type::Cds | Type::Lds | Type::Sds | Type::Odd, ..) => plain(&self.name),
+        };
+        let facts = Plain {
+            name: String::new(),
             bad: self.bad,
             revision: self.revision,
             refers: self.refers.clone(),
+            endpoints: self.endpoints.clone(),
         };
-        let real = match kind {
-            Type::Cds => self.cluster(),
-            // A chain, a filter, its configuration: a connection manager that takes this route configuration.
-            Type::Lds => self.refers.iter().flat_map(|route| listener(route)).collect(),
-            // A virtual host, a route, its action.
-            Type::Rds => self
-                .refers
-                .iter()
-                .flat_map(|name| deep(&[2, 3, 2, 1], name.as_bytes()))
-                .collect(),
-            // A locality with one endpoint.
-            Type::Eds if !self.empty => deep(&[2, 2], &[]),
-            Type::Eds | Type::Leds | Type::Sds | Type::Odd => Vec::new(),
-        };
-        [plain.encode_to_vec(), real].concat().into()
-    }
-
-    fn cluster(&self) -> Vec<u8> {
-        let eds = self.endpoints.as_ref().map(|name| Eds {
-            // An empty service name means the cluster's own (K-13).
-            service_name: if *name == self.name {
-                String::new()
-            } else {
-                name.clone()
-            },
-        });
-        let discovery = if eds.is_some() { EDS } else { 0 };
-        Cluster { discovery, eds }.encode_to_vec()
+        [&*real, &facts.encode_to_vec()].concat().into()
     }
 }
 
-fn listener(route: &str) -> Vec<u8> {
-    let manager = Any {
-        type_url: MANAGER.to_owned(),
-        value: deep(&[3, 2], route.as_bytes()).into(),
-    };
-    deep(&[3, 3, 4], &manager.encode_to_vec())
+/// No two listeners have one address.
+fn port(name: &str) -> u32 {
+    name.bytes()
+        .fold(0, |port, byte| (port * 31 + u32::from(byte)) % 65_521)
 }
-
-const MANAGER: &str =
-    "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 
 /// What a reader finds in a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,24 +172,17 @@ pub(crate) fn read(kind: Type, any: &Any) -> Result<Facts, String> {
     if any.type_url != kind.url() {
         return Err(format!("an entry of type {} in a response of {kind:?}", any.type_url));
     }
-    facts(kind, &any.value)
+    facts(&any.value)
 }
 
-/// Reads a body of this type.
-pub(crate) fn facts(kind: Type, body: &Bytes) -> Result<Facts, String> {
-    let wrong = |error: prost::DecodeError| error.to_string();
-    let plain = Plain::decode(body.clone()).map_err(wrong)?;
-    let mut endpoints = None;
-    if kind == Type::Cds {
-        let cluster = Cluster::decode(body.clone()).map_err(wrong)?;
-        let named = cluster.eds.map(|eds| eds.service_name).filter(|name| !name.is_empty());
-        endpoints = (cluster.discovery == EDS).then(|| named.unwrap_or_else(|| plain.name.clone()));
-    }
+/// Reads a body.
+pub(crate) fn facts(body: &Bytes) -> Result<Facts, String> {
+    let plain = Plain::decode(body.clone()).map_err(|error| error.to_string())?;
     Ok(Facts {
         name: plain.name,
         revision: plain.revision,
         bad: plain.bad,
         refers: plain.refers.into(),
-        endpoints,
+        endpoints: plain.endpoints,
     })
 }

@@ -22,7 +22,7 @@ pub(crate) struct Book {
 
 /// The revision of a resource, from its body.
 pub(crate) fn revision(resource: &Resource) -> u64 {
-    facts(Type::Odd, &resource.body()).map_or(0, |facts| facts.revision)
+    facts(&resource.body()).map_or(0, |facts| facts.revision)
 }
 
 impl Book {

@@ -103,13 +103,13 @@ impl Zone {
         let Some(link) = self.wire.leg(at).and_then(|leg| leg.link.as_mut()) else {
             return;
         };
-        let replies = link.session.request(request, &self.truth, &mut course.rng);
+        let replies = link.session.request(request, self.truth.state(), &mut course.rng);
         if let Some(kind) = begins(request) {
             let mut coming = link.down.iter().flat_map(|reply| reply.brings(kind));
-            link.blurred |= coming.any(|key| !link.session.has_sent(kind, &key));
+            link.blurred |= coming.any(|key| !link.session.stream.has_sent(kind.url(), &key));
         }
         let mut all = Type::EVERY.iter();
-        if all.any(|kind| link.session.withholds(*kind, &self.truth)) {
+        if all.any(|kind| link.session.withholds(*kind, self.truth.state())) {
             course.tally.hit(Rule::E18);
         }
         let replies = self.cut_short(replies);
@@ -184,8 +184,8 @@ impl Zone {
                 continue;
             };
             let replies = match beat {
-                true => link.session.beat(&self.truth, &mut course.rng),
-                false => link.session.push(&self.truth, &mut course.rng),
+                true => link.session.beat(self.truth.state(), &mut course.rng),
+                false => link.session.push(self.truth.state(), &mut course.rng),
             };
             let id = link.id;
             self.reply(At { zone, leg, id }, replies, course);

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+pub(crate) use peers::names::{covers, is_collection};
+
 use super::body::Type;
 use super::rng::Rng;
 
@@ -46,19 +48,6 @@ pub(crate) fn endpoints(authority: &str, at: usize) -> String {
 /// Everything in one directory (F-10).
 pub(crate) fn collection(authority: &str, kind: Type) -> String {
     format!("xdstp://{authority}/{}/*", kind.message())
-}
-
-pub(crate) fn is_collection(name: &str) -> bool {
-    name.starts_with("xdstp://") && name.ends_with("/*")
-}
-
-/// Whether a collection has this member.
-pub(crate) fn covers(collection: &str, name: &str) -> bool {
-    let rest = collection
-        .strip_suffix('*')
-        .filter(|_| is_collection(collection))
-        .and_then(|all| name.strip_prefix(all));
-    rest.is_some_and(|rest| !rest.contains(['/', '%', '?', '#']) && rest != "*")
 }
 
 /// The same name, written otherwise (F-05, F-07).
@@ -103,33 +92,9 @@ pub(crate) fn is_nothing(kind: Type, text: &str) -> bool {
     text.is_empty() && kind != Type::Odd
 }
 
-/// The name itself, however it is written. F-02, F-03: a text that names another type is its own name.
+/// The name itself, however it is written.
 pub(crate) fn canonical(kind: Type, text: &str) -> String {
-    let of = text.strip_prefix("xdstp://").and_then(|rest| rest.split('/').nth(1));
-    if of != Some(kind.message()) {
-        return text.to_owned();
-    }
-    let path = text.split('#').next().unwrap_or_default();
-    let (path, parameters) = path.split_once('?').unwrap_or((path, ""));
-    let mut parameters: Vec<&str> = parameters.split('&').filter(|it| !it.is_empty()).collect();
-    parameters.sort_unstable();
-    match unescaped(path) {
-        Some(name) if parameters.is_empty() => name,
-        Some(name) => format!("{name}?{}", parameters.join("&")),
-        None => text.to_owned(),
-    }
-}
-
-fn unescaped(text: &str) -> Option<String> {
-    let mut name = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
-        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok())?;
-        name += before;
-        name.push(char::from(byte));
-        rest = &after[2..];
-    }
-    Some(name + rest)
+    peers::names::canonical(kind.url(), text)
 }
 
 /// A name that no control plane has.

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use peers::asked::Asked;
 use xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot};
 
 use super::access::Permitted;
 use super::body::Type;
 use super::book::revision;
 use super::names::{canonical, covers, is_collection, is_nothing, owner};
-use super::subscription::Subscription;
 
 /// What a session reads at one moment.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Reading {
     }
 
     /// What is known of a name.
-    pub(crate) fn seen(&self, kind: Type, name: &str, want: &Subscription) -> Seen {
+    pub(crate) fn seen(&self, kind: Type, name: &str, want: &Asked) -> Seen {
         if is_nothing(kind, name) {
             return Seen::Unwanted;
         }
@@ -148,7 +148,7 @@ impl Reading {
     }
 
     /// All names that are wanted, one by one: those that are asked for, and those of the wildcard and of collections.
-    pub(crate) fn wanted(&self, kind: Type, want: &Subscription) -> Vec<String> {
+    pub(crate) fn wanted(&self, kind: Type, want: &Asked) -> Vec<String> {
         let mut wanted: Vec<String> = want.names.iter().cloned().collect();
         let own = |resource: &Arc<Resource>| resource.name().as_str().to_owned();
         if want.wildcard {
@@ -165,11 +165,7 @@ impl Reading {
     }
 
     /// Whether nothing is known of something that is wanted of an authority for which `counts` is true (G-03).
-    pub(crate) fn lacks(
-        &self,
-        wants: &BTreeMap<Type, Arc<Subscription>>,
-        counts: impl Fn(Option<&str>) -> bool,
-    ) -> bool {
+    pub(crate) fn lacks(&self, wants: &BTreeMap<Type, Arc<Asked>>, counts: impl Fn(Option<&str>) -> bool) -> bool {
         wants.iter().any(|(kind, want)| {
             let counts = |name: &&String| counts(self.owner(*kind, name).as_deref());
             let unknown = |name: &String| self.seen(*kind, name, want) == Seen::Unknown;

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use peers::asked::Asked;
+
 use super::body::Type;
 use super::names::canonical;
 use super::reading::Reading;
-use super::subscription::Subscription;
 use super::wire::Answer;
 use super::zone::Zone;
 
@@ -18,7 +19,7 @@ use super::zone::Zone;
 pub(crate) struct Scene {
     pub(crate) reading: Reading,
     /// What the client asked for, by the requests that the relay had read.
-    pub(crate) wants: Arc<BTreeMap<Type, Arc<Subscription>>>,
+    pub(crate) wants: Arc<BTreeMap<Type, Arc<Asked>>>,
     /// Names in the response whose content is not what the views that are read ever had, or that the client may not have.
     pub(crate) strays: BTreeSet<String>,
     /// The names in it whose content the views that were read had last.

@@ -261,14 +261,12 @@ impl World {
         if stream.server.poll_timeout().is_none_or(|due| now < due) {
             return self.turn(id);
         }
-        let sight = place.sight();
-        match stream.server.handle_timeout(&sight, now) {
-            Some(end) => {
-                self.course.clock.late(Some(due), "a stream counted as unanswered");
-                self.end(id, &end)
-            }
-            None => self.turn(id),
+        stream.server.handle_timeout(now);
+        self.turn(id)?;
+        if self.network.get(id).is_none_or(|stream| !stream.at_relay) {
+            self.course.clock.late(Some(due), "a stream counted as unanswered");
         }
+        Ok(())
     }
 
     /// The relay ends a stream.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use cache::Scopes;
 use distributary::downstream::Seats;
+use peers::asked::Asked;
 use protocol::{Response, Server};
 use xds::{Dialect, Status, TypeUrl};
 
@@ -20,7 +21,6 @@ use super::event::Event;
 use super::lists::Plan;
 use super::network::Pipe;
 use super::scene::Scene;
-use super::subscription::Subscription;
 use super::tally::{Broken, Rule, Tally};
 use super::wire::{Answer, Up};
 
@@ -41,7 +41,7 @@ pub(crate) struct Stream {
     /// The class of its client, where there are lists of servers.
     pub(crate) class: usize,
     /// What the client asked for, by the requests that the relay has read.
-    pub(crate) wants: Arc<BTreeMap<Type, Arc<Subscription>>>,
+    pub(crate) wants: Arc<BTreeMap<Type, Arc<Asked>>>,
     /// How many more responses the transport can take.
     pub(crate) room: usize,
     waker: Waker,
@@ -49,7 +49,7 @@ pub(crate) struct Stream {
     timer: Option<Duration>,
     /// The time for which the timer has gone off: it is not set for that again until something else happens.
     pub(crate) fired: Option<Instant>,
-    pub(crate) up: Pipe<(Up, Arc<Subscription>)>,
+    pub(crate) up: Pipe<(Up, Arc<Asked>)>,
     pub(crate) down: Pipe<(Answer, Scene)>,
     pub(crate) stalled: bool,
     pub(crate) at_relay: bool,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use xds::Hasher;
+use peers::session::State;
 
 use super::body::{Content, Type};
 use super::names::{self, anywhere, cluster, name, under};
@@ -48,6 +48,8 @@ pub(crate) type Key = (Type, String);
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     resources: BTreeMap<Key, Arc<Content>>,
+    /// The same as its control plane has it.
+    state: State,
     past: BTreeMap<Key, Vec<Arc<Content>>>,
     revision: u64,
     ttls: bool,
@@ -69,6 +71,7 @@ impl Truth {
     pub(crate) fn new(first: u64, rng: &mut Rng) -> Self {
         let truth = Self {
             resources: BTreeMap::new(),
+            state: State::new(),
             past: BTreeMap::new(),
             revision: first,
             ttls: rng.chance(20),
@@ -84,6 +87,7 @@ impl Truth {
     pub(crate) fn under(authorities: &'static [&'static str], first: u64, rng: &mut Rng) -> Self {
         let truth = Self {
             resources: BTreeMap::new(),
+            state: State::new(),
             past: BTreeMap::new(),
             revision: first,
             ttls: rng.chance(20),
@@ -135,10 +139,7 @@ impl Truth {
     /// The same with times to live.
     pub(crate) fn mortal(mut self, rng: &mut Rng) -> Self {
         self.ttls = true;
-        for content in self.resources.values_mut() {
-            let lives = rng.chance(40).then(|| Duration::from_secs(rng.range(5, 30) as u64));
-            Arc::make_mut(content).ttl = lives;
-        }
+        self.each(|content| content.ttl = rng.chance(40).then(|| Duration::from_secs(rng.range(5, 30) as u64)));
         self
     }
 
@@ -151,9 +152,15 @@ impl Truth {
     /// The same, but wildcards cover everything, as at java-control-plane.
     pub(crate) fn whole(mut self) -> Self {
         self.whole = true;
-        let all = self.resources.values_mut();
-        all.for_each(|content| Arc::make_mut(content).covered = true);
+        self.each(|content| content.covered = true);
         self
+    }
+
+    fn each(&mut self, mut change: impl FnMut(&mut Content)) {
+        for ((kind, _), mut content) in self.resources.clone() {
+            change(Arc::make_mut(&mut content));
+            self.insert(kind, content);
+        }
     }
 
     /// Returns the content for another control plane, whose own changes begin with this revision.
@@ -167,6 +174,7 @@ impl Truth {
     /// Takes over all content that another control plane has now.
     pub(crate) fn adopt(&mut self, other: &Self) {
         self.resources.clone_from(&other.resources);
+        self.state.clone_from(&other.state);
     }
 
     fn filled(self, rng: &mut Rng) -> Self {
@@ -186,11 +194,6 @@ impl Truth {
         self.resources.get(&(kind, name.to_owned()))
     }
 
-    /// Whether a name has content, or a collection has a member.
-    pub(crate) fn is_there(&self, kind: Type, name: &str) -> bool {
-        self.get(kind, name).is_some() || self.members(kind, name).next().is_some()
-    }
-
     /// The members of a collection.
     pub(crate) fn members(&self, kind: Type, collection: &str) -> impl Iterator<Item = &Arc<Content>> {
         let all = names::is_collection(collection)
@@ -208,14 +211,8 @@ impl Truth {
             .map(|(_, content)| content)
     }
 
-    /// What all content of a type is, as of a snapshot of go-control-plane.
-    pub(crate) fn fingerprint(&self, kind: Type) -> String {
-        let mut hasher = Hasher::new(0);
-        self.of(kind).for_each(|content| {
-            hasher.field(content.name.as_bytes());
-            hasher.field(&content.revision.to_be_bytes());
-        });
-        hasher.finish().to_string()
+    pub(crate) const fn state(&self) -> &State {
+        &self.state
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
@@ -453,7 +450,7 @@ impl Truth {
         if now.is_none() || !sound || now.is_some_and(|now| now.revision == old.revision) {
             return false;
         }
-        self.resources.insert(key, old);
+        self.insert(kind, old);
         true
     }
 
@@ -464,13 +461,22 @@ impl Truth {
             ..content
         };
         let key = (kind, content.name.clone());
-        if let Some(old) = self.resources.insert(key.clone(), Arc::new(content)) {
+        if let Some(old) = self.insert(kind, Arc::new(content)) {
             self.past.entry(key).or_default().push(old);
         }
         true
     }
 
+    fn insert(&mut self, kind: Type, content: Arc<Content>) -> Option<Arc<Content>> {
+        let of_kind = self.state.entry(kind.url().to_owned()).or_default();
+        of_kind.insert(content.name.clone(), content.resource(kind));
+        self.resources.insert((kind, content.name.clone()), content)
+    }
+
     fn drop_key(&mut self, kind: Type, name: &str) -> bool {
+        if let Some(of_kind) = self.state.get_mut(kind.url()) {
+            of_kind.remove(name);
+        }
         self.resources.remove(&(kind, name.to_owned())).is_some()
     }
 }

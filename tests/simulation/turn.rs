@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message as _;
-use protocol::{Leg as Which, Request};
+use protocol::{LegKind, Request};
 use xds::{Changes, Name, Objection, Rejection, Resource, TypeUrl, Want};
 
 use super::course::Course;
@@ -29,7 +29,7 @@ impl Zone {
     }
 
     /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
-    fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
+    fn tell(&mut self, mut told: Vec<(LegKind, Want)>, changes: &mut Vec<Changes>) {
         loop {
             let earlier = self.writer.view.head().restored();
             let told_now = std::mem::take(&mut told).into_iter();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::envoy::config::core::v3::Node;
-use protocol::{Backoff, Client, Division, Leg as Which, Request, Rhythm};
+use protocol::{Backoff, Client, Division, LegKind, Request, Rhythm};
 use xds::{Changes, Cut, Name, ServerState, TypeUrl, Want};
 
 use super::besides::Besides;
@@ -149,7 +149,7 @@ impl Wire {
     /// Tells a stream what is wanted; returns what an earlier run of the relay knew of that.
     pub(crate) fn tell(
         &mut self,
-        (which, want): (Which, Want),
+        (which, want): (LegKind, Want),
         earlier: Option<&Cut>,
         changes: &mut Vec<Changes>,
     ) -> Option<Changes> {
@@ -158,7 +158,7 @@ impl Wire {
             true => self.division.route(which, &want, &mut streams(&mut self.legs)),
             false => which,
         };
-        let leg = &mut self.legs[usize::from(which == Which::Aside)];
+        let leg = &mut self.legs[usize::from(which == LegKind::Aside)];
         leg.client.handle_rhythm(rhythm);
         changes.extend(leg.client.handle_want(&want));
         let slot = earlier.and_then(|earlier| earlier.slot(&want.type_url));
@@ -228,7 +228,7 @@ impl Leg {
 }
 
 /// The machines of all streams, each with what its stream is for.
-fn streams(legs: &mut [Leg]) -> Vec<(Which, &mut Client)> {
-    let which = [Which::Main, Which::Aside].into_iter();
+fn streams(legs: &mut [Leg]) -> Vec<(LegKind, &mut Client)> {
+    let which = [LegKind::Main, LegKind::Aside].into_iter();
     which.zip(legs.iter_mut().map(|leg| &mut leg.client)).collect()
 }

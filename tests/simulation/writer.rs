@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::View;
-use protocol::{Demand, Holds, Leg};
+use protocol::{Demand, Holds, LegKind};
 use xds::{
     Changes, Cut, GuardSettings, Hold, HoldTimes, Name, Reason, ServerState, Target, TypeUrl, Update, Want, Within,
 };
@@ -110,7 +110,7 @@ impl Writer {
     }
 
     /// The same, for the machines; returns what they must be told.
-    pub(crate) fn demand(&mut self, want: &Want) -> Vec<(Leg, Want)> {
+    pub(crate) fn demand(&mut self, want: &Want) -> Vec<(LegKind, Want)> {
         self.note_want(want);
         self.demand.handle_want(want, &self.view.cut())
     }
@@ -131,7 +131,7 @@ impl Writer {
     }
 
     /// Publishes what an earlier run of the relay knew; returns what the machines must be told.
-    pub(crate) fn publish_restored(&mut self, restored: &[Changes]) -> Vec<(Leg, Want)> {
+    pub(crate) fn publish_restored(&mut self, restored: &[Changes]) -> Vec<(LegKind, Want)> {
         self.note(restored);
         drop(self.view.publish_restored(restored));
         self.demand.handle_cut(&self.view.cut())

@@ -405,15 +405,14 @@ impl Client {
     /// Runs the relay: a timer that is due, then all responses that the transport takes. Like a real shell, this one looks only
     /// if it has a reason.
     pub(crate) fn poll(&mut self, cut: &Cut, now: Instant) {
-        let sight = Self::sight(cut);
         let Some(server) = self.server.as_mut().filter(|_| self.ended.is_none()) else {
             return;
         };
         if server.poll_timeout().is_some_and(|due| due <= now) {
             self.awake = true;
-            self.ended = server.handle_timeout(&sight, now);
+            server.handle_timeout(now);
         }
-        if self.awake && !self.stalled && self.ended.is_none() {
+        if self.awake && !self.stalled {
             self.read(usize::MAX, cut, now);
             self.awake = false;
         }

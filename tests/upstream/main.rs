@@ -34,7 +34,7 @@ use distributary::config::{Credentials, Endpoint, Grpc, Rejections, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, FindBeside, ServerTarget, StreamStatus, UpstreamSettings, Writer};
+use distributary::upstream::{ClassFiles, FindOtherViews, ServerTarget, StreamStatus, UpstreamSettings, Writer};
 use distributary::xds::{
     Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, Twins, TypeUrl, Types, Want,
 };
@@ -71,7 +71,7 @@ pub(crate) struct Plan {
     pub(crate) idle: Duration,
     pub(crate) reconnect_max: Duration,
     /// What the writer looks at while it reads, and while it publishes.
-    pub(crate) looks: Option<(Twins, FindBeside)>,
+    pub(crate) looks: Option<(Twins, FindOtherViews)>,
 }
 
 impl Relay {
@@ -170,7 +170,7 @@ impl Relay {
         target: Arc<ServerTarget>,
         files: Option<ClassFiles>,
         settings: Arc<UpstreamSettings>,
-        looks: Option<(Twins, FindBeside)>,
+        looks: Option<(Twins, FindOtherViews)>,
         wanted: &[(&str, &str)],
     ) -> Self {
         let bounds = cache::ViewSettings {
@@ -188,7 +188,7 @@ impl Relay {
         };
         let mut writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
         if let Some((twins, find)) = looks {
-            writer = writer.sharing(&twins).beside(find);
+            writer = writer.sharing(&twins).seeing(find);
         }
         let status = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]

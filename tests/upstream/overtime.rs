@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use distributary::cache::View;
 use distributary::clock::now;
-use distributary::upstream::FindBeside;
+use distributary::upstream::FindOtherViews;
 use distributary::xds::{Cut, Twins, TypeUrl};
 use h2::Reason;
 use tokio::sync::Notify;
@@ -86,7 +86,7 @@ async fn others_have_turns_meanwhile(path: &str) {
         reads(0);
         Vec::new()
     });
-    let find: FindBeside = Arc::new(move |view, _| {
+    let find: FindOtherViews = Arc::new(move |view, _| {
         publishes(present(&view.cut()));
         None
     });
@@ -111,7 +111,7 @@ async fn others_have_turns_meanwhile(path: &str) {
     until(&relay.view, VERY_MANY).await;
     let names = names();
     if path == crate::dialects::DELTA {
-        call.send(&delta(CDS, "n2", &[], &texts(&names[1..])));
+        call.send(&delta(CDS, "n2", &[], &texts(names.get(1..).unwrap())));
     } else {
         call.send(&sotw(CDS, "2", "n2", &["n0=1"]));
     }
@@ -135,7 +135,7 @@ struct Stop {
 }
 
 impl Stop {
-    fn new() -> (Self, (Twins, FindBeside)) {
+    fn new() -> (Self, (Twins, FindOtherViews)) {
         let (go_on, waits): (_, Receiver<()>) = sync_channel(16);
         let (reads, waits) = (Arc::new(Notify::new()), Mutex::new(waits));
         let noted = reads.clone();

@@ -32,9 +32,10 @@ const SOME: usize = 10;
 pub(super) async fn answer(State(shown): State<Shown>, Asked(Formatted { format }): Asked<Formatted>) -> Answered {
     let _turn = shown.status.questions().turn().await?;
     let (holds, older) = (holding::all(&shown), older::all(&shown));
+    let list = shown::answer(&holds, &older).await;
     Ok(match format {
-        AnswerForm::Text => shown::text(&holds, &older).await.into_response(),
-        AnswerForm::Json => forms::json(&json!(shown::answer(&holds, &older).await)),
+        AnswerForm::Text => list.text.into_response(),
+        AnswerForm::Json => forms::json(&json!(list)),
     })
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::holding::Holding;
 use super::older::InUse;
 use super::sentence::LONG;
-use crate::answers::{self, HeldName, HoldRow};
+use crate::answers::{HeldName, HoldList, HoldRow};
 use crate::clock::WallClock;
 use crate::xds::{HeldRemoval, Hold, HoldCause, HoldReason, HoldWords, Link, Name, Referrer, printable};
 
@@ -18,28 +18,22 @@ const LISTED_MAX: usize = 1000;
 const SHOWN_MAX: usize = 10;
 
 /// Returns the holds as they are answered.
-pub(super) async fn answer(holds: &[Holding], older: &[InUse]) -> answers::HoldList {
-    let (clock, mut listed) = (WallClock::read(), Vec::new());
-    for found in holds {
-        listed.push(row(found, found.clients().await, clock));
-    }
-    answers::HoldList {
-        holds: listed,
-        older: older.iter().map(|one| one.answer(clock)).collect(),
-    }
-}
-
-/// Returns the holds as text.
-pub(super) async fn text(holds: &[Holding], older: &[InUse]) -> String {
-    let (clock, mut text) = (WallClock::read(), String::new());
+pub(super) async fn answer(holds: &[Holding], older: &[InUse]) -> HoldList {
+    let (clock, mut listed, mut text) = (WallClock::read(), Vec::new(), String::new());
     if holds.is_empty() && older.is_empty() {
         text.push_str("nothing is held\n");
     }
     for found in holds {
-        text.push_str(&text_of(found, found.clients().await, clock));
+        let clients = found.clients().await;
+        text.push_str(&text_of(found, clients, clock));
+        listed.push(row(found, clients, clock));
     }
     older.iter().for_each(|one| text.push_str(&one.text(clock)));
-    text
+    HoldList {
+        holds: listed,
+        older: older.iter().map(|one| one.answer(clock)).collect(),
+        text,
+    }
 }
 
 fn row(found: &Holding, clients: usize, clock: WallClock) -> HoldRow {

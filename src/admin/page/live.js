@@ -2,7 +2,7 @@
 // What the relay tells every second: its state, its control planes, and what it counts; and what follows from two counts.
 // Reads CountSums { convergence_seconds, responses, updates }
 // Reads ServerGlimpse { authority, server, state }
-// Reads its own { counts, hold, holds, id, now, pressure, second, servers, told }
+// Reads its own { counts, hold, holds, id, now, pressure, second, servers, status, told }
 
 // Over how many seconds the time of convergence is taken, because in one second there may be few changes.
 const WINDOW = 10;

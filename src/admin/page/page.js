@@ -2,7 +2,7 @@
 // The page: which view is shown, and the head above all views.
 // Reads HourCounts { since }
 // Reads ServerGlimpse { server, state }
-// Reads its own { id, node, open, openOne, servers, title, told, version }
+// Reads its own { id, node, open, openOne, servers, status, title, told, version }
 
 import * as certificates from "./certificates.js";
 import * as clients from "./clients.js";

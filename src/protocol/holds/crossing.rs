@@ -13,20 +13,20 @@ use super::Holds;
 use super::missing::Missing;
 use super::waiting::{Half, Item, Row};
 use super::word::{Word, removes};
-use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, Resource, Spot, Spots, State, Update};
+use xds::{Changes, Cut, HoldEnd, Kind, Name, OtherViews, Resource, Spot, Spots, State, Update};
 
 impl Holds {
     /// Takes the changes that must wait out of what is to be published next; `own` is what the view has. Without `beside`, its clients
     /// read nothing of other servers. What is published together counts as a whole: a route leads to a cluster as that is then, in
     /// whatever order both were said.
-    pub fn cross(&mut self, changes: &mut [Changes], own: &Cut, beside: Option<&Beside>, now: Instant) {
+    pub fn cross(&mut self, changes: &mut [Changes], own: &Cut, others: Option<&OtherViews>, now: Instant) {
         self.forget_gone(changes);
-        let beside = beside.filter(|_| changes.iter().any(is_leading));
-        let after = beside.map(|_| after(own, changes));
+        let others = others.filter(|_| changes.iter().any(is_leading));
+        let after = others.map(|_| after(own, changes));
         for change in changes.iter_mut().filter(|change| is_leading(change)) {
             let half = (change.type_url.clone(), change.wildcard);
             let served = own.half(&half.0, half.1).map(|state| &**state);
-            let there = after.as_deref().zip(beside);
+            let there = after.as_deref().zip(others);
             if there.is_some() || self.table.has_half(&half) {
                 let all = std::mem::take(&mut change.updates).into_iter();
                 let passed = all.filter_map(|update| self.pass(&half, update, served, there, now));
@@ -59,18 +59,18 @@ impl Holds {
         half: &Half,
         update: Update,
         served: Option<&State>,
-        there: Option<(&Cut, &Beside)>,
+        there: Option<(&Cut, &OtherViews)>,
         now: Instant,
     ) -> Option<Update> {
         let item = (half.clone(), update.name().clone());
         let waits = self.table.get(&item).is_some_and(Row::is_change);
         let can_wait = !self.settings().unready.is_zero();
         let mut found = None;
-        if let (Update::Put(content, None), Some((after, beside))) = (&update, there.filter(|_| can_wait)) {
+        if let (Update::Put(content, None), Some((after, others))) = (&update, there.filter(|_| can_wait)) {
             let before = served.and_then(|served| served.resource(&item.1));
             let clusters = before.map(|before| newly_named(half.0.kind(), before, content));
             let clusters = clusters.unwrap_or_default();
-            let missing = Missing::find((&half.0, &item.1), &clusters, after, beside);
+            let missing = Missing::find((&half.0, &item.1), &clusters, after, others);
             found = missing.map(|missing| (missing, Word::Put(content.clone(), clusters)));
         }
         let Some((missing, word)) = found else {
@@ -129,7 +129,13 @@ impl Holds {
     }
 
     /// Adds the changes that wait for nothing any more to those that are to be published next.
-    pub(super) fn free_changes(&mut self, going: &mut Vec<Changes>, own: &Cut, beside: Option<&Beside>, now: Instant) {
+    pub(super) fn free_changes(
+        &mut self,
+        going: &mut Vec<Changes>,
+        own: &Cut,
+        others: Option<&OtherViews>,
+        now: Instant,
+    ) {
         let waiting = self.table.changes();
         if waiting.is_empty() {
             return;
@@ -137,7 +143,7 @@ impl Holds {
         let after = after(own, going);
         let mut all: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
         for item in waiting {
-            if let Some(end) = self.ends(&item, &after, beside, now) {
+            if let Some(end) = self.ends(&item, &after, others, now) {
                 let row = self.leave(&item, end);
                 let updates = row.map(Row::into_updates).into_iter().flatten();
                 all.entry(item.0).or_default().extend(updates);
@@ -148,10 +154,10 @@ impl Holds {
     }
 
     /// Returns why a change waits no longer.
-    fn ends(&mut self, item: &Item, after: &Cut, beside: Option<&Beside>, now: Instant) -> Option<HoldEnd> {
+    fn ends(&mut self, item: &Item, after: &Cut, others: Option<&OtherViews>, now: Instant) -> Option<HoldEnd> {
         let row = self.table.get(item)?;
-        let find = |beside| Missing::find((&item.0.0, &item.1), row.leads_to(), after, beside);
-        let missing = beside.and_then(find);
+        let find = |others| Missing::find((&item.0.0, &item.1), row.leads_to(), after, others);
+        let missing = others.and_then(find);
         match missing {
             _ if row.freed().is_some() => row.freed(),
             _ if self.settings().unready.is_zero() => Some(HoldEnd::Settings),

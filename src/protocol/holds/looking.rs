@@ -12,7 +12,7 @@ use super::measure::is_present;
 use super::reach::{Reach, Wanted};
 use super::table::Stage;
 use super::waiting::{Half, Item, Referrers, Row};
-use xds::{Beside, Changes, Cut, HoldEnd, Name, TypeUrl, Update};
+use xds::{Changes, Cut, HoldEnd, Name, OtherViews, TypeUrl, Update};
 
 impl Holds {
     /// How many names wait.
@@ -33,11 +33,11 @@ impl Holds {
     pub fn look(
         &mut self,
         cut: &Cut,
-        beside: Option<&Beside>,
+        others: Option<&OtherViews>,
         wanted: impl Fn(&TypeUrl, &Name) -> bool,
         now: Instant,
     ) -> Vec<Changes> {
-        if !self.table.removes_nothing() && self.reach.read_beside(beside, &mut self.table) {
+        if !self.table.removes_nothing() && self.reach.read_other_views(others, &mut self.table) {
             self.directed = Some(now);
         }
         self.end_quiet(now);
@@ -61,7 +61,7 @@ impl Holds {
         }
         let going = going.into_iter();
         let mut going = going.map(|(half, updates)| Changes::of(half, updates)).collect();
-        self.free_changes(&mut going, cut, beside, now);
+        self.free_changes(&mut going, cut, others, now);
         going
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use xds::{Beside, Cut, HoldReason, Name, Neighbour, Resource, TypeUrl};
+use xds::{Cut, HoldReason, Name, Neighbour, OtherViews, Resource, TypeUrl};
 
 static CLUSTERS: LazyLock<TypeUrl> =
     LazyLock::new(|| TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster"));
@@ -24,13 +24,18 @@ impl Missing {
     /// Returns the first of these clusters, which a resource names, that is not ready for clients that have that resource. One counts if it
     /// or its endpoints come from another source, and if clients get it without the change: by a wildcard, or because one has asked for it.
     /// Who asks for a cluster only once a route names it could wait for ever; so that counts only while the source is away.
-    pub(super) fn find((of, name): (&TypeUrl, &Name), clusters: &[Name], own: &Cut, beside: &Beside) -> Option<Self> {
-        let from = beside.owners().of(of, Some(name));
+    pub(super) fn find(
+        (of, name): (&TypeUrl, &Name),
+        clusters: &[Name],
+        own: &Cut,
+        others: &OtherViews,
+    ) -> Option<Self> {
+        let from = others.owners().of(of, Some(name));
         clusters.iter().find_map(|cluster| {
-            let wanting = beside.wanting(&CLUSTERS, cluster);
-            let read = beside.views(from, &CLUSTERS, cluster);
+            let wanting = others.wanting(&CLUSTERS, cluster);
+            let read = others.views(from, &CLUSTERS, cluster);
             let mut all = read.iter();
-            all.find_map(|at| Self::at(cluster, (at, wanting.contains(&at.view)), from, (own, beside)))
+            all.find_map(|at| Self::at(cluster, (at, wanting.contains(&at.view)), from, (own, others)))
         })
     }
 
@@ -39,7 +44,7 @@ impl Missing {
         cluster: &Name,
         (at, wanted): (&Neighbour, bool),
         from: Option<&str>,
-        (own, beside): (&Cut, &Beside),
+        (own, others): (&Cut, &OtherViews),
     ) -> Option<Self> {
         let cut = cut(at, own);
         let covered = cluster.authority().is_none() && cut.slot(&CLUSTERS).is_some_and(|slot| slot.wildcard.is_some());
@@ -49,10 +54,10 @@ impl Missing {
         // What a server says of both is in its own order.
         let crosses = |there: &Neighbour| at.view.is_some() || there.view.is_some();
         let endpoints_at = |name: &Name| {
-            let owners = beside.owners();
+            let owners = others.owners();
             match owners.of(&ENDPOINTS, Some(name)) == owners.of(&CLUSTERS, Some(cluster)) {
                 true => vec![at.clone()],
-                false => beside.views(from, &ENDPOINTS, name),
+                false => others.views(from, &ENDPOINTS, name),
             }
         };
         let Some(found) = resource(cut, &CLUSTERS, cluster) else {

@@ -5,14 +5,29 @@
 
 use std::sync::Arc;
 
-use super::stream::Opening;
 use crate::end::{Code, End};
 use crate::node::{read_node, relays};
 use crate::settings::StreamSettings;
 use classes::{Marks, Node, loop_at};
+use identity::Identity;
 use proto::envoy::config::core::v3 as core;
 use xds::Caller as Subject;
 use xds::{Access, Answers, Dialect, Grant, Kind, Rights, TypeUrl, Types, Way};
+
+/// How a stream begins.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The stream's dialect.
+    pub dialect: Dialect,
+    /// The type of a per-type service; `None` for the aggregated service.
+    pub service: Option<TypeUrl>,
+    /// The prefix that makes the nonces of this stream unlike those of any other (K-11).
+    pub nonce_prefix: u32,
+    /// What the relay has checked about the client.
+    pub identity: Identity,
+    /// Whether it is a poll or a unary call.
+    pub polls: bool,
+}
 
 /// The client of one stream.
 #[derive(Debug)]

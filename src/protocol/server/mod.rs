@@ -22,10 +22,11 @@ mod turn;
 mod waits;
 mod want;
 
+pub use caller::Opening;
 pub(crate) use name_faults::NameBound;
 pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use request::ClientRequest;
-pub use response::{Changed, Receipt, ReceiptKind, Rejected, Response, Told};
-pub use stream::{Opening, Progress, Server};
+pub use response::{Changed, Receipt, ReceiptKind, RejectedResponse, Response, Told};
+pub use stream::{Progress, Server};
 pub use turn::SLICE;

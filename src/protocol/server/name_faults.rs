@@ -50,11 +50,6 @@ impl NameFaults {
         self.0.iter().map(|faulty| (faulty.fault, faulty.count, &*faulty.first))
     }
 
-    /// Adds those of other kinds.
-    pub(super) fn append(&mut self, others: Self) {
-        self.0.extend(others.0);
-    }
-
     pub(super) fn note(&mut self, fault: NameFault, text: &str) {
         if let Some(faulty) = self.0.iter_mut().find(|faulty| faulty.fault == fault) {
             faulty.count += 1;

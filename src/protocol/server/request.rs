@@ -16,12 +16,12 @@ pub struct ClientRequest {
     pub(super) type_url: String,
     nonce: String,
     pub(super) error: Option<Status>,
-    pub(super) lists: Lists,
+    pub(super) lists: RequestLists,
 }
 
 /// What a request lists.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct RequestLists {
     /// SotW: all names that the client asks for. Delta: those that it asks for from now on.
     pub(super) begun: Vec<String>,
     pub(super) ended: Vec<String>,
@@ -37,10 +37,10 @@ impl From<DiscoveryRequest> for ClientRequest {
             type_url: request.type_url,
             nonce: request.response_nonce,
             error: request.error_detail,
-            lists: Lists {
+            lists: RequestLists {
                 begun: names(request.resource_names, request.resource_locators),
                 version: request.version_info,
-                ..Lists::default()
+                ..RequestLists::default()
             },
         }
     }
@@ -53,14 +53,14 @@ impl From<DeltaDiscoveryRequest> for ClientRequest {
             type_url: request.type_url,
             nonce: request.response_nonce,
             error: request.error_detail,
-            lists: Lists {
+            lists: RequestLists {
                 begun: names(request.resource_names_subscribe, request.resource_locators_subscribe),
                 ended: names(
                     request.resource_names_unsubscribe,
                     request.resource_locators_unsubscribe,
                 ),
                 versions: request.initial_resource_versions,
-                ..Lists::default()
+                ..RequestLists::default()
             },
         }
     }

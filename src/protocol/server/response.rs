@@ -51,7 +51,7 @@ pub enum ReceiptKind {
     /// The client rejected a response.
     Nack {
         /// What was rejected.
-        response: Rejected,
+        response: RejectedResponse,
         /// Why, in the client's words.
         objection: Arc<Objection>,
         /// How many resources are held back from now on because the client has rejected too many tries in a row.
@@ -64,13 +64,13 @@ pub enum ReceiptKind {
 /// A rejected response, to be shown: its first names with their versions, removed names with a minus, and how many more there are. `None`:
 /// the client, a relay, holds it itself, and its clients reject it.
 #[derive(Clone, Debug)]
-pub struct Rejected(pub(super) Option<Arc<Batch>>);
+pub struct RejectedResponse(pub(super) Option<Arc<Batch>>);
 
 /// How many names of a rejected response are shown, and how much of each.
 const SHOWN_MAX: usize = 5;
 const SHOWN_CHARS_MAX: usize = 200;
 
-impl fmt::Display for Rejected {
+impl fmt::Display for RejectedResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(batch) = &self.0 else {
             return f.write_str("what it holds itself");

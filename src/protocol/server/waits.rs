@@ -8,17 +8,16 @@ use std::time::Instant;
 /// What waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
-    /// Rejected listeners until then: by then an address is free that one of them takes.
+    /// Rejected listeners until then: by then an address is free that one of them takes. Changed endpoints until then, for the routes of the
+    /// same burst.
     Again,
     /// Removals since then, while other names are added.
     Removals,
-    /// Changed endpoints until then, for the routes of the same burst.
-    Endpoints,
 }
 
 /// What waits of a type. Mostly that is nothing, and then nothing is allocated.
 #[derive(Debug, Default)]
-pub(super) struct Waits(Option<Box<[Option<Instant>; 3]>>);
+pub(super) struct Waits(Option<Box<[Option<Instant>; 2]>>);
 
 impl Waits {
     /// Returns since or until when this waits.

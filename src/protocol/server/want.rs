@@ -9,7 +9,7 @@ use xds::{Name, TypeUrl};
 
 /// What one stream asks for of one type.
 #[derive(Debug, Default)]
-pub(super) struct Want {
+pub(super) struct TypeWant {
     started: bool,
     named: bool,
     wildcard: bool,
@@ -31,7 +31,7 @@ struct Rare {
     version: Option<Box<str>>,
 }
 
-impl Want {
+impl TypeWant {
     /// Notes that there was a request. Returns whether it is the first.
     pub(super) const fn start(&mut self) -> bool {
         !std::mem::replace(&mut self.started, true)

@@ -14,7 +14,7 @@ use crate::cache::View;
 use crate::clock::{self, now};
 use crate::protocol::Holds;
 use crate::telemetry::TracedArrival;
-use crate::upstream::holding::{FindBeside, HeldView};
+use crate::upstream::holding::{FindOtherViews, HeldView};
 use crate::upstream::overtime::{self, MANY};
 use crate::xds::{Changes, GuardSettings, Update};
 
@@ -45,8 +45,8 @@ impl FileWriter {
 
     /// D-12: changes wait for what clients read of other servers, which is found in this way.
     #[must_use]
-    pub fn beside(mut self, find: FindBeside) -> Self {
-        self.holding.look_beside(find);
+    pub fn seeing(mut self, find: FindOtherViews) -> Self {
+        self.holding.look_at_other_views(find);
         self
     }
 

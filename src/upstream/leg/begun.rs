@@ -46,7 +46,7 @@ impl Leg {
         self.client.handle_connected(round_trip);
         self.board.enter(StreamPhase::Open, dialect);
         tracing::debug!(
-            server = target.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), ?round_trip, "stream opened"
+            server = target.record.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), ?round_trip, "stream opened"
         );
         let live = LiveStream::begin(channel, dialect, target, self.dialer.settings());
         self.stage = LegStage::Live(Box::new(live));
@@ -61,11 +61,11 @@ impl Leg {
         self.attempts.answered();
         target.returned();
         target.answered_in(dialect, &mut self.trial);
-        live.count(target.metrics.stream_of(dialect.word(), why.word()));
+        live.count(target.record.metrics.stream_of(dialect.word(), why.word()));
         self.board.enter(StreamPhase::Answering, dialect);
-        if let Some(suppressed) = target.away.answered(now()) {
+        if let Some(suppressed) = target.record.away.answered(now()) {
             tracing::info!(
-                server = target.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), reason = %why, suppressed,
+                server = target.record.uri(), leg = ?self.dialer.which(), dialect = dialect.word(), reason = %why, suppressed,
                 "control plane answers"
             );
         }

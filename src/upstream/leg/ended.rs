@@ -38,9 +38,9 @@ impl Leg {
         }
         let lived = now().saturating_duration_since(opened);
         let wait = self.attempts.ended(lived, dice());
-        if let Some(suppressed) = target.away.ended(now()) {
+        if let Some(suppressed) = target.record.away.ended(now()) {
             tracing::info!(
-                server = target.uri(), leg = ?self.dialer.which(), reason = %failure, ?lived, retry_in = ?wait.pause, suppressed,
+                server = target.record.uri(), leg = ?self.dialer.which(), reason = %failure, ?lived, retry_in = ?wait.pause, suppressed,
                 "stream ended"
             );
         }
@@ -63,9 +63,9 @@ impl Leg {
         match next {
             Next::Other => {
                 let (dialect, other) = (dialect.word(), dialect.other().word());
-                if let Some(suppressed) = target.away.declined(now()) {
+                if let Some(suppressed) = target.record.away.declined(now()) {
                     tracing::info!(
-                        server = target.uri(), leg = ?self.dialer.which(), dialect, reason = %failure, other, suppressed,
+                        server = target.record.uri(), leg = ?self.dialer.which(), dialect, reason = %failure, other, suppressed,
                         "no answer in this dialect; trying the other one"
                     );
                 }
@@ -83,12 +83,12 @@ impl Leg {
             target.doors.exhausted();
         }
         if self.board.fail(failure.is_refusal()) {
-            target.metrics.lost.inc();
+            target.record.metrics.lost.inc();
         }
-        target.metrics.failures.inc();
-        if let Some(suppressed) = target.away.failed(failure.is_refusal(), now()) {
+        target.record.metrics.failures.inc();
+        if let Some(suppressed) = target.record.away.failed(failure.is_refusal(), now()) {
             tracing::warn!(
-                server = target.uri(), leg = ?self.dialer.which(), error = %failure, retry_in = ?wait.pause, suppressed,
+                server = target.record.uri(), leg = ?self.dialer.which(), error = %failure, retry_in = ?wait.pause, suppressed,
                 "control plane not reached"
             );
         }

@@ -23,7 +23,7 @@ impl Leg {
         let parent = traceparent::take(arrival.identifier_mut());
         let new = self.client.handle_response(arrival, received);
         let target = self.dialer.target();
-        target.metrics.responses.inc();
+        target.record.metrics.responses.inc();
         if let Some(Received {
             type_url,
             valid,
@@ -31,11 +31,11 @@ impl Leg {
             ignored,
         }) = self.client.take_received()
         {
-            target.metrics.resources(&type_url, valid, invalid, ignored);
+            target.record.metrics.resources(&type_url, valid, invalid, ignored);
             self.blame.suspects_mut().handle_answer(&type_url);
-            if target.metrics.traces.is_on() {
+            if target.record.metrics.traces.is_on() {
                 self.arrivals.push(TracedArrival {
-                    server: Arc::from(target.uri()),
+                    server: Arc::from(target.record.uri()),
                     type_url,
                     bytes: size,
                     received,
@@ -45,12 +45,12 @@ impl Leg {
                 });
             }
         }
-        tracing::debug!(server = target.uri(), leg = ?self.dialer.which(), size, "response");
+        tracing::debug!(server = target.record.uri(), leg = ?self.dialer.which(), size, "response");
         if heard.first {
             self.answered(changes);
         }
         self.board.heard();
-        self.dialer.target().metrics.heard();
+        self.dialer.target().record.metrics.heard();
         changes.extend(new);
         Ok(())
     }

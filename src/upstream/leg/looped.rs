@@ -39,9 +39,9 @@ impl Leg {
             return self.failed(&failure);
         }
         let target = self.dialer.target();
-        if let Some(suppressed) = target.away.ended(now()) {
+        if let Some(suppressed) = target.record.away.ended(now()) {
             tracing::warn!(
-                server = target.uri(), leg = ?self.dialer.which(), mark, reason = %failure, suppressed,
+                server = target.record.uri(), leg = ?self.dialer.which(), mark, reason = %failure, suppressed,
                 "clients come through a relay that the server's own requests come through; their streams end, and the server is asked again"
             );
         }

@@ -239,7 +239,7 @@ impl Leg {
         if let Some(rpc::Status { message, .. }) = refusal {
             match self.client.take_reported() {
                 Some(reported) => self.report(reported, message),
-                None => self.dialer.target().refuse(type_url, message),
+                None => self.dialer.target().record.refuse(type_url, message),
             }
         }
         true

@@ -70,9 +70,9 @@ impl Leg {
     /// The request that is sent tells the server this.
     pub(super) fn report(&mut self, reported: Reported, words: &str) {
         let target = self.dialer.target();
-        target.metrics.rejections_reported.inc();
+        target.record.metrics.rejections_reported.inc();
         tracing::debug!(
-            server = target.uri(), leg = ?self.dialer.which(), r#type = %reported.type_url, reason = words,
+            server = target.record.uri(), leg = ?self.dialer.which(), r#type = %reported.type_url, reason = words,
             "the server is told what clients reject"
         );
         self.reports.told(reported);
@@ -83,7 +83,7 @@ impl Leg {
         let (offended, target) = (self.reports.ended(failure, now()), self.dialer.target());
         if offended && target.stop_reporting() {
             tracing::warn!(
-                server = target.uri(), leg = ?self.dialer.which(), reason = %failure,
+                server = target.record.uri(), leg = ?self.dialer.which(), reason = %failure,
                 "the server ended the stream when it was told what clients reject; it is told no more; write `rejections: keep` in its \
                  entry"
             );

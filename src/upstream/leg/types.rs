@@ -13,7 +13,7 @@ impl Leg {
     pub(in crate::upstream) fn take_suspected(&mut self) -> Vec<TypeUrl> {
         let suspected = self.blame.take_suspected().into_iter().map(|(type_url, words)| {
             tracing::warn!(
-                server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url, reason = %words,
+                server = self.dialer.target().record.uri(), leg = ?self.dialer.which(), r#type = %type_url, reason = %words,
                 "the server ends the stream when it is asked for this type; the type has a stream of its own from now on"
             );
             self.board.suspect(&type_url, &words);
@@ -40,7 +40,7 @@ impl Leg {
         let rejoined = self.blame.suspects_mut().handle_timeout(now());
         for type_url in &rejoined {
             tracing::info!(
-                server = self.dialer.target().uri(), leg = ?self.dialer.which(), r#type = %type_url,
+                server = self.dialer.target().record.uri(), leg = ?self.dialer.which(), r#type = %type_url,
                 "no trouble with this type for an hour; it shares a stream with the other types again"
             );
             self.board.rejoin(type_url);
@@ -65,7 +65,7 @@ impl Leg {
         shown: bool,
         changes: &mut Vec<Changes>,
     ) -> Option<TypeUrl> {
-        let (server, leg) = (self.dialer.target().uri(), self.dialer.which());
+        let (server, leg) = (self.dialer.target().record.uri(), self.dialer.which());
         match self.client.handle_outcome(doubt, shown)? {
             Decided::Gone(gone) => {
                 tracing::info!(
@@ -102,6 +102,9 @@ impl Leg {
 
     /// Returns the types that the server is not asked for, if they have changed since the last call.
     pub(in crate::upstream) fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        self.dialer.target().leave_out(self.client.unserved(), &self.board)
+        self.dialer
+            .target()
+            .record
+            .leave_out(self.client.unserved(), &self.board)
     }
 }

@@ -75,7 +75,7 @@ impl PollLeg {
 
     /// Takes up newer settings, if there are any.
     fn renew(&mut self) {
-        let newer = self.server.settings(&self.settings);
+        let newer = self.server.record.settings(&self.settings);
         if Arc::ptr_eq(&newer, &self.settings) {
             return;
         }
@@ -139,9 +139,9 @@ impl PollLeg {
 
     /// Notes an answer with content, if changes are traced.
     fn arrived(&mut self, type_url: &TypeUrl, bytes: usize, received: Instant) {
-        if self.server.metrics.traces.is_on() {
+        if self.server.record.metrics.traces.is_on() {
             self.arrivals.push(TracedArrival {
-                server: Arc::from(self.server.uri()),
+                server: Arc::from(self.server.record.uri()),
                 type_url: type_url.clone(),
                 bytes,
                 received,
@@ -160,18 +160,18 @@ impl PollLeg {
     ) {
         let news = response.is_some();
         changes.extend(self.poller.handle_answer(type_url, response, dice(), received));
-        self.server.answered();
+        self.server.record.answered();
         if self.counted.is_none() {
-            self.counted = Some(self.server.metrics.polls());
+            self.counted = Some(self.server.record.metrics.polls());
             self.board.enter(StreamPhase::Answering, Dialect::Sotw);
-            if let Some(suppressed) = self.server.away.answered(now()) {
-                tracing::info!(server = self.server.uri(), suppressed, "control plane answers");
+            if let Some(suppressed) = self.server.record.away.answered(now()) {
+                tracing::info!(server = self.server.record.uri(), suppressed, "control plane answers");
             }
         }
         self.board.heard();
-        self.server.metrics.heard();
+        self.server.record.metrics.heard();
         if news {
-            self.server.metrics.responses.inc();
+            self.server.record.metrics.responses.inc();
         }
     }
 
@@ -183,17 +183,17 @@ impl PollLeg {
             .poller
             .handle_failure(type_url, failure.to_string(), alone, dice(), now());
         changes.extend(lost);
-        self.server.metrics.failures.inc();
-        if let Some(suppressed) = self.server.away.failed(alone, now()) {
+        self.server.record.metrics.failures.inc();
+        if let Some(suppressed) = self.server.record.away.failed(alone, now()) {
             tracing::warn!(
-                server = self.server.uri(), error = %failure, retry_in = ?wait, suppressed,
+                server = self.server.record.uri(), error = %failure, retry_in = ?wait, suppressed,
                 "a poll failed; the known resources stay valid"
             );
         }
         if !alone {
             self.board.wait(now() + wait, None);
             if self.board.fail(false) {
-                self.server.metrics.lost.inc();
+                self.server.record.metrics.lost.inc();
             }
             self.counted = None;
         }
@@ -222,7 +222,7 @@ impl PollLeg {
         let resources = said.resources.into_iter().map(|read| match read {
             Ok(parsed) => parsed.value,
             Err(fault) => {
-                tracing::warn!(server = self.server.uri(), r#type = %type_url, error = %fault, "a resource cannot be read");
+                tracing::warn!(server = self.server.record.uri(), r#type = %type_url, error = %fault, "a resource cannot be read");
                 Default::default()
             }
         });
@@ -259,10 +259,10 @@ impl Talk for PollLeg {
                 invalid,
                 ignored,
             } = received;
-            self.server.metrics.resources(&type_url, valid, invalid, ignored);
+            self.server.record.metrics.resources(&type_url, valid, invalid, ignored);
         }
         while let Some((type_url, fault)) = self.poller.poll_refusal(now) {
-            self.server.refuse(&type_url, &fault);
+            self.server.record.refuse(&type_url, &fault);
         }
         while let Some(question) = self.poller.poll_question(now) {
             self.renew();
@@ -298,7 +298,7 @@ impl Talk for PollLeg {
     }
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
-        self.server.leave_out(self.poller.unserved(), &self.board)
+        self.server.record.leave_out(self.poller.unserved(), &self.board)
     }
 
     fn take_arrivals(&mut self) -> Vec<TracedArrival> {

@@ -9,7 +9,6 @@ mod leg;
 mod poller;
 mod topic;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 pub use leg::PollLeg;
@@ -31,17 +30,10 @@ use crate::xds::Dialect;
 /// A control plane that is polled.
 #[derive(Debug)]
 pub struct RestServer {
-    record: ServerRecord,
+    /// What is known of it, as of any other.
+    pub record: ServerRecord,
     rest: RestPolls,
     schemas: Schemas,
-}
-
-impl Deref for RestServer {
-    type Target = ServerRecord;
-
-    fn deref(&self) -> &ServerRecord {
-        &self.record
-    }
 }
 
 impl RestServer {
@@ -60,13 +52,13 @@ impl RestServer {
     /// server without a certificate for the others counts as reached when it accepts a connection.
     pub async fn reached(&self, settings: &UpstreamSettings, by_class: bool) {
         let meet = || async move {
-            if by_class && !self.access.identifies() {
+            if by_class && !self.record.access.identifies() {
                 connect::reach(&self.rest.endpoint, settings.keepalive).await
             } else {
-                exchange::connect(self, &self.access, settings).await.map(drop)
+                exchange::connect(self, &self.record.access, settings).await.map(drop)
             }
         };
-        self.meet(settings, meet).await;
+        self.record.meet(settings, meet).await;
     }
 }
 
@@ -81,11 +73,17 @@ impl Writer<PollLeg> {
         files: Option<ClassFiles>,
         settings: &Arc<UpstreamSettings>,
     ) -> Self {
-        let access = server.access.for_class(files);
+        let access = server.record.access.for_class(files);
         let leg = |_| {
             let client = Client::new(settings.client.clone(), Dialect::Sotw, node.clone());
             PollLeg::new(client, server.clone(), access.clone(), settings.clone())
         };
-        Self::of(view, server.uri(), &server.metrics, settings, [(), ()].map(leg))
+        Self::of(
+            view,
+            server.record.uri(),
+            &server.record.metrics,
+            settings,
+            [(), ()].map(leg),
+        )
     }
 }

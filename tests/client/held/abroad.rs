@@ -238,7 +238,7 @@ fn a_source_that_goes() {
     pair.remove(CDS, "a");
     pair.pass(Duration::from_secs(10));
     assert_eq!(pair.aside.served(CDS), "a b");
-    pair.aside.beside = None;
+    pair.aside.other_views = None;
     pair.aside.publish(Vec::new());
     assert_eq!(pair.aside.served(CDS), "b");
 }

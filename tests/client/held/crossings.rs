@@ -170,7 +170,7 @@ fn what_the_served_content_names() {
         (Dialect::Sotw, USUAL, "distributary/1.0"),
     ] {
         let mut pair = usual(dialect);
-        pair.main.plane.identifier = said_by;
+        pair.main.plane.habits.identifier = said_by;
         pair.main.restart();
         pair.main.set(settings);
         pair.pass(Duration::from_secs(20));

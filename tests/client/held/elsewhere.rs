@@ -56,12 +56,12 @@ fn another_server_is_late() {
         stage.elsewhere = Some(before.into());
         stage.put(LDS, "other", listener("other", "s", 81));
         (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.plane.late.insert(CDS);
+        stage.plane.habits.late.insert(CDS);
         stage.pass(Duration::from_secs(1));
         stage.elsewhere = None;
         stage.pass(Duration::from_secs(32));
         assert_eq!((stage.served(LDS), stage.served(CDS)), ("other".into(), String::new()));
-        stage.plane.late.clear();
+        stage.plane.habits.late.clear();
         stage.pass(Duration::from_secs(20));
         assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
         assert_eq!(
@@ -94,13 +94,13 @@ fn what_is_taken_over_brings_along_what_it_names() {
         assert_eq!(stage.why(EDS, "c7"), "referenced by cds c7");
 
         // A client asks for it here, and the server does not answer.
-        stage.plane.late.insert(EDS);
+        stage.plane.habits.late.insert(EDS);
         stage.upstream.want(EDS, "c7");
         stage.pass(Duration::from_secs(20));
         assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 2)), "{dialect:?}");
 
         // What the server says of it itself counts.
-        stage.plane.late.clear();
+        stage.plane.habits.late.clear();
         stage.put(EDS, "c7", endpoints("c7", 3));
         stage.pass(Duration::from_secs(1));
         assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 3)));
@@ -238,7 +238,7 @@ fn what_is_gone_elsewhere_does_not_come_back() {
         stage.elsewhere = Some(served_without(dialect, &[(LDS, "l1"), (EDS, "c0")]));
         stage.remove(LDS, "l1");
         stage.remove(EDS, "c0");
-        stage.plane.split = Some(1);
+        stage.plane.habits.split = Some(1);
         stage.restart();
         stage.exchange();
         // In SotW, nobody says that an assignment is gone.
@@ -258,7 +258,7 @@ fn what_the_server_still_has_is_served() {
     for dialect in BOTH {
         let mut stage = stage(dialect);
         stage.elsewhere = Some(served_without(dialect, &[(LDS, "l1"), (LDS, "l4"), (EDS, "c1")]));
-        stage.plane.split = Some(1);
+        stage.plane.habits.split = Some(1);
         stage.restart();
         stage.exchange();
         assert_eq!(stage.served(LDS), "l1 l2 l3 l4", "{dialect:?}");
@@ -276,7 +276,7 @@ fn what_is_gone_elsewhere_and_emptied_here() {
         let mut stage = stage(dialect);
         stage.elsewhere = Some(served_without(Dialect::Delta, &[(EDS, "c0")]));
         stage.put(EDS, "c0", endpoints("c0", 0));
-        stage.plane.split = Some(1);
+        stage.plane.habits.split = Some(1);
         stage.restart();
         stage.exchange();
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)), "{dialect:?}");
@@ -324,7 +324,7 @@ fn who_has_stayed_keeps_everything() {
     stage.elsewhere = Some(served_without(Dialect::Delta, &[(LDS, "l1"), (LDS, "l4")]));
     stage.some_stayed = true;
     stage.remove(LDS, "l1");
-    stage.plane.split = Some(1);
+    stage.plane.habits.split = Some(1);
     stage.restart();
     stage.exchange();
     stage.pass(ms(4_900));

@@ -466,7 +466,7 @@ fn what_is_never_held() {
     stage.exchange();
     assert_eq!((stage.served(SDS).as_str(), stage.heard().as_str()), ("", ""));
     let mut stage = settled(Dialect::Delta, ALWAYS);
-    stage.plane.identifier = "distributary/1.0";
+    stage.plane.habits.identifier = "distributary/1.0";
     stage.plane.content.clear();
     stage.restart();
     stage.exchange();

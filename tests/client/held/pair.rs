@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use xds::{Beside, Cut, Dialect, Name, Neighbour, Owners, ServerState, TypeUrl};
+use xds::{Cut, Dialect, Name, Neighbour, OtherViews, Owners, ServerState, TypeUrl};
 
 use super::plane::{cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL};
@@ -42,8 +42,8 @@ impl Pair {
         let (mut main, mut aside) = (Stage::new(dialect, USUAL, &here), Stage::new(dialect, USUAL, &there));
         let shown: [Shown; 2] = std::array::from_fn(|_| Arc::new(Mutex::new(vec![(1, Arc::default())])));
         let leased = Arc::new(Mutex::new(BTreeSet::from(["r".to_owned()])));
-        main.beside = Some(Others::of(&shown[1]).beside(true, &theirs, &leased));
-        aside.beside = Some(Others::of(&shown[0]).beside(false, &theirs, &leased));
+        main.other_views = Some(Others::of(&shown[1]).other_views(true, &theirs, &leased));
+        aside.other_views = Some(Others::of(&shown[0]).other_views(false, &theirs, &leased));
         let there = there
             .iter()
             .map(|(kind, name)| (String::from(*kind), String::from(*name)));
@@ -74,7 +74,7 @@ impl Pair {
         let mut canary = Stage::new(self.aside.dialect, USUAL, &there);
         canary.upstream.now = self.aside.upstream.now;
         let others = Others::of(&self.shown[0]);
-        canary.beside = Some(others.beside(false, &self.theirs, &self.leased));
+        canary.other_views = Some(others.other_views(false, &self.theirs, &self.leased));
         self.canary = Some(Box::new(canary));
     }
 
@@ -82,7 +82,7 @@ impl Pair {
     pub(crate) fn another_main(&self, wants: &[(&str, &str)]) -> Stage {
         let mut stage = Stage::new(self.main.dialect, USUAL, wants);
         stage.upstream.now = self.main.upstream.now;
-        stage.beside = Some(Others::of(&self.shown[1]).beside(true, &self.theirs, &self.leased));
+        stage.other_views = Some(Others::of(&self.shown[1]).other_views(true, &self.theirs, &self.leased));
         stage
     }
 
@@ -90,14 +90,14 @@ impl Pair {
     pub(crate) fn fall_back_to_main(&mut self, asking: &[Option<usize>]) {
         let mut others = Others::of(&self.shown[1]);
         (others.own_counts, others.asking) = (true, asking.to_vec());
-        self.main.beside = Some(others.beside(true, &self.theirs, &self.leased));
+        self.main.other_views = Some(others.other_views(true, &self.theirs, &self.leased));
     }
 
     /// The same for the server beside, which has these as well.
     pub(crate) fn fall_back_to_aside(&mut self, has: &[(&str, &str, Bytes)]) {
         let mut others = Others::of(&self.shown[0]);
         others.own_counts = true;
-        self.aside.beside = Some(others.beside(false, &self.theirs, &self.leased));
+        self.aside.other_views = Some(others.other_views(false, &self.theirs, &self.leased));
         for (kind, name, body) in has {
             self.aside.upstream.want(kind, name);
             self.aside.put(kind, name, body.clone());
@@ -232,7 +232,12 @@ impl Others {
         }
     }
 
-    fn beside(self, is_main: bool, theirs: &BTreeSet<&'static str>, leased: &Arc<Mutex<BTreeSet<String>>>) -> Beside {
+    fn other_views(
+        self,
+        is_main: bool,
+        theirs: &BTreeSet<&'static str>,
+        leased: &Arc<Mutex<BTreeSet<String>>>,
+    ) -> OtherViews {
         let leased = leased.clone();
         let full = |kind: &&str| (TypeUrl::new(kind).full_name().into(), Arc::from("#aside"));
         let owners = Owners::new([], theirs.iter().map(full).collect::<BTreeMap<_, _>>());
@@ -258,6 +263,6 @@ impl Others {
             true => asking.clone(),
             false => Vec::new(),
         };
-        Beside::new(owners, here, find, wants)
+        OtherViews::new(owners, here, find, wants)
     }
 }

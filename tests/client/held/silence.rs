@@ -13,7 +13,7 @@ use crate::{EDS, LDS, ms};
 /// A settled stage whose control plane has restarted without a change, so long ago.
 fn reconnected(dialect: Dialect, ago: Duration) -> Stage {
     let mut stage = settled(dialect, USUAL);
-    stage.plane.silent = true;
+    stage.plane.habits.silent = true;
     // The versions of a silent control plane are others.
     stage.restart();
     stage.pass(Duration::from_secs(20));
@@ -57,7 +57,7 @@ fn a_listener_that_is_removed_on_purpose() {
 fn a_listener_that_was_asked_for_by_name() {
     for ago in [31, 600] {
         let mut stage = Stage::new(Dialect::Delta, USUAL, &[(LDS, "l"), (LDS, "other")]);
-        stage.plane.silent = true;
+        stage.plane.habits.silent = true;
         stage.put(LDS, "l", listener("l", "r", 80));
         stage.put(LDS, "other", listener("other", "r", 81));
         stage.pass(Duration::from_secs(20));

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use prost::Message;
 use protocol::{Holds, Request};
 use xds::{
-    Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes,
-    Known, Name, ServerState, Slot, Target, TypeUrl, Within,
+    Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes, Known, Name,
+    OtherViews, ServerState, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -36,7 +36,7 @@ pub(crate) struct Stage {
     /// Others have stayed here.
     pub(crate) some_stayed: bool,
     /// What clients read of other sources.
-    pub(crate) beside: Option<Beside>,
+    pub(crate) other_views: Option<OtherViews>,
     /// The control plane, as others see it.
     pub(crate) state: ServerState,
     /// When it has answered first on its present stream, by type.
@@ -66,7 +66,7 @@ impl Stage {
             cuts: 0,
             elsewhere: None,
             some_stayed: false,
-            beside: None,
+            other_views: None,
             state: ServerState::Up,
             answered: BTreeMap::new(),
         };
@@ -135,7 +135,7 @@ impl Stage {
                     Request::Sotw(request) => self.plane.hear_sotw(request),
                 }
             }
-            let replies = self.plane.replies(self.dialect == Dialect::Delta);
+            let replies = self.plane.replies();
             if replies.is_empty() {
                 return;
             }
@@ -201,18 +201,18 @@ impl Stage {
 
     /// The writer's turn.
     pub(crate) fn publish(&mut self, mut changes: Vec<Changes>) {
-        let (now, beside) = (self.upstream.now, self.beside.as_ref());
+        let (now, other_views) = (self.upstream.now, self.other_views.as_ref());
         let elsewhere = || self.elsewhere.clone().map(|served| (served, !self.some_stayed));
         self.guard.hear(&mut changes, &self.upstream.cut, elsewhere, now);
-        self.guard.cross(&mut changes, &self.upstream.cut, beside, now);
+        self.guard.cross(&mut changes, &self.upstream.cut, other_views, now);
         self.apply(&changes);
         loop {
-            let beside = self.beside.as_ref();
-            let wanted = |type_url: &TypeUrl, name: &Name| match beside {
-                Some(beside) => beside.wants(type_url, name),
+            let other_views = self.other_views.as_ref();
+            let wanted = |type_url: &TypeUrl, name: &Name| match other_views {
+                Some(other_views) => other_views.wants(type_url, name),
                 None => self.wanted.contains(name.as_str()),
             };
-            let released = self.guard.look(&self.upstream.cut, beside, wanted, now);
+            let released = self.guard.look(&self.upstream.cut, other_views, wanted, now);
             if released.is_empty() {
                 break;
             }

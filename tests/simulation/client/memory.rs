@@ -6,15 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use peers::asked::Asked;
+
 use crate::body::Type;
 use crate::names::{covers, is_collection};
-use crate::subscription::Subscription;
 use crate::wire::{Answer, Up};
 
 /// The memory of one type on one stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    pub(crate) want: Arc<Subscription>,
+    pub(crate) want: Arc<Asked>,
     /// What it asked for, each with the number of the request, until it is answered.
     pub(crate) asked: BTreeMap<String, u64>,
     /// When it asked last for each name, by the number of the request.
@@ -33,7 +34,10 @@ impl Memory {
     /// Notes a request; `held` are the names that the client holds from the same stream.
     pub(super) fn request(&mut self, kind: Type, request: &Up, held: &[String]) {
         let before = self.want.clone();
-        let want = before.after(kind, request);
+        let want = match request {
+            Up::Sotw(request) => before.after_sotw(request),
+            Up::Delta(request) => before.after_delta(request),
+        };
         let added = want.names.difference(&before.names);
         self.latest.extend(added.map(|name| (name.clone(), want.serial)));
         let serial = want.serial;

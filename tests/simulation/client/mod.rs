@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use peers::asked::Asked;
 use proto::envoy::config::core::v3::Node;
 use proto::google::rpc::Status;
 use xds::Dialect;
@@ -22,7 +23,6 @@ use super::body::Type;
 use super::classes::Profile;
 use super::names::covers;
 use super::rng::Rng;
-use super::subscription::Subscription;
 use super::wire::{Answer, Up};
 use memory::Memory;
 
@@ -213,7 +213,7 @@ impl Client {
     }
 
     /// Notes that it sends a request.
-    pub(crate) fn requests(&mut self, stream: u64, kind: Type, request: &Up) -> Arc<Subscription> {
+    pub(crate) fn requests(&mut self, stream: u64, kind: Type, request: &Up) -> Arc<Asked> {
         let held = self.holds.get(&kind).into_iter().flatten();
         let held = held.filter(|(_, held)| held.stream == stream);
         let held: Vec<String> = held.map(|(name, _)| name.clone()).collect();

@@ -3,12 +3,12 @@
 //!
 //! Owns the judgement of removals and omissions. What the client holds it asks the client.
 
+use peers::asked::Asked;
 use xds::{Dialect, Reason};
 
 use super::Came;
 use crate::client::Holding;
 use crate::reading::Seen;
-use crate::subscription::Subscription;
 use crate::tally::{Broken, Rule, Tally};
 
 pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
@@ -47,7 +47,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
 }
 
 /// B-16, B-18: what exists is there.
-fn check_all(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Result<(), Broken> {
+fn check_all(came: &Came<'_>, want: &Asked, tally: &mut Tally) -> Result<(), Broken> {
     let (kind, reading) = (came.kind(), &came.scene.reading);
     let memory = came.client.memory(came.stream, kind);
     // B-22: of secrets that were rejected some may be held back, or tried while others wait. K-37: of what is rejected in a full state nothing
@@ -80,7 +80,7 @@ fn check_all(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Result<
 }
 
 /// Whether a client may be told that something is gone.
-fn is_sound(came: &Came<'_>, want: &Subscription, name: &str, seen: Seen, held: Option<&Holding>) -> bool {
+fn is_sound(came: &Came<'_>, want: &Asked, name: &str, seen: Seen, held: Option<&Holding>) -> bool {
     let (kind, reading, stream) = (came.kind(), &came.scene.reading, came.stream);
     let memory = came.client.memory(stream, kind);
     let full = came.client.is_full(kind);

@@ -17,10 +17,11 @@ mod views;
 
 use std::time::Instant;
 
+use peers::asked::Asked;
+
 use super::body::Type;
 use super::client::{Client, Persona};
 use super::scene::Scene;
-use super::subscription::Subscription;
 use super::tally::{Broken, Tally};
 use super::wire::{Answer, Up};
 use super::zone::Zone;
@@ -97,7 +98,7 @@ impl Came<'_> {
     }
 
     /// What the client asked for, as far as the relay knew.
-    fn want(&self, kind: Type) -> Option<&Subscription> {
+    fn want(&self, kind: Type) -> Option<&Asked> {
         self.scene.wants.get(&kind).map(|want| &**want)
     }
 

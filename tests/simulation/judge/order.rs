@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use peers::asked::Asked;
 use xds::{Dialect, Reason};
 
 use super::Came;
 use crate::body::{Type, facts};
 use crate::client::{Holding, Persona};
 use crate::reading::Seen;
-use crate::subscription::Subscription;
 use crate::tally::{Broken, Rule, Tally};
 
 pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
@@ -39,7 +39,7 @@ fn is_open(came: &Came<'_>, kind: Type, name: &str) -> bool {
 }
 
 /// D-01, L-27: a cluster that exists and is wanted comes before a route that leads to it.
-fn check_routes(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Result<(), Broken> {
+fn check_routes(came: &Came<'_>, want: &Asked, tally: &mut Tally) -> Result<(), Broken> {
     let reading = &came.scene.reading;
     let unknown = |name: &String| reading.seen(Type::Cds, name, want) == Seen::Unknown;
     // Where a full state cannot be sent, routes do not wait for it.
@@ -81,12 +81,7 @@ fn check_routes(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Resu
 }
 
 /// D-03: a cluster goes after the routes that leave it.
-fn check_clusters(
-    came: &Came<'_>,
-    clusters: &Subscription,
-    routes: &Subscription,
-    tally: &mut Tally,
-) -> Result<(), Broken> {
+fn check_clusters(came: &Came<'_>, clusters: &Asked, routes: &Asked, tally: &mut Tally) -> Result<(), Broken> {
     let reading = &came.scene.reading;
     let held = came.client.held(Type::Cds);
     let going: BTreeSet<&String> = came.answer.removed.iter().chain(came.omitted()).collect();
@@ -113,12 +108,12 @@ fn check_clusters(
 }
 
 /// Whether the view has something newer of a route that the client was sent, which does not lead to a cluster.
-fn leaves(came: &Came<'_>, want: &Subscription, name: &str, held: &Holding, cluster: &str) -> bool {
+fn leaves(came: &Came<'_>, want: &Asked, name: &str, held: &Holding, cluster: &str) -> bool {
     let reading = &came.scene.reading;
     match reading.seen(Type::Rds, name, want) {
         Seen::Present(revision) if revision != held.revision => {
             let body = reading.resource(Type::Rds, name).map(|route| route.body());
-            let facts = body.and_then(|body| facts(Type::Rds, &body).ok());
+            let facts = body.and_then(|body| facts(&body).ok());
             facts.is_some_and(|facts| !facts.refers.iter().any(|other| other == cluster))
         }
         Seen::Absent(Reason::Said | Reason::Expired) => came.client.dialect == Dialect::Delta,

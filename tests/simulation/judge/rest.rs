@@ -64,7 +64,7 @@ fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Re
         // B-22: what the view has and the client rejects, it lacks, and with it what came in the same response. B-16, G-20: so does it
         // while the view knows nothing of what it rejects: a full state can neither repeat that nor leave it out.
         let stuck = mux.memory.refused.iter().any(|(name, refused)| {
-            let found = reading.resource(*kind, name).map(|found| facts(*kind, &found.body()));
+            let found = reading.resource(*kind, name).map(|found| facts(&found.body()));
             let unknown = matches!(
                 reading.seen(*kind, name, want),
                 Seen::Unknown | Seen::Absent(Reason::TimedOut)

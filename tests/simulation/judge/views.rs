@@ -108,20 +108,25 @@ impl Zone {
         }
         let wire = &self.wire;
         let mut asked: BTreeSet<(Type, Target)> = BTreeSet::new();
-        for (kind, served) in wire
+        for (type_url, served) in wire
             .legs
             .iter()
             .filter_map(|leg| leg.link.as_ref())
-            .flat_map(|link| &link.session.types)
+            .flat_map(|link| &link.session.stream.types)
         {
-            let names = served.names.iter().map(|name| Target::Name(Name::from(name.as_str())));
-            for target in names.chain(served.wildcard.then_some(Target::Wildcard)) {
+            let Some(kind) = Type::of(type_url) else { continue };
+            let names = served
+                .asked
+                .names
+                .iter()
+                .map(|name| Target::Name(Name::from(name.as_str())));
+            for target in names.chain(served.asked.wildcard.then_some(Target::Wildcard)) {
                 // E-17: a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
                 let unseen = target == Target::Wildcard;
-                let wanted = self.writer.wanted.contains(&(*kind, target.clone())) || unseen;
+                let wanted = self.writer.wanted.contains(&(kind, target.clone())) || unseen;
                 // K-01: a list does not become empty, so names that have moved may stay in it.
                 let divided = wire.divided.contains(kind.type_url());
-                let once = asked.insert((*kind, target.clone()));
+                let once = asked.insert((kind, target.clone()));
                 if !(divided || wanted && once) {
                     return broken!(K23, "{kind:?} {target:?} is asked for, and not wanted");
                 }

@@ -389,9 +389,7 @@ impl Ahead {
             .filter(|due| *due <= now && self.fired != Some(*due))
         {
             self.fired = Some(due);
-            if self.server.handle_timeout(&sight, now).is_some() {
-                return Ok((vec![Reply::Close], wanted));
-            }
+            self.server.handle_timeout(now);
         }
         loop {
             let response = self.server.poll_response(&sight, answers, now);
@@ -399,6 +397,7 @@ impl Ahead {
             let Some(response) = response else { break };
             replies.push(Reply::Message(encode(&response)));
         }
+        replies.extend(self.server.poll_end().map(|_| Reply::Close));
         Ok((replies, wanted))
     }
 }

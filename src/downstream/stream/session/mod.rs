@@ -144,15 +144,9 @@ impl Session {
 
     /// Handles the timers of the machine, if the time of [`Self::poll_timeout`] has come.
     pub(super) fn handle_timeout(&mut self) {
-        let now = self.now;
-        if self.server.poll_timeout().is_none_or(|at| now < at) {
-            return;
-        }
-        self.stirred = true;
-        let sight = self.sight();
-        if let Some(end) = self.server.handle_timeout(&sight, now) {
-            let status = self.ended(end);
-            self.end.get_or_insert(status);
+        if self.server.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.stirred = true;
+            self.server.handle_timeout(self.now);
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::super::table::Table;
 use super::super::waiting::{Half, Item, Row};
 use super::Reach;
-use xds::{Beside, Cut, HoldReason, Name, Owners, ViewPlace};
+use xds::{Cut, HoldReason, Name, OtherViews, Owners, ViewPlace};
 
 /// The cuts of other views that were read last.
 #[derive(Debug, Default)]
@@ -34,8 +34,8 @@ impl Abroad {
 
 impl Reach {
     /// Reads what has changed in what clients read of other servers. Returns whether something that directs traffic has.
-    pub(in super::super) fn read_beside(&mut self, beside: Option<&Beside>, table: &mut Table) -> bool {
-        let owners = beside.map(|beside| beside.owners().clone()).unwrap_or_default();
+    pub(in super::super) fn read_other_views(&mut self, others: Option<&OtherViews>, table: &mut Table) -> bool {
+        let owners = others.map(|others| others.owners().clone()).unwrap_or_default();
         if !owners.is(&self.abroad.owners) {
             // A type may be read elsewhere now, where nothing has changed.
             for place in std::mem::take(&mut self.abroad.cuts).into_keys() {
@@ -43,7 +43,7 @@ impl Reach {
             }
             self.abroad.owners = owners;
         }
-        let now = beside.map(Beside::all).unwrap_or_default();
+        let now = others.map(OtherViews::all).unwrap_or_default();
         let before = std::mem::replace(&mut self.abroad.cuts, now.clone());
         let (mut directs, mut holds) = (false, false);
         for place in before.keys().chain(now.keys()).collect::<BTreeSet<_>>() {

@@ -16,13 +16,13 @@ use xds::{Difference, Name, State};
 /// Invariant: a name is listed, or differs between what the client was sent and the state, or nothing is due of it.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Agenda {
-    lists: Option<Box<Lists>>,
-    reached: Option<Box<Reached>>,
+    lists: Option<Box<NameLists>>,
+    reached: Option<Box<Headway>>,
 }
 
 /// How far a client has come that was sent a part of what is due. Others have none.
 #[derive(Debug)]
-struct Reached {
+struct Headway {
     /// Where the last response ended. Names that change all the time would otherwise hold up those behind them.
     cursor: Option<Name>,
     /// What is left of the difference of which a part was sent.
@@ -30,7 +30,7 @@ struct Reached {
 }
 
 #[derive(Debug, Default)]
-struct Lists {
+struct NameLists {
     look: Sorted<Name>,
     /// Names of which a removal is due.
     gone: Sorted<Name>,
@@ -55,13 +55,13 @@ pub(super) struct Sweep {
 
 /// A walk over all names that must be looked at, once around from the cursor.
 #[derive(Debug)]
-pub(in crate::server) struct Walk {
+pub(in crate::server) struct AgendaWalk {
     start: Option<Name>,
     at: Option<Name>,
     around: bool,
 }
 
-impl Lists {
+impl NameLists {
     fn is_idle(&self) -> bool {
         self.look.is_empty() && self.gone.is_empty() && self.sweeps.is_empty()
     }
@@ -202,7 +202,7 @@ impl Agenda {
     #[inline]
     pub(super) fn put(&mut self, cursor: Option<Name>, rest: Option<Arc<Difference>>) {
         let any = cursor.is_some() || rest.is_some();
-        self.reached = any.then(|| Box::new(Reached { cursor, rest }));
+        self.reached = any.then(|| Box::new(Headway { cursor, rest }));
     }
 
     /// What is left of the difference must be found anew.
@@ -237,13 +237,13 @@ impl Agenda {
     }
 
     /// A walk has stopped: the next one begins there.
-    pub(in crate::server) fn stop(&mut self, walk: &Walk) {
+    pub(in crate::server) fn stop(&mut self, walk: &AgendaWalk) {
         self.set_cursor(walk.at.clone());
     }
 
     /// Begins a walk.
-    pub(in crate::server) fn walk(&self) -> Walk {
-        Walk {
+    pub(in crate::server) fn walk(&self) -> AgendaWalk {
+        AgendaWalk {
             start: self.cursor().cloned(),
             at: self.cursor().cloned(),
             around: false,
@@ -261,7 +261,7 @@ impl Agenda {
     }
 }
 
-impl Walk {
+impl AgendaWalk {
     /// Returns the next name that is listed or differs.
     pub(in crate::server) fn next(&mut self, agenda: &Agenda, difference: Option<&Difference>) -> Option<Name> {
         let after = |at: &Option<Name>| {

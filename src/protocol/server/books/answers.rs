@@ -14,7 +14,7 @@ use xds::{Form, Name, Objection, Resource};
 
 /// A response that the client has answered.
 #[derive(Debug)]
-pub(in crate::server) struct Answered {
+pub(in crate::server) struct AnsweredFlight {
     pub(in crate::server) flight: Flight,
     /// Whether something was tried in it for the second time.
     pub(in crate::server) again: bool,
@@ -34,7 +34,7 @@ impl Books {
 
     /// The client answers the response with this nonce, if that is on its way.
     #[inline]
-    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<Answered> {
+    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<AnsweredFlight> {
         let flight = self.flights.settle(nonce)?;
         let disputed = self.rejections.disputes().next().is_some();
         if accepts && disputed {
@@ -42,11 +42,10 @@ impl Books {
                 self.rejections.accept(item.name(), item.resource.version());
             }
         }
-        // B-18: the client has accepted that secrets were left out.
-        if accepts && self.lists_all && flight.batch.items().len() < self.ledger.own().asked_len() {
-            self.marks.note_omission();
+        if accepts && self.as_one {
+            self.as_one = flight.batch.items().len() >= self.ledger.own().asked_len();
         }
-        Some(Answered {
+        Some(AnsweredFlight {
             flight,
             again: self.rejections.end(nonce, accepts),
             disputed,

@@ -10,7 +10,7 @@ use xds::{Errors, Name, ResourceError};
 
 /// The marks on the names of a type. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Marks(Option<Box<MarkTable>>);
+pub(in crate::server) struct NameMarks(Option<Box<MarkTable>>);
 
 #[derive(Debug, Default)]
 struct MarkTable {
@@ -18,25 +18,18 @@ struct MarkTable {
     errors: Errors,
     /// The last heartbeat that was passed on of each resource (K-17).
     beats: BTreeMap<Name, u32>,
-    /// Whether the client has accepted a response that left out a secret which it asks for.
-    omits: bool,
     /// B-34: how many versions are in the table that the ledger is relative to, until the client was sent all that differs.
     table: usize,
 }
 
 impl MarkTable {
     fn is_empty(&self) -> bool {
-        let Self {
-            errors,
-            beats,
-            omits,
-            table,
-        } = self;
-        errors.is_empty() && beats.is_empty() && !omits && *table == 0
+        let Self { errors, beats, table } = self;
+        errors.is_empty() && beats.is_empty() && *table == 0
     }
 }
 
-impl Marks {
+impl NameMarks {
     fn add(&mut self) -> &mut MarkTable {
         self.0.get_or_insert_default()
     }
@@ -94,15 +87,6 @@ impl Marks {
             Some(beat) => _ = self.add().beats.insert(name.clone(), beat),
             None => self.take(|written| _ = written.beats.remove(name)),
         }
-    }
-
-    /// Whether the client has accepted a response that left out a secret which it asks for.
-    pub(in crate::server) fn omits(&self) -> bool {
-        self.0.as_ref().is_some_and(|written| written.omits)
-    }
-
-    pub(super) fn note_omission(&mut self) {
-        self.add().omits = true;
     }
 
     /// A table of so many versions is kept.

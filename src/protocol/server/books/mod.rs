@@ -15,9 +15,9 @@ use std::sync::Arc;
 use crate::rejections::Rejections;
 use crate::server::flights::Flights;
 use crate::server::ledger::{Entry, Ledger, Row};
-pub(super) use agenda::{Agenda, Walk};
-pub(super) use answers::Answered;
-use marks::Marks;
+pub(super) use agenda::{Agenda, AgendaWalk};
+pub(super) use answers::AnsweredFlight;
+use marks::NameMarks;
 use xds::{Name, Resource, ResourceError, Version};
 
 /// The books on one type of one stream.
@@ -29,9 +29,10 @@ pub(super) struct Books {
     agenda: Agenda,
     rejections: Rejections,
     flights: Flights,
-    marks: Marks,
-    /// Whether all responses list everything: then what is rejected may be held back as one (B-18).
-    lists_all: bool,
+    marks: NameMarks,
+    /// Whether what is rejected is held back as one: all responses list everything, and the client has accepted none that left out a secret
+    /// which it asks for (B-18).
+    as_one: bool,
 }
 
 /// What becomes of a name that was looked at, if nothing is sent of it now.
@@ -60,9 +61,10 @@ pub(super) struct Swept {
 }
 
 impl Books {
-    pub(super) fn new(lists_all: bool) -> Self {
+    /// `as_one`: all responses list everything.
+    pub(super) fn new(as_one: bool) -> Self {
         Self {
-            lists_all,
+            as_one,
             ..Self::default()
         }
     }
@@ -93,7 +95,7 @@ impl Books {
         &self.flights
     }
 
-    pub(super) const fn marks(&self) -> &Marks {
+    pub(super) const fn marks(&self) -> &NameMarks {
         &self.marks
     }
 
@@ -239,9 +241,9 @@ impl Books {
         }
     }
 
-    /// Whether what is rejected is held back as one: the client takes no response that leaves anything out (B-18).
-    pub(super) fn holds_back_as_one(&self) -> bool {
-        self.lists_all && !self.marks.omits()
+    /// Whether what is rejected is held back as one (B-18).
+    pub(super) const fn holds_back_as_one(&self) -> bool {
+        self.as_one
     }
 
     /// A name is not held back or tried any more. What the client holds of it is as it was.
@@ -259,7 +261,7 @@ impl Books {
     /// A name is not held back any more. B-18: others may have been held back with it, and this may have been the bad one: they are
     /// sent again.
     fn free_others(&mut self, held_back: bool) {
-        if held_back && self.holds_back_as_one() {
+        if held_back && self.as_one {
             for other in self.rejections.release_all() {
                 self.ledger.put(&other, Row::Perhaps);
                 self.agenda.look_again(other);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) use row::Row;
 pub(super) use table::Entry;
-use table::Table;
+use table::RowTable;
 
 use xds::{Difference, Known, Name, State};
 
@@ -22,7 +22,7 @@ use xds::{Difference, Known, Name, State};
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     base: Option<Arc<State>>,
-    own: Table,
+    own: RowTable,
 }
 
 impl Ledger {
@@ -32,7 +32,7 @@ impl Ledger {
     }
 
     /// Returns the rows in which the client differs from others.
-    pub(super) const fn own(&self) -> &Table {
+    pub(super) const fn own(&self) -> &RowTable {
         &self.own
     }
 

@@ -11,15 +11,15 @@ use xds::{Name, Resource};
 
 /// The rows of one type on one stream. No name has two.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Table {
+pub(in crate::server) struct RowTable {
     /// Content that was sent under its own name to a client that asks for the name. Nearly all rows are such.
     asked: Sorted<Arc<Resource>>,
     /// All other rows. Most clients have none, and then nothing is allocated.
-    rest: Option<Box<Rest>>,
+    rest: Option<Box<FurtherRows>>,
 }
 
 #[derive(Debug, Default)]
-struct Rest {
+struct FurtherRows {
     /// Content that was sent under its own name, although the client does not ask for the name itself.
     unasked: Sorted<Arc<Resource>>,
     others: Sorted<Other>,
@@ -106,7 +106,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl Table {
+impl RowTable {
     pub(in crate::server) const fn is_empty(&self) -> bool {
         self.asked.is_empty() && self.rest.is_none()
     }
@@ -154,11 +154,10 @@ impl Table {
 
     /// Adds a row, or replaces the one with this name.
     pub(super) fn put(&mut self, name: &Name, row: Row, asked: bool) {
-        let own = match &row {
-            Row::Sent(resource) if resource.name() == name => Some(resource.clone()),
-            Row::Sent(_) | Row::Nothing | Row::Asked => None,
-            Row::Perhaps | Row::Brought(_) | Row::Again(_) => None,
-        };
+        let own = row
+            .sent()
+            .filter(|resource| !row.waits() && resource.name() == name)
+            .cloned();
         if let Some(resource) = own.clone().filter(|_| asked) {
             // Nearly always content replaces other content, or comes for a name that had none.
             if self.asked.insert(resource).is_none() {
@@ -255,7 +254,7 @@ mod tests {
             Arc::new(Resource::new(parts, 0))
         };
         for scattered in [false, true] {
-            let (mut table, mut naive) = (Table::default(), BTreeMap::new());
+            let (mut table, mut naive) = (RowTable::default(), BTreeMap::new());
             for step in 0..6000_u64 {
                 let number = if scattered { step * 7919 % 3001 } else { step / 2 };
                 let name = Name::from(format!("xdstp://a/t/{number:05}"));

@@ -2,23 +2,20 @@
 //! The next response of a type. A partial answer has only what is new: delta of every type, and SotW of the types that are not full
 //! state (B-18). A full state has the same news, and lists the rest.
 //!
-//! Owns the order in which things are sent, and what is left for later. Does not know what is due.
+//! Owns the order in which things are sent, what is left for later, and when a removal may share a response with additions. Does not know
+//! what is due.
 
 use super::draft::{Content, Draft};
 use super::lens::Say;
-use super::{Attempt, Sent, Subscription};
+use super::{Attempt, Composed, Subscription};
 use crate::rejections::Group;
 use crate::server::turn::Survey;
 use crate::server::waits::Wait;
-use xds::{Answers, Dialect, Room};
+use xds::{Answers, Dialect, Difference, GONE_MAX, Name, Room, Spots};
 
 impl Subscription {
     /// Returns the next response, or what must wait.
-    pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Result<Sent, Survey> {
-        // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
-        if self.wants_nothing() && self.books.agenda().is_empty() && !self.owes() {
-            return Err(Survey::default());
-        }
+    pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Result<Composed, Survey> {
         // B-24: SotW has one response on its way.
         let sotw = self.reader.dialect() == Dialect::Sotw;
         let busy = !self.books.flights().is_empty()
@@ -38,11 +35,6 @@ impl Subscription {
             Some(_) | None => self.write_own(attempt),
         }?;
         Ok(self.send(content, attempt))
-    }
-
-    /// Whether the client is owed an answer, even if it is subscribed to nothing.
-    fn owes(&self) -> bool {
-        self.want.hello() && !self.reader.full_state() || !self.want.long().is_empty()
     }
 
     /// Writes what is sent next to a client that is not like others.
@@ -78,7 +70,7 @@ impl Subscription {
         if full || self.reader.lists_all() {
             self.list_held(&mut draft, tried.is_some(), attempt);
         }
-        let content = draft.finish(self.reader.traits().kind, full);
+        let content = draft.finish(self.kind(), full);
         if let Some(group) = tried.as_ref().filter(|_| !greets)
             && let Some(objection) = self.books.rejections().rejected_list(content.batch.sum())
         {
@@ -132,7 +124,9 @@ impl Subscription {
         if !self.turn.is_spent() {
             self.books.agenda_mut().set_cursor(draft.cursor());
         }
-        self.waits.set(Wait::Endpoints, attempt.changes.filter(|_| held));
+        if held {
+            self.waits.set(Wait::Again, attempt.changes);
+        }
         waits
     }
 
@@ -154,5 +148,62 @@ impl Subscription {
         {
             self.books.meet(state, difference);
         }
+    }
+
+    /// Writes the removals that go with this response.
+    pub(super) fn write_removals(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
+        let difference = attempt.difference.as_deref();
+        let (all, full) = (self.removes_all(draft.adds(), attempt), self.reader.full_state());
+        let agenda = self.books.agenda();
+        let any = agenda.gone().next().is_some() || difference.is_some_and(Difference::removes);
+        let taken = if any { draft.addresses() } else { Spots::default() };
+        // The walk may not have come to a listener that is gone.
+        let behind = difference.into_iter().flat_map(Difference::removed);
+        let behind = behind.filter(|name| !all && self.frees(name, &taken));
+        let listed = agenda.gone().filter(|name| all || self.frees(name, &taken));
+        let max = if full { usize::MAX } else { GONE_MAX };
+        let mut gone: Vec<Name> = listed.chain(behind).take(max).cloned().collect();
+        gone.sort_unstable();
+        gone.dedup();
+        for name in gone {
+            if self.is_busy(&name) || !matches!(self.lens(attempt.slot).say(&name), Some(Say::Remove)) {
+                self.books.agenda_mut().look([name]);
+                continue;
+            }
+            let frees = self.frees(&name, &taken);
+            self.write_gone(&name, false, frees || full, draft, attempt.slot);
+        }
+        let left = self.books.agenda().gone().next().is_some();
+        self.note_waiting_removals(left, draft.adds(), attempt);
+    }
+
+    /// Whether the client was sent a listener of this name with one of these addresses.
+    fn frees(&self, name: &Name, taken: &Spots) -> bool {
+        let row = self.books.ledger().get(name);
+        row.sent().is_some_and(|held| taken.are_of(held))
+    }
+
+    /// C-26: whether all removals that are due go with the next response. They go when nothing is added, because a client applies the
+    /// removals of a response that it rejects. D-03: a full state leaves out what other types do not need any more. Whatever this says, a
+    /// listener that goes shares the response with one that takes its address, because the client applies removals first.
+    pub(super) fn removes_all(&self, adds: bool, attempt: &Attempt<'_, impl Answers>) -> bool {
+        if self.reader.full_state() {
+            attempt.removals
+        } else {
+            attempt.removals && !adds && !self.is_short()
+        }
+    }
+
+    /// Whether removals may go, and have waited for additions as long as they may.
+    pub(super) fn removals_are_ripe(&self, attempt: &Attempt<'_, impl Answers>) -> bool {
+        let since = self.waits.get(Wait::Removals);
+        attempt.removals && since.is_some_and(|since| attempt.now >= since + attempt.settings.timers.order_gate)
+    }
+
+    /// Notes whether removals are `left` behind additions. Full states have both.
+    pub(super) fn note_waiting_removals(&mut self, left: bool, adds: bool, attempt: &Attempt<'_, impl Answers>) {
+        let waits = left && adds && !self.reader.full_state();
+        let since = waits.then(|| self.waits.get(Wait::Removals).unwrap_or(attempt.now));
+        self.waits.set(Wait::Removals, since);
     }
 }

@@ -142,10 +142,9 @@ impl Draft {
         self.items.insert(name.clone(), item);
     }
 
-    /// Notes that this name is new or changed, and whether it was asked for by the wildcard alone. Returns the one before it.
-    pub(super) fn follow(&mut self, name: &Name, covered: bool) -> Option<Name> {
-        let covers = covered || self.covers();
-        self.last.replace((name.clone(), covers)).map(|(before, _)| before)
+    /// Notes that this name is new or changed, and whether it was asked for by the wildcard alone.
+    pub(super) fn follow(&mut self, name: &Name, covered: bool) {
+        self.last = Some((name.clone(), covered || self.covers()));
     }
 
     /// Whether there is room for something of so many bytes. Takes the room.

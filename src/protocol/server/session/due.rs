@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Subscription;
 use super::lens::Say;
-use crate::server::books::{NameOutcome, Swept, Walk};
+use crate::server::books::{AgendaWalk, NameOutcome, Swept};
 use crate::server::turn::{StreamTurn, Survey, WORK_MAX};
 use crate::server::waits::Wait;
 use xds::{Answers, Difference, Name, State, TypeSight};
@@ -20,7 +20,7 @@ impl Subscription {
     /// that are gone are listed as such. `None` if there is none, or if the turn is over.
     pub(super) fn next_due<'a>(
         &mut self,
-        walk: &mut Walk,
+        walk: &mut AgendaWalk,
         difference: Option<&Difference>,
         slot: TypeSight<'a>,
     ) -> Option<(Name, Say<'a>)> {
@@ -224,9 +224,13 @@ impl Subscription {
         }
     }
 
-    /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
+    /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that. An empty full state takes everything away,
+    /// so none is sent to a client that is subscribed to nothing.
     pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
-        let known = || !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete());
+        let known = || match self.want.wildcard() {
+            true => slot.wildcard().is_some_and(|state| state.complete()),
+            false => !self.reader.full_state() || !self.wants_nothing(),
+        };
         self.want.hello() && known()
     }
 

@@ -5,6 +5,7 @@
 //! wildcard (`look_up`). Does not know what follows for other types.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Subscription;
 use super::lens::Lens;
@@ -87,6 +88,19 @@ impl Subscription {
     pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
         let asked = usize::from(self.want.wildcard()) + self.books.ledger().own().asked_len();
         self.sees(sight).missing().count() < asked
+    }
+
+    /// Returns since when the client may wait for something that it has asked for and nobody has answered. That it was told of a name in
+    /// the end that it does not exist is no answer of the server.
+    pub(in crate::server) fn waits_since(&self, slot: TypeSight<'_>) -> Option<Instant> {
+        let waits = self.books.ledger().own().waiting() > 0 || self.want.wildcard() && !slot.is_complete();
+        (waits || self.asks_silent(slot)).then(|| self.asked.since())
+    }
+
+    /// Whether the client asks for a name for which the server did not answer in time.
+    fn asks_silent(&self, slot: TypeSight<'_>) -> bool {
+        // Nearly always the server was silent for none.
+        slot.any_silent() && self.books.ledger().asked().any(|name| slot.is_silent(name))
     }
 
     /// Returns how much of the stream's limit of names it uses.

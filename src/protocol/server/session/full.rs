@@ -89,7 +89,7 @@ impl Subscription {
     /// their own. What a full state cannot list, the client does not hold any more.
     pub(super) fn list_held(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
         let full = self.reader.full_state();
-        let repeats = full || !trial && !self.books.marks().omits();
+        let repeats = full || !trial && self.books.holds_back_as_one();
         let listed = |name: &Name| draft.brings(name) || !full && !self.is_wanted(name);
         let held = self.books.ledger().held().filter(|(name, _)| !listed(name));
         let held: Vec<(Name, Row)> = held.map(|(name, row)| (name.clone(), row)).collect();

@@ -6,7 +6,6 @@
 //! Owns these parts; knows nothing of other types and other clients.
 
 mod answer;
-mod asking;
 mod changes;
 mod draft;
 mod due;
@@ -15,17 +14,15 @@ mod full;
 mod lens;
 mod portrait;
 mod reader;
-mod removals;
 mod requests;
 mod settling;
 mod shared;
-mod timers;
 mod wants;
 mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::server::asked::OpenRequests;
 use crate::server::books::{Agenda, Books};
@@ -34,12 +31,12 @@ use crate::server::flights::Flights;
 use crate::server::nonce::Nonces;
 use crate::server::response::Response;
 use crate::server::turn::TypeTurn;
-use crate::server::waits::Waits;
-use crate::server::want::Want;
+use crate::server::waits::{Wait, Waits};
+use crate::server::want::TypeWant;
 use crate::settings::StreamSettings;
 use reader::Reader;
 pub(super) use requests::Entries;
-use xds::{Difference, Name, Rights, TypeSight, TypeUrl};
+use xds::{Difference, Kind, Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
 ///
@@ -48,7 +45,7 @@ use xds::{Difference, Name, Rights, TypeSight, TypeUrl};
 #[derive(Debug)]
 pub(super) struct Subscription {
     reader: Reader,
-    want: Want,
+    want: TypeWant,
     books: Books,
     waits: Waits,
     turn: TypeTurn,
@@ -77,7 +74,7 @@ pub(super) struct Attempt<'a, A> {
 }
 
 /// A response, and the names of the endpoints that new or changed clusters in it wait for (K-13).
-pub(super) type Sent = (Response, Vec<Name>);
+pub(super) type Composed = (Response, Vec<Name>);
 
 impl Subscription {
     /// `rights` is what the client may have of the type; `None`: everything.
@@ -86,7 +83,7 @@ impl Subscription {
         Self {
             books: Books::new(reader.lists_all()),
             reader,
-            want: Want::default(),
+            want: TypeWant::default(),
             waits: Waits::default(),
             turn: TypeTurn::default(),
             asked: OpenRequests::new(now),
@@ -94,8 +91,26 @@ impl Subscription {
         }
     }
 
+    /// Returns when the client has waited for this long, or what waits is looked at again.
+    pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
+        let ends = self.asked.ends(bound);
+        ends.into_iter().chain(self.waits.get(Wait::Again)).min()
+    }
+
+    /// Takes note of the time.
+    pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) {
+        if self.waits.is_over(Wait::Again, now) && self.kind().listens() {
+            self.books.try_again(false);
+        }
+        self.asked.waive(bound, now);
+    }
+
     pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
         self.reader.type_url()
+    }
+
+    pub(in crate::server) fn kind(&self) -> Kind {
+        self.reader.traits().kind
     }
 
     /// Returns the responses that were sent.

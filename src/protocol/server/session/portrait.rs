@@ -51,18 +51,17 @@ impl Subscription {
     }
 
     /// Returns each resource that the client asks for, by name and by the wildcard.
-    fn stands(&self, slot: TypeSight<'_>) -> impl Iterator<Item = ClientResource> {
+    fn stands<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = ClientResource> + 'a {
         let ledger = self.books.ledger();
         let named = ledger.own().from("");
         let named = named.filter(|entry| entry.is_asked() || entry.name().is_new_style());
-        let known = move |name: &Name| self.lens(slot).known(name);
-        let named = named.map(move |entry: Entry<'_>| self.stand_with(entry.name(), &entry.row(), known(entry.name())));
         let state = slot.wildcard().filter(|_| self.want.wildcard());
         let covered = state.into_iter().flat_map(|state| state.resources());
-        let covered = covered.filter(move |resource| !ledger.asks(resource.name()));
-        let covered =
-            covered.map(move |resource| self.stand_of(resource.name(), resource, &ledger.get(resource.name())));
-        named.chain(covered)
+        let covered = covered
+            .map(|resource| resource.name())
+            .filter(|name| !ledger.asks(name));
+        let names = named.map(Entry::name).chain(covered);
+        names.filter_map(move |name| self.stand(name, slot))
     }
 
     /// Returns the resource of this name, if the client asks for it.

@@ -13,7 +13,7 @@ use super::Subscription;
 use crate::server::ledger::Entry;
 use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::nonce::Nonces;
-use crate::server::request::{ClientRequest, Lists};
+use crate::server::request::{ClientRequest, RequestLists};
 use crate::server::response::ReceiptKind;
 use crate::server::turn::Work;
 use xds::xdstp::canonical;
@@ -24,7 +24,7 @@ use xds::{Answers, Dialect, Name, State, Version};
 pub(in crate::server) struct Entries {
     /// Names over this bound are not kept.
     bound: NameBound,
-    /// What is wrong with other names that were read.
+    /// What is wrong with names that were read.
     faults: NameFaults,
     begun: vec::IntoIter<String>,
     ended: vec::IntoIter<String>,
@@ -54,7 +54,7 @@ pub(in crate::server) struct Entries {
 const LONG_MAX: usize = 64;
 
 impl Entries {
-    fn new(lists: Lists, first: bool) -> Self {
+    fn new(lists: RequestLists, first: bool) -> Self {
         Self {
             begun: lists.begun.into_iter(),
             ended: lists.ended.into_iter(),
@@ -110,7 +110,13 @@ impl Subscription {
         (kind, entries)
     }
 
-    fn begin_sotw(&mut self, lists: Lists, first: bool, answers: &impl Answers, now: Instant) -> Option<Entries> {
+    fn begin_sotw(
+        &mut self,
+        lists: RequestLists,
+        first: bool,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Option<Entries> {
         if first && self.reader.full_state() {
             // B-25: the first request is always answered.
             self.want.set_hello(true);
@@ -148,13 +154,13 @@ impl Subscription {
         })
     }
 
-    fn begin_delta(&mut self, lists: Lists, first: bool, answers: &impl Answers, now: Instant) -> Entries {
+    fn begin_delta(&mut self, lists: RequestLists, first: bool, answers: &impl Answers, now: Instant) -> Entries {
         let has = |texts: &[String]| texts.iter().any(|text| text == Name::WILDCARD);
         // C-05: only a first request with both lists empty means everything.
         let empty = first && lists.begun.is_empty() && lists.ended.is_empty() && self.reader.traits().wildcard;
         // C-12: a client of Istio's addresses that loads on demand takes `*` back at once, and names what it had subscribed to in its
         // versions alone.
-        let addresses = self.reader.traits().aliases && !self.reader.traits().kind.gated();
+        let addresses = self.reader.traits().aliases && !self.kind().gated();
         let adopts = first && addresses && has(&lists.begun) && has(&lists.ended);
         if adopts {
             self.want.set_hello(true);
@@ -216,11 +222,13 @@ impl Subscription {
                 if entries.bound.admits(&text) {
                     let name = self.name(&text, answers);
                     // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
-                    let endpoints = self.reader.traits().kind.warms();
+                    let endpoints = self.kind().warms();
                     let version = Version::parse(&version)
                         .filter(|_| !endpoints)
                         .unwrap_or(Version::EMPTY);
                     self.remember(name, version, entries);
+                } else if !entries.adopts {
+                    entries.faults.note(NameFault::Long, &text);
                 }
             } else {
                 self.end_request(entries, answers);
@@ -273,6 +281,7 @@ impl Subscription {
         }
         if !entries.bound.admits(text) {
             // B-32: a name that is too long is not kept, but it is a name.
+            entries.faults.note(NameFault::Long, text);
             if delta && self.want.long().len() < LONG_MAX {
                 self.want.add_long(Name::from(text));
             }

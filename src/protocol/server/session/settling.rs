@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use super::Subscription;
 use crate::rejections::Group;
-use crate::server::books::Answered;
+use crate::server::books::AnsweredFlight;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
-use crate::server::response::{Changed, ReceiptKind, Rejected};
+use crate::server::response::{Changed, ReceiptKind, RejectedResponse};
 use crate::server::waits::Wait;
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Item, Name, Objection, Said, named_in, words_of};
+use xds::{Answers, Item, Name, Objection, Said, Status, named_in, words_of};
 
 /// After so long an address that a listener has given up is free.
 const FREE_AFTER: Duration = Duration::from_secs(1);
 
 /// How a response was rejected.
 #[derive(Clone, Copy, Debug)]
-struct Blame<'a> {
+struct Nacked<'a> {
     message: &'a str,
     /// The listeners in it that take addresses of others.
     takers: &'a [Name],
@@ -55,7 +55,9 @@ impl Subscription {
             return match error {
                 // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
                 None if is_last => ReceiptKind::Update,
-                Some(detail) if is_last && self.accepts_all() => self.hear_of_clients(detail, answers, now),
+                Some(detail) if is_last && self.status() == Status::Synced => {
+                    self.hear_of_clients(detail, answers, now)
+                }
                 None | Some(_) => ReceiptKind::Stale,
             };
         };
@@ -69,7 +71,7 @@ impl Subscription {
                 self.asked.interrupted(now);
                 let objection = answers.objection(&self.heard(detail, flight.sent), Some(&flight.batch));
                 ReceiptKind::Nack {
-                    response: Rejected(Some(flight.batch.clone())),
+                    response: RejectedResponse(Some(flight.batch.clone())),
                     given_up: self.reject(&answered, &detail.message, &objection, now),
                     objection,
                 }
@@ -77,17 +79,12 @@ impl Subscription {
         }
     }
 
-    /// Whether the client has accepted every response and rejects nothing.
-    fn accepts_all(&self) -> bool {
-        self.books.flights().is_empty() && self.books.rejections().is_empty()
-    }
-
     /// E-24: the client is a relay, holds the last response, and says that its own clients reject something of it.
     fn hear_of_clients(&mut self, detail: &Detail, answers: &impl Answers, now: Instant) -> ReceiptKind {
         let objection = answers.objection(&self.heard(detail, now), None);
         self.books.rejections_mut().note_relayed(objection.clone(), now);
         ReceiptKind::Nack {
-            response: Rejected(None),
+            response: RejectedResponse(None),
             given_up: 0,
             objection,
         }
@@ -109,14 +106,14 @@ impl Subscription {
     }
 
     /// The client has accepted a response. Returns what was new to it.
-    fn accept(&mut self, answered: &Answered) -> Option<Changed> {
+    fn accept(&mut self, answered: &AnsweredFlight) -> Option<Changed> {
         let flight = &answered.flight;
         self.want.forget_version();
         self.settle_dropped(flight);
         if let Some(software) = self.reader.software() {
             flight.batch.note_accepted(software);
         }
-        let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind.listens();
+        let removes = !flight.batch.removed().is_empty() && self.kind().listens();
         if !self.books.rejections().is_empty() && (removes || self.reader.has_aliases()) {
             self.books.try_again(false);
         }
@@ -130,7 +127,7 @@ impl Subscription {
 
     /// B-16: an address that a listener has given up is free a moment later, for one that was rejected because of that.
     fn note_free_address(&mut self, flight: &Flight, now: Instant) {
-        let listens = self.reader.full_state() && self.reader.traits().kind.listens();
+        let listens = self.reader.full_state() && self.kind().listens();
         if listens
             && flight.before.rows.is_some()
             && self.waits.get(Wait::Again).is_none()
@@ -153,7 +150,7 @@ impl Subscription {
     }
 
     /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
-    fn reject(&mut self, answered: &Answered, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
+    fn reject(&mut self, answered: &AnsweredFlight, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
         let (flight, full) = (&answered.flight, self.reader.full_state());
         // A full state is the first that says what of its first version the client has.
         let brings = full && self.want.version().is_some();
@@ -161,7 +158,7 @@ impl Subscription {
         self.settle_dropped(flight);
         members.retain(|name| self.is_wanted(name));
         let takers = flight.batch.last();
-        let blame = Blame {
+        let blame = Nacked {
             message,
             takers,
             alone,
@@ -180,7 +177,7 @@ impl Subscription {
 
     /// A full state is not taken apart for what the client may hold in any version: it can neither be left out, nor listed as it was. If the
     /// message names any of it, the client has taken the rest, as Envoy and gRPC do.
-    fn conclude(&mut self, members: &mut Vec<Name>, flight: &Flight, blame: Blame<'_>) {
+    fn conclude(&mut self, members: &mut Vec<Name>, flight: &Flight, blame: Nacked<'_>) {
         let words = named_in(blame.message);
         let blames = members.iter().any(|name| words.contains(name.as_str()));
         let mut held_back = Vec::new();
@@ -205,7 +202,7 @@ impl Subscription {
     /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
     /// Listeners that take addresses of others count as named. What was rejected `alone` is held back; what is left of several, because the
     /// others have changed or gone meanwhile, was not.
-    fn divide(&mut self, mut members: Vec<Name>, blame: Blame<'_>) -> usize {
+    fn divide(&mut self, mut members: Vec<Name>, blame: Nacked<'_>) -> usize {
         if members.is_empty() {
             return 0;
         }
@@ -244,7 +241,7 @@ impl Subscription {
     /// A group would be tried in a full state that was rejected before, for this reason: that counts as its try.
     pub(super) fn repeat(&mut self, group: &Group, objection: &Arc<Objection>) {
         group.names.iter().for_each(|name| self.books.doubt(name));
-        let blame = Blame {
+        let blame = Nacked {
             message: "",
             takers: &[],
             alone: group.names.len() == 1,

@@ -70,10 +70,7 @@ impl Subscription {
         attempt: &Attempt<'_, impl Answers>,
     ) -> Part {
         let (base, full) = (self.books.ledger().base(), self.reader.full_state());
-        let (kind, all) = (
-            self.reader.traits().kind,
-            matches!(portion, Portion::All | Portion::Removals),
-        );
+        let (kind, all) = (self.kind(), matches!(portion, Portion::All | Portion::Removals));
         let held = |name: &Name| base.and_then(|base| base.entries().get(name)?.resource());
         let mut draft = Draft::new(self.reader.room(attempt.answers.chunk()));
         let (mut changed, mut last) = (0, None);

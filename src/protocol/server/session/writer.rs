@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::draft::{Content, Draft};
 use super::lens::Say;
-use super::{Attempt, Sent, Subscription};
+use super::{Attempt, Composed, Subscription};
 use crate::server::flights::Flight;
 use crate::server::response::Response;
 use xds::{Answers, Dialect, Form, Item, Name, Resource, TypeSight};
@@ -35,13 +35,7 @@ impl Subscription {
                 }
                 written
             }
-            Say::Beat(resource) => {
-                let fits = draft.takes(resource.weight());
-                if fits {
-                    self.write_beat(name, resource, draft, attempt);
-                }
-                fits
-            }
+            Say::Beat(resource) => self.write_beat(name, resource, draft, attempt),
             // A full state names nothing that is gone.
             Say::Remove => self.write_gone(name, false, self.reader.full_state(), draft, attempt.slot),
             Say::Missing => self.write_gone(name, true, self.reader.full_state(), draft, attempt.slot),
@@ -83,31 +77,27 @@ impl Subscription {
         attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
         let row = self.books.ledger().get(name);
-        if !draft.count(self.reader.traits().kind, resource, row.sent()) {
+        if !draft.count(self.kind(), resource, row.sent()) {
             return false;
         }
         // K-37: nobody goes on using older endpoints.
-        if row.perhaps() && !self.reader.traits().kind.is_endpoints() {
+        if row.perhaps() && !self.kind().is_endpoints() {
             draft.note_held(name, row);
         }
         draft.put(name, self.reader.item(name, resource, attempt.slot, attempt.now));
-        let before = draft.follow(name, !self.books.ledger().asks(name));
+        draft.follow(name, !self.books.ledger().asks(name));
         let beat = self.reader.reads_ttl().then(|| attempt.slot.beat(resource)).flatten();
         self.books.sent(name, resource, beat);
-        self.answer_collection(name, before.as_ref());
+        self.answer_collection(name);
         true
     }
 
-    /// C-22: the first member that is sent of a collection answers it. `before` is what was sent before it.
-    fn answer_collection(&mut self, member: &Name, before: Option<&Name>) {
-        let Some(all) = self.want.covering(member) else {
-            return;
-        };
-        if before.and_then(Name::collection).as_ref() == Some(&all) {
-            return;
+    /// C-22: the first member that is sent of a collection answers it.
+    fn answer_collection(&mut self, member: &Name) {
+        if let Some(all) = self.want.covering(member) {
+            let open: Vec<Name> = self.open_texts(&all).cloned().collect();
+            open.iter().for_each(|text| self.books.answered(text));
         }
-        let open: Vec<Name> = self.open_texts(&all).cloned().collect();
-        open.iter().for_each(|text| self.books.answered(text));
     }
 
     /// K-17: C-21: a virtual host is sent again whole. E-11: if the resource has no time to live any more, only the resource itself can
@@ -118,9 +108,12 @@ impl Subscription {
         resource: &Arc<Resource>,
         draft: &mut Draft,
         attempt: &Attempt<'_, impl Answers>,
-    ) {
+    ) -> bool {
+        if !draft.takes(resource.weight()) {
+            return false;
+        }
         let beat = attempt.slot.beat(resource);
-        let heartbeat = beat.is_some() && !self.reader.traits().kind.is_void_without_body();
+        let heartbeat = beat.is_some() && !self.kind().is_void_without_body();
         let item = self.reader.item(name, resource, attempt.slot, attempt.now);
         let form = match self.reader.dialect() {
             Dialect::Delta if heartbeat => Form::Heartbeat,
@@ -129,6 +122,7 @@ impl Subscription {
         };
         draft.put(name, Item { form, ..item });
         self.books.beat(resource, beat);
+        true
     }
 
     /// B-31: adds the error of a name, unless the client was sent it.
@@ -141,7 +135,7 @@ impl Subscription {
 
     /// Sends a response. K-13: a client that has rejected a full state may have none of the changes in it, so it waits for the endpoints of
     /// all clusters.
-    pub(super) fn send(&mut self, content: Content, attempt: &mut Attempt<'_, impl Answers>) -> Sent {
+    pub(super) fn send(&mut self, content: Content, attempt: &mut Attempt<'_, impl Answers>) -> Composed {
         let (batch, since, mut endpoints) = (content.batch, content.since, content.endpoints);
         if self.reader.full_state() && !self.books.rejections().is_empty() {
             let all = batch.items().iter().filter_map(|item| item.resource.endpoints());

@@ -83,13 +83,6 @@ impl Server {
         }
     }
 
-    /// Returns the end of the stream, if its time has come.
-    pub(super) fn handle_loss(&mut self, sight: &Sight, now: Instant) -> Option<End> {
-        self.loss().filter(|loss| loss.until <= now)?;
-        self.note_loss(sight, now);
-        self.poll_end()
-    }
-
     /// Returns the end of the stream, or notes when it ends, or that it need not.
     fn weigh_loss(&mut self, sight: &Sight, since: Instant, now: Instant) -> Option<End> {
         let Some((one, name)) = self.missing_of(sight, TypeSight::lost) else {

@@ -7,15 +7,12 @@ mod loss;
 mod naming;
 mod order;
 mod requests;
-mod timers;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use identity::Identity;
-
 use crate::end::{Code, End};
-use crate::server::caller::Caller;
+use crate::server::caller::{Caller, Opening};
 use crate::server::gates::OrderGate;
 use crate::server::name_faults::NameFaults;
 use crate::server::nonce::Nonces;
@@ -26,7 +23,7 @@ use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
 use xds::{
-    Access, Answers, ClientType, Cut, Depth, Dialect, Dirty, Known, Name, Owners, Resource, Sight, Status, TypeSight,
+    Access, Answers, ClientType, Cut, Depth, Dirty, Kind, Known, Name, Owners, Resource, Sight, Status, TypeSight,
     TypeUrl, Want,
 };
 
@@ -49,35 +46,20 @@ pub struct Server {
     removals: OrderGate,
     /// How often a gate opened by itself.
     expired_gates: u32,
-    rest: Rest,
+    rest: LeftToSend,
     /// What ends the stream, if that is not its client.
     fate: Option<Box<Fate>>,
 }
 
 /// What a stream has left to send, as far as that was seen when it was last polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
+enum LeftToSend {
     /// There may be more when others had their turn.
     More,
     /// There may be more when there is input.
     Waits,
     /// There is nothing until there is input other than an acknowledgement.
     Nothing,
-}
-
-/// How a stream begins.
-#[derive(Clone, Debug)]
-pub struct Opening {
-    /// The stream's dialect.
-    pub dialect: Dialect,
-    /// The type of a per-type service; `None` for the aggregated service.
-    pub service: Option<TypeUrl>,
-    /// The prefix that makes the nonces of this stream unlike those of any other (K-11).
-    pub nonce_prefix: u32,
-    /// What the relay has checked about the client.
-    pub identity: Identity,
-    /// Whether it is a poll or a unary call.
-    pub polls: bool,
 }
 
 impl Server {
@@ -93,7 +75,7 @@ impl Server {
             additions: OrderGate::default(),
             removals: OrderGate::default(),
             expired_gates: 0,
-            rest: Rest::Waits,
+            rest: LeftToSend::Waits,
             fate: None,
         }
     }
@@ -174,7 +156,7 @@ impl Server {
 
     /// The content of these names may have changed.
     pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
-        self.rest = Rest::Waits;
+        self.rest = LeftToSend::Waits;
         if let Some(one) = self.of_type(type_url) {
             one.handle_dirty(dirty);
         }
@@ -198,7 +180,7 @@ impl Server {
     /// Older contents are there that may be sent in the place of what the client rejects of a name, the first one first. Those that lead to
     /// what is not there are left out.
     pub fn handle_older(&mut self, type_url: &TypeUrl, name: &Name, mut contents: Vec<Arc<Resource>>, sight: &Sight) {
-        self.rest = Rest::Waits;
+        self.rest = LeftToSend::Waits;
         let lacks = |word: &str, name: &Name| {
             let of = TypeUrl::called(word);
             of.is_some_and(|of| matches!(sight.type_sight(&of).known(name), Some(Known::Absent(_))))
@@ -224,7 +206,7 @@ impl Server {
     pub(super) fn retry(&mut self, type_url: &TypeUrl, receipt: &ReceiptKind) {
         let mends = matches!(receipt, ReceiptKind::Ack(Some(changed)) if changed.mends);
         if mends && type_url.kind().names_endpoints() {
-            let gated = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
+            let gated = self.types.iter_mut().filter(|one| one.kind().gated());
             gated.for_each(Subscription::try_rejected);
         }
     }
@@ -254,7 +236,7 @@ impl Server {
     /// From now on, the names of an owner are read from another view. What differs there counts as a change, and nothing else
     /// does (G-11).
     pub fn handle_moved(&mut self, now: Instant) {
-        self.rest = Rest::Waits;
+        self.rest = LeftToSend::Waits;
         self.types.iter_mut().for_each(|one| one.handle_moved(now));
     }
 
@@ -281,7 +263,7 @@ impl Server {
     /// The rules do not admit the client: the stream must end.
     pub fn handle_access(&mut self, access: Arc<Access>, answers: &impl Answers, now: Instant) -> Result<(), End> {
         if self.caller.handle_access(access, answers)? {
-            self.rest = Rest::Waits;
+            self.rest = LeftToSend::Waits;
             for one in &mut self.types {
                 let rights = self.caller.rights_of(one.type_url(), answers)?;
                 one.handle_rights(rights, now);
@@ -312,13 +294,36 @@ impl Server {
     /// their way are acknowledged. It then need not be polled before there is other input.
     #[must_use]
     pub const fn is_done(&self) -> bool {
-        matches!(self.rest, Rest::Nothing)
+        matches!(self.rest, LeftToSend::Nothing)
     }
 
     /// Whether names are left that the last poll did not look at: poll again when others had their turn.
     #[must_use]
     pub const fn is_short(&self) -> bool {
-        matches!(self.rest, Rest::More)
+        matches!(self.rest, LeftToSend::More)
+    }
+
+    /// Returns when `handle_timeout` and `poll_response` must be called again at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let timers = &self.settings.timers;
+        let of_types = self.types.iter().filter_map(|one| one.poll_timeout(timers.unanswered));
+        let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
+        of_types
+            .chain(gates.into_iter().flatten())
+            .chain(self.loss_timeout())
+            .min()
+    }
+
+    /// The time of `poll_timeout` has come. `poll_response` then finds whether the stream must end.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.rest = LeftToSend::Waits;
+        let bound = self.settings.timers.unanswered;
+        for gate in [&mut self.additions, &mut self.removals] {
+            gate.handle_timeout(self.settings.timers.order_gate, now);
+        }
+        for one in &mut self.types {
+            one.handle_timeout(bound, now);
+        }
     }
 
     pub(super) fn bound(&self) -> Duration {
@@ -330,12 +335,16 @@ impl Server {
         self.types.get_mut(at)
     }
 
+    fn of_kind(&self, is: impl Fn(Kind) -> bool) -> impl Iterator<Item = &Subscription> {
+        self.types.iter().filter(move |one| is(one.kind()))
+    }
+
     fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
         self.types.binary_search_by(|one| one.type_url().cmp(type_url))
     }
 
     fn subscription(&mut self, text: &str, answers: &impl Answers, now: Instant) -> Result<&mut Subscription, End> {
-        self.rest = Rest::Waits;
+        self.rest = LeftToSend::Waits;
         // Nearly every request has a type that the stream has, spelled as the relay spells it.
         let known = self.types.iter().position(|one| one.type_url().url() == text);
         let at = known.map_or_else(|| self.place(text, answers, now), Ok)?;

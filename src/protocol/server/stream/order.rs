@@ -5,13 +5,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::naming::Hold;
-use super::{Rest, Server};
+use super::naming::RemovalWait;
+use super::{LeftToSend, Server};
 use crate::end::End;
 use crate::server::response::Response;
 use crate::server::session::{Attempt, Subscription};
 use crate::server::turn::{StreamTurn, Survey};
-use xds::{Answers, Known, Name, Sight, TypeUrl};
+use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 /// An Envoy answers clusters once all of them are warm, or after `initial_fetch_timeout`, which is 15 s.
 const WARMING: Duration = Duration::from_secs(16);
@@ -21,7 +21,7 @@ impl Server {
     /// [`is_short`](Self::is_short).
     pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         if self.note_loss(sight, now) {
-            self.rest = Rest::Waits;
+            self.rest = LeftToSend::Waits;
             return None;
         }
         let response = self.next_response(&StreamTurn { sight, answers, now });
@@ -29,11 +29,11 @@ impl Server {
             self.note_hopeless(sight);
         }
         self.rest = if self.types.iter().any(Subscription::is_short) {
-            Rest::More
+            LeftToSend::More
         } else if self.is_sated() {
-            Rest::Nothing
+            LeftToSend::Nothing
         } else {
-            Rest::Waits
+            LeftToSend::Waits
         };
         response
     }
@@ -52,15 +52,15 @@ impl Server {
         }
         let ripe = self.removals.is_ripe(self.bound(), turn.now);
         let pause = match self.hold(turn) {
-            Some(Hold::Asked(since)) => {
+            Some(RemovalWait::Asked(since)) => {
                 self.removals.wait_from(since);
                 return None;
             }
-            Some(Hold::Unsettled) if !ripe => {
+            Some(RemovalWait::Unsettled) if !ripe => {
                 self.removals.wait(self.bound(), turn.now);
                 return None;
             }
-            Some(Hold::Pause(until)) if !ripe => Some(until),
+            Some(RemovalWait::Pause(until)) if !ripe => Some(until),
             Some(_) | None => None,
         };
         let response = self.poll_removals(turn, pause.is_some());
@@ -90,16 +90,14 @@ impl Server {
         if most <= max || self.types.iter().any(|one| one.agenda().gathers()) {
             return true;
         }
-        let Some(grows) = self.types.iter().find(|one| one.arrivals() > 0) else {
+        let names: usize = self.types.iter().map(|one| one.count() + one.arrivals()).sum();
+        let grows = self.types.iter().find(|one| names > max && one.arrivals() > 0);
+        let Some(type_url) = grows.map(Subscription::type_url) else {
             return true;
         };
-        let names: usize = self.types.iter().map(|one| one.count() + one.arrivals()).sum();
-        if names > max {
-            let type_url = grows.type_url();
-            let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
-            self.end(End::limit("limits.names_per_stream", what));
-        }
-        names <= max
+        let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
+        self.end(End::limit("limits.names_per_stream", what));
+        false
     }
 
     /// D-02: additions and changes in the order of the types. If only one type has anything to send, it sends everything at once.
@@ -147,7 +145,7 @@ impl Server {
     /// K-37: whether a client that has just begun is still tried with clusters that it has rejected: Envoy goes on with its listeners,
     /// and rejects those that lead to none.
     fn tries_clusters(&self, at: usize) -> bool {
-        let is_new = |one: &Subscription| !(one.type_url().kind().gated() && one.flights().sent().is_some());
+        let is_new = |one: &Subscription| !(one.kind().gated() && one.flights().sent().is_some());
         self.types.get(at).is_some_and(Subscription::is_trying) && self.types.iter().all(is_new)
     }
 
@@ -155,7 +153,7 @@ impl Server {
     fn poll_removals(&mut self, turn: &StreamTurn<'_, impl Answers>, pause: bool) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
             let one = self.types.get_mut(at)?;
-            let kind = one.type_url().kind();
+            let kind = one.kind();
             if pause && kind.gates() || kind.gated() && one.survey(turn).adds {
                 continue;
             }
@@ -169,7 +167,7 @@ impl Server {
     /// Returns the next response of a type, or what of it must wait.
     fn step(&mut self, at: usize, turn: &StreamTurn<'_, impl Answers>, removals: bool) -> Result<Response, Survey> {
         // The routes of a burst wait for the endpoints of its clusters, and endpoints that change with the routes go when they go.
-        let endpoints = self.types.get(at).filter(|one| one.type_url().kind().warms());
+        let endpoints = self.types.get(at).filter(|one| one.kind().warms());
         let changes =
             endpoints.and_then(|_| self.cluster_without_endpoints_until(self.settings.timers.removal_quiet, turn));
         let one = self.types.get_mut(at).ok_or_else(Survey::default)?;
@@ -207,7 +205,7 @@ impl Server {
     /// Whether what this type would send leads to a cluster that the client can be sent only when it has answered others, and it may do so
     /// yet.
     fn leads_behind<A>(&self, at: usize, turn: &StreamTurn<'_, A>) -> bool {
-        let mut clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
+        let mut clusters = self.of_kind(Kind::names_endpoints);
         let Some(clusters) = clusters.find(|one| one.flights().iter().any(|flight| turn.now < flight.sent + WARMING))
         else {
             return false;
@@ -219,7 +217,7 @@ impl Server {
 
     /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
     fn cluster_without_endpoints_until<A>(&self, wait: Duration, turn: &StreamTurn<'_, A>) -> Option<Instant> {
-        let clusters = self.types.iter().filter(|one| one.type_url().kind().names_endpoints());
+        let clusters = self.of_kind(Kind::names_endpoints);
         let mut flights =
             clusters.flat_map(|clusters| clusters.flights().iter().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {
@@ -256,5 +254,5 @@ impl Server {
 
 /// Whether a subscription is for the endpoints of these clusters: EDS of the same API version.
 fn endpoints_for(clusters: &TypeUrl, one: &Subscription) -> bool {
-    one.type_url().kind().warms() && one.type_url().is_v2() == clusters.is_v2()
+    one.kind().warms() && one.type_url().is_v2() == clusters.is_v2()
 }

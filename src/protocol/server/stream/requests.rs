@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::Server;
 use crate::end::End;
-use crate::server::name_faults::{NameBound, NameFault, NameFaults};
+use crate::server::name_faults::{NameBound, NameFaults};
 use crate::server::request::ClientRequest;
 use crate::server::response::Receipt;
 use crate::server::session::Entries;
@@ -43,14 +43,15 @@ impl Server {
     /// If the stream must end.
     pub fn begin(&mut self, request: ClientRequest, answers: &impl Answers, now: Instant) -> Result<Progress, End> {
         self.caller.greet(request.node.as_ref(), &self.settings, answers)?;
-        let mut faults = NameFaults::default();
-        let bound = self.check_names(request.lists.begun.iter(), &mut faults)?;
-        self.check_names(request.lists.versions.keys(), &mut faults)?;
-        let nonces = self.nonces;
+        for count in [request.lists.begun.len(), request.lists.versions.len()] {
+            self.bound_names(count, 0, "names in one request")?;
+        }
+        let (nonces, bound) = (self.nonces, NameBound(self.settings.limits.name_bytes));
         let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, entries) = subscription.begin(request, answers, nonces, now);
         let type_url = subscription.type_url().clone();
         self.retry(&type_url, &kind);
+        let faults = NameFaults::default();
         Ok(Progress {
             receipt: Receipt { type_url, kind, faults },
             entries: entries.map(|entries| entries.within(bound)),
@@ -66,7 +67,7 @@ impl Server {
         let entries = &mut progress.entries;
         let read = one.and_then(|one| entries.take_if(|entries| !one.go_on(entries, answers, now)));
         if let Some(read) = read {
-            progress.receipt.faults.append(read.into_faults());
+            progress.receipt.faults = read.into_faults();
         }
         // Checked before the names over the limit are requested from any server. Names that end make room for new ones.
         self.check_count(progress.entries.as_ref())?;
@@ -80,24 +81,6 @@ impl Server {
     pub fn finish(&self, progress: Progress) -> Result<Receipt, End> {
         self.check_owed()?;
         Ok(progress.receipt)
-    }
-
-    /// Checks the number of names in a request. B-32: names over the returned bound are noted as `faults`, and must be skipped.
-    fn check_names<'a>(
-        &self,
-        names: impl Iterator<Item = &'a String>,
-        faults: &mut NameFaults,
-    ) -> Result<NameBound, End> {
-        let bound = NameBound(self.settings.limits.name_bytes);
-        let mut count = 0;
-        for name in names {
-            count += 1;
-            if !bound.admits(name) {
-                faults.note(NameFault::Long, name);
-            }
-        }
-        self.bound_names(count, 0, "names in one request")?;
-        Ok(bound)
     }
 
     /// Checks that the client has no more names than its limit and what is left of a request allow.

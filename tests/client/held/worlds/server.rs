@@ -163,7 +163,7 @@ impl Server {
         for at in self.answers.values_mut() {
             *at += rng.millis(&[700, 3_000, 13_000, 33_000, 100_000, 300_000]);
         }
-        stage.plane.late = self.answers.keys().copied().collect();
+        stage.plane.habits.late = self.answers.keys().copied().collect();
         stage.find();
     }
 
@@ -190,7 +190,7 @@ impl Server {
             self.remember(&stage.plane.content);
         }
         self.answers.retain(|_, at| *at > now);
-        stage.plane.late = self.answers.keys().copied().collect();
+        stage.plane.habits.late = self.answers.keys().copied().collect();
         ends
     }
 
@@ -204,7 +204,7 @@ impl Server {
             ..self.replica()
         };
         stage.plane.content = self.intended.clone();
-        stage.plane.late.clear();
+        stage.plane.habits.late.clear();
     }
 }
 

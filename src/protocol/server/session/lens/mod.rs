@@ -195,7 +195,7 @@ impl<'s, 'a> Lens<'s, 'a> {
 
     /// Whether anything that is known of what the client wants leads to such a cluster.
     pub(in crate::server) fn leads(self, mut to: impl FnMut(&Name) -> bool) -> bool {
-        let kind = self.of.reader.traits().kind;
+        let kind = self.of.kind();
         let asked = self.of.books.ledger().asked().map(|name| self.of.want.meaning(name));
         let asked = asked.filter_map(|name| self.slot.resource(name));
         let all = self.slot.wildcard().filter(|_| self.of.want.wildcard());
@@ -209,7 +209,7 @@ impl<'s, 'a> Lens<'s, 'a> {
 
     /// Returns the first result for a route that something which the client holds names.
     pub(in crate::server) fn find_route<R>(self, mut find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
-        let kind = self.of.reader.traits().kind;
+        let kind = self.of.kind();
         let mut of = |name: &Name, row: &Row| {
             let held = row.whole().or_else(|| self.slot.resource(self.of.want.meaning(name)))?;
             held.references(kind)?.routes.iter().find_map(&mut find)

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::{Claims, Route, Routes, Scopes, Seat, View, beside};
+use cache::{Claims, Route, Routes, Scopes, Seat, View, other_views};
 use classes::Node;
 
 use super::*;
@@ -64,15 +64,15 @@ impl Stage {
 
     /// From which servers those clients read what `of` has that read what `from` has at the last server.
     fn read(&self, from: Option<&str>, of: Option<&str>) -> Vec<usize> {
-        let beside = beside(&self.scopes, &self.view(LAST), false).expect("there are sources");
-        let found = beside.views(from, &cds(), &name(of));
+        let other_views = other_views(&self.scopes, &self.view(LAST), false).expect("there are sources");
+        let found = other_views.views(from, &cds(), &name(of));
         found.into_iter().map(|found| self.server(found.view)).collect()
     }
 
     /// All that counts for what the last server has.
     fn all(&self) -> usize {
-        let beside = beside(&self.scopes, &self.view(LAST), false).expect("there are sources");
-        beside.all().len()
+        let other_views = other_views(&self.scopes, &self.view(LAST), false).expect("there are sources");
+        other_views.all().len()
     }
 
     fn server(&self, place: Place) -> usize {
@@ -159,8 +159,8 @@ fn who_asks() {
     let name = name(Some("source"));
     let want = want(&cds(), name.as_str(), true);
     let wanting = || {
-        let beside = beside(&stage.scopes, &stage.view(LAST), false).unwrap();
-        let places = beside.wanting(&cds(), &name).into_iter();
+        let other_views = other_views(&stage.scopes, &stage.view(LAST), false).unwrap();
+        let places = other_views.wanting(&cds(), &name).into_iter();
         places.map(|place| stage.server(place)).collect::<Vec<_>>()
     };
     assert!(wanting().is_empty());
@@ -177,7 +177,7 @@ async fn a_writer_that_waits() {
     let clients = [stage.client(LAST, LAST), stage.client(FIRST, FIRST_OF_SOURCE)];
     let view = stage.view(LAST);
     let come = || tokio::time::timeout(Duration::from_secs(1), view.mailbox().changed());
-    let look = || drop(beside(&stage.scopes, &view, true));
+    let look = || drop(other_views(&stage.scopes, &view, true));
     let _ = come().await;
     for seat in clients.iter().flatten() {
         for watches in [true, false] {

@@ -14,7 +14,7 @@ type Find = dyn Fn(Option<&str>, Option<&str>) -> Vec<Neighbour> + Send + Sync;
 type Wants = dyn Fn(&TypeUrl, &Name) -> Vec<Option<usize>> + Send + Sync;
 
 /// What the clients of a view read of other servers (D-11, D-12). What one owner has, a client reads from one view.
-pub struct Beside {
+pub struct OtherViews {
     owners: Owners,
     /// Those whose names clients may read from the view itself.
     here: Vec<Option<Arc<str>>>,
@@ -38,7 +38,7 @@ pub struct ViewPlace {
     view: usize,
 }
 
-impl Beside {
+impl OtherViews {
     /// Looks things up in this way, among what these owners have. Clients may read what those in `here` have from the view itself.
     #[must_use]
     pub fn new(

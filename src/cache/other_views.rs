@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use super::routes::Routes;
 use super::scopes::Scopes;
 use super::view::View;
-use xds::{Beside, Name, Neighbour, TypeUrl};
+use xds::{Name, Neighbour, OtherViews, TypeUrl};
 
 /// Returns what the clients of a view read of other servers; `None`: nothing. If the view is `watching`, its writer is woken when
 /// that changes.
 #[must_use]
-pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<Beside> {
+pub fn other_views(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<OtherViews> {
     let standpoint = Surroundings {
         scopes: scopes.clone(),
         routes: scopes.routes(),
@@ -38,7 +38,7 @@ pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<
         let wanting = read.iter().filter(|view| view.demand().wants(type_url, name));
         wanting.map(|view| standpoint.number(view)).collect()
     };
-    Some(Beside::new(owners, here, find, wants))
+    Some(OtherViews::new(owners, here, find, wants))
 }
 
 /// A view among all others, for one turn of its writer.
