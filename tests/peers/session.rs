@@ -4,7 +4,7 @@
 //! Owns the server's half of both dialects. What real servers do otherwise, late or never is a setting. Does not know where content
 //! comes from, or what becomes of a response.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -59,8 +59,8 @@ pub struct Habits {
     pub partial: bool,
     /// Delta: how many resources it says in one message at most.
     pub split: Option<usize>,
-    /// It does not answer for this type yet.
-    pub late: Option<&'static str>,
+    /// It does not answer for these types yet.
+    pub late: BTreeSet<&'static str>,
     /// After so many responses it ends the stream.
     pub ends_after: Option<u64>,
 }
@@ -69,6 +69,15 @@ pub struct Habits {
 pub enum Reply {
     Delta(DeltaDiscoveryResponse),
     Sotw(DiscoveryResponse),
+}
+
+impl Reply {
+    pub fn type_url(&self) -> &str {
+        match self {
+            Self::Delta(reply) => &reply.type_url,
+            Self::Sotw(reply) => &reply.type_url,
+        }
+    }
 }
 
 /// One stream.
@@ -95,7 +104,7 @@ impl Default for Habits {
             strict: false,
             partial: false,
             split: None,
-            late: None,
+            late: BTreeSet::new(),
             ends_after: None,
         }
     }
@@ -120,7 +129,7 @@ impl Session {
         let nothing = Resources::new();
         let (mut replies, mut clusters) = (Vec::new(), false);
         for (type_url, subscription) in &mut self.types {
-            if habits.late == Some(type_url) || habits.patient && subscription.is_unsettled() {
+            if habits.late.contains(type_url.as_str()) || habits.patient && subscription.is_unsettled() {
                 continue;
             }
             if type_url == EDS && clusters && habits.forces_endpoints {

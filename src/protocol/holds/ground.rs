@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why something waits.
 //!
-//! Owns the grounds, with the answers of each: when its clock ends, whether it holds for itself, what operators are told, and what its end is
-//! called. Does not find grounds.
+//! Owns the grounds, with three answers of each: when its clock ends, whether it holds for itself, and what operators are told. Does not find
+//! grounds.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::clocks::Clocks;
 use super::missing::Missing;
 use super::waiting::Item;
-use xds::{HoldEnd, HoldReason, TypeUrl};
+use xds::{HoldReason, TypeUrl};
 
 /// Until when a person holds something, and why.
 pub(super) type Order = (Instant, Arc<str>);
@@ -78,11 +78,6 @@ impl Ground {
         }
     }
 
-    /// Whether operators are told of no reference as long as it lasts.
-    pub(super) const fn is_before_references(&self) -> bool {
-        matches!(self, Self::Quiet(_) | Self::Lost(HeldLoss::Undecided))
-    }
-
     /// Returns what operators are told of it.
     pub(super) const fn reason(&self) -> Option<Reason> {
         match self {
@@ -101,14 +96,6 @@ impl Ground {
             Self::Lost(_) => !expired,
             Self::Ordered((until, _)) => *until > now && !expired,
             Self::Named(_) | Self::Unready(..) => false,
-        }
-    }
-
-    /// Returns what it is called that its clock has ended.
-    pub(super) const fn end(&self) -> HoldEnd {
-        match self {
-            Self::Lost(_) | Self::Ordered(_) | Self::Named(_) | Self::Unready(..) => HoldEnd::Clock,
-            Self::Quiet(_) | Self::AfterCluster(_) | Self::Unheard => HoldEnd::Free,
         }
     }
 }

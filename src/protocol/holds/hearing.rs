@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::Holds;
 use super::ground::{Ground, HeldLoss};
 use super::measure::is_present;
-use super::taking_over::{Elsewhere, begins};
+use super::taking_over::{Arrived, Elsewhere, begins};
 use super::waiting::{Half, Item, Referrers, Row};
 use super::word::removes;
 use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update, is_empty_assignment};
@@ -38,16 +38,23 @@ impl Holds {
     ) {
         let elsewhere = changes.iter().any(begins).then(elsewhere).flatten();
         let elsewhere = elsewhere.map(|(served, all)| Elsewhere { served, all });
+        if let Some(elsewhere) = &elsewhere {
+            self.arrived = Some(Arrived::new(elsewhere.clone(), now));
+        }
         let within = self.settings().within;
         let mut taken = Vec::new();
         self.first_states.pass(now);
+        self.arrived.take_if(|arrived| arrived.is_over(now));
         for change in &mut *changes {
             let kind = change.type_url.kind();
             if kind.gated() && !change.updates.is_empty() {
                 self.directed = Some(now);
             }
-            self.first_states.hear(change, cut, elsewhere.as_ref(), within, now);
             let half = (change.type_url.clone(), change.wildcard);
+            let arrived = self.arrived.as_mut().filter(|_| begins(change));
+            let arrived = arrived.and_then(|arrived| arrived.begin(&half, cut));
+            let elsewhere = elsewhere.as_ref().or(arrived.as_ref());
+            self.first_states.hear(change, cut, elsewhere, within, now);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {
                 let assigns = kind.is_assignment() && matches!(update, Update::Put(..));
@@ -58,7 +65,7 @@ impl Holds {
                 self.sift(change, &half, waits, state, now);
             }
             taken.extend(self.take_over(change, &half, cut, now));
-            if let Some(elsewhere) = &elsewhere {
+            if let Some(elsewhere) = elsewhere {
                 elsewhere.drop_gone(change, &half, cut);
             }
             self.first_states.end(change);

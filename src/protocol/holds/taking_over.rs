@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Holds;
 use super::ground::{Ground, HeldLoss};
@@ -16,6 +16,9 @@ use super::waiting::{Half, Item, Referrers, Row};
 use xds::{
     Changes, Cut, HeldRemoval, HoldClock, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update,
 };
+
+/// A server may take so long to answer for a type.
+const ANSWERED: Duration = Duration::from_secs(5 * 60);
 
 /// What a view takes over.
 type TakenOver = Vec<(Item, Arc<Resource>)>;
@@ -111,6 +114,37 @@ pub(super) struct Elsewhere {
     pub(super) served: Arc<Cut>,
     /// All of them are.
     pub(super) all: bool,
+}
+
+/// What sessions were served by the view of another server when this one began to answer. They move here soon, and keep it until this view
+/// has something of the type, however late that is.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    from: Elsewhere,
+    since: Instant,
+    begun: BTreeSet<Half>,
+}
+
+impl Arrived {
+    pub(super) const fn new(from: Elsewhere, since: Instant) -> Self {
+        Self {
+            from,
+            since,
+            begun: BTreeSet::new(),
+        }
+    }
+
+    /// The first state of a half begins. Returns what sessions have of it from elsewhere.
+    pub(super) fn begin(&mut self, half: &Half, cut: &Cut) -> Option<Elsewhere> {
+        let has_own = cut.half(&half.0, half.1).is_some_and(|own| own.present() > 0);
+        let counts = self.begun.insert(half.clone()) && !has_own;
+        counts.then(|| self.from.clone())
+    }
+
+    /// Whether what the server says now for the first time is meant.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        now >= self.since + ANSWERED
+    }
 }
 
 impl Elsewhere {

@@ -26,9 +26,8 @@ pub(super) fn halved(dialect: Dialect, settings: GuardSettings, held: Duration) 
 
 /// The stream ends, and the next one begins at once.
 pub(super) fn reconnect(stage: &mut Stage) {
-    stage.guard.handle_server(false, stage.upstream.now);
-    stage.restart();
-    stage.guard.handle_server(true, stage.upstream.now);
+    stage.lose();
+    stage.find();
 }
 
 /// D-10: a balancer ends each stream after 20 s. A clock of a minute runs on each of them, but for the moments in which the control plane
@@ -73,10 +72,10 @@ fn a_long_absence() {
         assert_eq!(stage.holds[0].until(), None, "its clock stands");
         stage.pass(3 * 3600 * SECOND);
         assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
-        stage.plane.habits.late = Some(CDS);
+        stage.plane.habits.late.insert(CDS);
         reconnect(&mut stage);
         stage.pass(20 * SECOND);
-        stage.plane.habits.late = None;
+        stage.plane.habits.late.clear();
         stage.pass(50 * SECOND);
         assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
         stage.pass(20 * SECOND);
@@ -132,10 +131,10 @@ fn endpoints_that_come_late_and_empty() {
     for (dialect, late) in [(Dialect::Sotw, 13), (Dialect::Delta, 25), (Dialect::Sotw, 33)] {
         let mut stage = settled(dialect, USUAL);
         (0..10).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
-        stage.plane.habits.late = Some(EDS);
+        stage.plane.habits.late.insert(EDS);
         stage.restart();
         stage.pass(late * SECOND);
-        stage.plane.habits.late = None;
+        stage.plane.habits.late.clear();
         stage.pass(5 * SECOND);
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
         assert_eq!(stage.why(EDS, "c0"), "mass", "{dialect:?}, {late} s");
@@ -150,10 +149,10 @@ fn clusters_that_come_late_and_in_part() {
         stage.say(RDS, "r", route("r", &["c9"]));
         stage.heard();
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
-        stage.plane.habits.late = Some(CDS);
+        stage.plane.habits.late.insert(CDS);
         stage.restart();
         stage.pass(late * SECOND);
-        stage.plane.habits.late = None;
+        stage.plane.habits.late.clear();
         stage.pass(7 * SECOND);
         assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}, {late} s");
     }

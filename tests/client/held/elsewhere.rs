@@ -46,6 +46,36 @@ fn another_server_knows_less() {
     }
 }
 
+/// D-10: sessions move a second after the first answer of the other server, which says half of its clusters later than that: they have the
+/// others still. What it lacks on its next stream is its own loss.
+#[test]
+fn another_server_is_late() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (CDS, "*"), (EDS, "c0")]);
+        stage.elsewhere = Some(before.into());
+        stage.put(LDS, "other", listener("other", "s", 81));
+        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.plane.habits.late.insert(CDS);
+        stage.pass(Duration::from_secs(1));
+        stage.elsewhere = None;
+        stage.pass(Duration::from_secs(32));
+        assert_eq!((stage.served(LDS), stage.served(CDS)), ("other".into(), String::new()));
+        stage.plane.habits.late.clear();
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(
+            (stage.why(CDS, "c7"), stage.served(EDS).contains("c7")),
+            ("mass".to_owned(), true)
+        );
+        stage.pass(Duration::from_secs(60));
+        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
+        stage.restart();
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
+    }
+}
+
 /// D-09: another server has half of the clusters, and says nothing of the endpoints of the others, which nobody has asked it for. What is
 /// taken over brings along what it names, so a client that comes now is served what those before it are; and goes together.
 #[test]
@@ -64,13 +94,13 @@ fn what_is_taken_over_brings_along_what_it_names() {
         assert_eq!(stage.why(EDS, "c7"), "referenced by cds c7");
 
         // A client asks for it here, and the server does not answer.
-        stage.plane.habits.late = Some(EDS);
+        stage.plane.habits.late.insert(EDS);
         stage.upstream.want(EDS, "c7");
         stage.pass(Duration::from_secs(20));
         assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 2)), "{dialect:?}");
 
         // What the server says of it itself counts.
-        stage.plane.habits.late = None;
+        stage.plane.habits.late.clear();
         stage.put(EDS, "c7", endpoints("c7", 3));
         stage.pass(Duration::from_secs(1));
         assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 3)));

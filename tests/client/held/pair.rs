@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use xds::{Cut, Dialect, Name, Neighbour, OtherViews, Owners, ServerState, TypeUrl};
@@ -12,8 +12,8 @@ use super::plane::{cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL};
 use crate::{CDS, EDS, LDS, RDS, ms};
 
-/// What is at hand of the servers of a source for the other one.
-type Shown = Arc<Mutex<Vec<Arc<Cut>>>>;
+/// What is at hand of the servers of a source for the other one, by numbers.
+type Shown = Arc<Mutex<Vec<(usize, Arc<Cut>)>>>;
 
 /// Both. The clients of one are the clients of the other.
 pub(crate) struct Pair {
@@ -21,6 +21,8 @@ pub(crate) struct Pair {
     pub(crate) aside: Stage,
     /// Another server of the source beside, which some clients read.
     pub(crate) canary: Option<Box<Stage>>,
+    /// The number of a server that no client reads: of the one beside (1), or of that other one (2).
+    pub(crate) standby: Option<usize>,
     /// What clients want of the source beside.
     there: Vec<(String, String)>,
     shown: [Shown; 2],
@@ -28,8 +30,6 @@ pub(crate) struct Pair {
     theirs: BTreeSet<&'static str>,
     /// What clients ask for by name.
     pub(crate) leased: Arc<Mutex<BTreeSet<String>>>,
-    /// The server of the one beside.
-    pub(crate) state: ServerState,
 }
 
 impl Pair {
@@ -40,7 +40,7 @@ impl Pair {
         let all = [&[(LDS, "*"), (RDS, "r"), (EDS, "a"), (EDS, "b")], wants].concat();
         let (there, here): (Vec<_>, Vec<_>) = all.into_iter().partition(|(kind, _)| theirs.contains(kind));
         let (mut main, mut aside) = (Stage::new(dialect, USUAL, &here), Stage::new(dialect, USUAL, &there));
-        let shown: [Shown; 2] = std::array::from_fn(|_| Arc::new(Mutex::new(vec![Arc::default()])));
+        let shown: [Shown; 2] = std::array::from_fn(|_| Arc::new(Mutex::new(vec![(1, Arc::default())])));
         let leased = Arc::new(Mutex::new(BTreeSet::from(["r".to_owned()])));
         main.other_views = Some(Others::of(&shown[1]).other_views(true, &theirs, &leased));
         aside.other_views = Some(Others::of(&shown[0]).other_views(false, &theirs, &leased));
@@ -51,11 +51,11 @@ impl Pair {
             main,
             aside,
             canary: None,
+            standby: None,
             there: there.collect(),
             shown,
             theirs,
             leased,
-            state: ServerState::Up,
         };
         pair.put(LDS, "l", listener("l", "r", 80));
         pair.put(RDS, "r", route("r", &["a"]));
@@ -68,16 +68,22 @@ impl Pair {
         pair
     }
 
-    /// Some clients read another server of the source beside from now on, which has the same.
+    /// There is another server of the source beside from now on. Its clients have read what the first one serves.
     pub(crate) fn begin_canary(&mut self) {
         let there: Vec<_> = self.there.iter().map(|(kind, name)| (&**kind, &**name)).collect();
         let mut canary = Stage::new(self.aside.dialect, USUAL, &there);
         canary.upstream.now = self.aside.upstream.now;
-        canary.plane.content = self.aside.plane.content.clone();
         let others = Others::of(&self.shown[0]);
         canary.other_views = Some(others.other_views(false, &self.theirs, &self.leased));
         self.canary = Some(Box::new(canary));
-        self.pass(ms(500));
+    }
+
+    /// Another view whose clients read the source beside.
+    pub(crate) fn another_main(&self, wants: &[(&str, &str)]) -> Stage {
+        let mut stage = Stage::new(self.main.dialect, USUAL, wants);
+        stage.upstream.now = self.main.upstream.now;
+        stage.other_views = Some(Others::of(&self.shown[1]).other_views(true, &self.theirs, &self.leased));
+        stage
     }
 
     /// Some clients have fallen back to the server of most types, and read everything from it. In `asking`, they want what is leased.
@@ -100,13 +106,17 @@ impl Pair {
         self.aside.heard();
     }
 
-    /// All servers of a type.
-    pub(crate) fn all_of(&mut self, kind: &str) -> Vec<&mut Stage> {
-        match self.theirs.contains(kind) {
-            true => std::iter::once(&mut self.aside)
-                .chain(self.canary.as_deref_mut())
-                .collect(),
-            false => vec![&mut self.main],
+    /// All servers, by their numbers.
+    pub(crate) fn stages(&mut self) -> impl Iterator<Item = &mut Stage> {
+        let canary = self.canary.as_deref_mut();
+        [&mut self.main, &mut self.aside].into_iter().chain(canary)
+    }
+
+    pub(crate) fn stage(&self, number: usize) -> &Stage {
+        match number {
+            0 => &self.main,
+            1 => &self.aside,
+            _ => self.canary.as_deref().unwrap(),
         }
     }
 
@@ -131,32 +141,32 @@ impl Pair {
         self.of(kind).remove(kind, name);
     }
 
-    /// Both say what they have, and see what the other one has.
+    /// All say what they have, and see what the others have.
     pub(crate) fn exchange(&mut self) {
         for _ in 0..4 {
-            self.main.exchange();
-            self.aside.exchange();
-            self.canary.iter_mut().for_each(|canary| canary.exchange());
+            self.stages().for_each(Stage::exchange);
             self.look();
         }
     }
 
-    /// Each sees what the other one has.
+    /// Each sees what the others have.
     pub(crate) fn look(&mut self) {
-        let with_holds = |stage: &Stage| stage.upstream.cut.with_holds(stage.holds.clone());
-        let shown = |stage: &Stage, state| Arc::new(with_holds(stage).with_server_state(state));
-        let canary = self.canary.iter().map(|canary| shown(canary, ServerState::Up));
-        let there = std::iter::once(shown(&self.aside, self.state)).chain(canary).collect();
-        *self.shown[0].lock().unwrap() = vec![shown(&self.main, ServerState::Up)];
+        let standby = self.standby;
+        let shown = |stage: &mut Stage| {
+            let cut = stage.upstream.cut.with_holds(stage.holds.clone());
+            Arc::new(cut.with_server_state(stage.state))
+        };
+        let mut all = self.stages().map(shown);
+        let main = all.next().into_iter().map(|cut| (1, cut)).collect();
+        let there = (1..).zip(all).filter(|(number, _)| standby != Some(*number)).collect();
+        *self.shown[0].lock().unwrap() = main;
         *self.shown[1].lock().unwrap() = there;
-        self.main.publish(Vec::new());
-        self.aside.publish(Vec::new());
-        self.canary.iter_mut().for_each(|canary| canary.publish(Vec::new()));
+        self.stages().for_each(|stage| stage.publish(Vec::new()));
     }
 
     /// The server of the source beside is there, or away.
     pub(crate) fn tell(&mut self, state: ServerState) {
-        self.state = state;
+        self.aside.state = state;
         self.exchange();
     }
 
@@ -174,10 +184,22 @@ impl Pair {
 
     /// A moment passes, and each sees what the other one has.
     pub(crate) fn tick(&mut self, time: Duration) {
-        self.main.pass(time);
-        self.aside.pass(time);
-        self.canary.iter_mut().for_each(|canary| canary.pass(time));
+        self.stages().for_each(|stage| stage.pass(time));
         self.look();
+    }
+
+    /// When something happens next by itself.
+    pub(crate) fn due(&mut self) -> Option<Instant> {
+        let of = |stage: &mut Stage| {
+            stage
+                .upstream
+                .client
+                .poll_timeout()
+                .into_iter()
+                .chain(stage.guard.poll_timeout())
+                .min()
+        };
+        self.stages().filter_map(of).min()
     }
 
     /// The route leads to these clusters from now on.
@@ -232,8 +254,8 @@ impl Others {
             if from == of || of.is_none() == is_main {
                 return vec![own];
             }
-            let others = (1..).map(Some).zip(shown.lock().unwrap().clone());
-            let others = others.map(|(view, cut)| Neighbour { view, cut });
+            let others = shown.lock().unwrap().clone().into_iter();
+            let others = others.map(|(view, cut)| Neighbour { view: Some(view), cut });
             others.chain(own_counts.then_some(own)).collect()
         };
         let asking = self.asking;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A relay's writer without its sockets: the machine of one stream, the table of what waits behind it, and the view that they fill.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message;
 use protocol::{Holds, Request};
 use xds::{
     Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes, Known, Name,
-    OtherViews, Slot, Target, TypeUrl, Within,
+    OtherViews, ServerState, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -37,6 +37,10 @@ pub(crate) struct Stage {
     pub(crate) some_stayed: bool,
     /// What clients read of other sources.
     pub(crate) other_views: Option<OtherViews>,
+    /// The control plane, as others see it.
+    pub(crate) state: ServerState,
+    /// When it has answered first on its present stream, by type.
+    pub(crate) answered: BTreeMap<String, Instant>,
 }
 
 /// The default settings.
@@ -63,6 +67,8 @@ impl Stage {
             elsewhere: None,
             some_stayed: false,
             other_views: None,
+            state: ServerState::Up,
+            answered: BTreeMap::new(),
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
         stage.upstream.connect();
@@ -88,9 +94,32 @@ impl Stage {
 
     /// The control plane restarts.
     pub(crate) fn restart(&mut self) {
+        self.end_stream();
+        self.begin_stream();
+    }
+
+    /// The control plane is away from now on.
+    pub(crate) fn lose(&mut self) {
+        self.end_stream();
+        self.state = ServerState::Failing;
+        self.guard.handle_server(false, self.upstream.now);
+    }
+
+    /// It is there again.
+    pub(crate) fn find(&mut self) {
+        self.begin_stream();
+        self.state = ServerState::Up;
+        self.guard.handle_server(true, self.upstream.now);
+    }
+
+    fn end_stream(&mut self) {
         self.plane.hang_up();
+        self.answered.clear();
         let changes = self.upstream.client.handle_disconnected();
         self.publish(changes);
+    }
+
+    fn begin_stream(&mut self) {
         if self.elsewhere.is_some() {
             self.upstream.client.handle_superseded();
         }
@@ -112,7 +141,11 @@ impl Stage {
             }
             let (now, began) = (self.upstream.now, clock());
             let client = &mut self.upstream.client;
-            let changes = replies.into_iter().flat_map(|reply| match reply {
+            let answered = &mut self.answered;
+            let changes = replies.into_iter().inspect(|reply| {
+                answered.entry(reply.type_url().to_owned()).or_insert(now);
+            });
+            let changes = changes.flat_map(|reply| match reply {
                 Reply::Delta(reply) => {
                     client.handle_response(cut(reply.encode_to_vec()).finish(Dialect::Delta).unwrap(), now)
                 }
@@ -252,6 +285,6 @@ impl Stage {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a figure")]
-pub(crate) fn clock() -> std::time::Instant {
-    std::time::Instant::now()
+pub(crate) fn clock() -> Instant {
+    Instant::now()
 }

@@ -18,22 +18,21 @@ impl Row {
         own.chain(self.expires)
     }
 
-    /// Returns why it goes, when it has no ground any more.
+    /// Returns why it goes, when it has no ground any more. Operators hear of a clock if they were told of what it ended.
     pub(in super::super) fn end(&self, of: &TypeUrl, clocks: &Clocks, now: Instant) -> HoldEnd {
         if self.is_expired(now) {
             return HoldEnd::Gone;
         }
         let over = |ground: &&Ground| ground.until(of, self.said, clocks).is_some_and(|until| until <= now);
-        let ended = self.grounds.iter().filter(over).map(Ground::end).max();
-        self.freed().or(ended).unwrap_or(HoldEnd::Free)
+        let by_clock = self.grounds.iter().filter(over).any(|ground| ground.reason().is_some());
+        let ended = if by_clock { HoldEnd::Clock } else { HoldEnd::Free };
+        self.freed().unwrap_or(ended)
     }
 
     /// Returns why it is held, as far as operators are told: the quiet time is no hold.
     pub(in super::super) fn reason(&self) -> Option<Reason> {
         let reasons = self.grounds.iter().filter_map(Ground::reason);
-        let reason = reasons.min_by_key(|(reason, _)| *reason == HoldReason::Referenced)?;
-        let hidden = reason.0 == HoldReason::Referenced && self.grounds.iter().any(Ground::is_before_references);
-        if hidden { None } else { Some(reason) }
+        reasons.min_by_key(|(reason, _)| *reason == HoldReason::Referenced)
     }
 
     /// When it goes at the latest; `None`: there is no clock. What refers to it may hold it longer than a person does, and so does the

@@ -214,6 +214,7 @@ impl Row {
 
     /// Its cluster has returned: it waits for nothing but a quiet time.
     pub(super) fn restart_quiet(&mut self, now: Instant) {
+        self.strike(|ground| matches!(ground, Ground::Named(_)));
         self.wait(Ground::Quiet(now));
         self.referrers = Referrers::Nothing(HoldEnd::Free);
     }
