@@ -10,7 +10,7 @@ use crate::tree;
 
 /// Returns all that groups of a pattern find in a text; empty: the group found nothing.
 fn found<const N: usize>(pattern: &str, text: &str) -> Vec<[String; N]> {
-    let pattern = Regex::new(pattern).expect("a pattern");
+    let pattern = Regex::new(pattern).unwrap_or_else(|error| panic!("{error}"));
     let group =
         |found: &regex::Captures<'_>, at| found.get(at).map_or(String::new(), |group| group.as_str().to_owned());
     let all = pattern.captures_iter(text);

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::Holds;
 use super::ground::{Ground, HeldLoss};
 use super::measure::is_present;
-use super::taking_over::{Arrived, Elsewhere, begins};
+use super::taking_over::{Elsewhere, FromElsewhere, begins};
 use super::waiting::{Half, Item, Referrers, Row};
 use super::word::removes;
 use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, State, Update, is_empty_assignment};
@@ -39,21 +39,22 @@ impl Holds {
         let elsewhere = changes.iter().any(begins).then(elsewhere).flatten();
         let elsewhere = elsewhere.map(|(served, all)| Elsewhere { served, all });
         if let Some(elsewhere) = &elsewhere {
-            self.arrived = Some(Arrived::new(elsewhere.clone(), now));
+            self.from_elsewhere = Some(FromElsewhere::new(elsewhere.clone(), now));
         }
         let within = self.settings().within;
         let mut taken = Vec::new();
         self.first_states.pass(now);
-        self.arrived.take_if(|arrived| arrived.is_over(now));
+        self.from_elsewhere
+            .take_if(|from_elsewhere| from_elsewhere.is_over(now));
         for change in &mut *changes {
             let kind = change.type_url.kind();
             if kind.gated() && !change.updates.is_empty() {
                 self.directed = Some(now);
             }
             let half = (change.type_url.clone(), change.wildcard);
-            let arrived = self.arrived.as_mut().filter(|_| begins(change));
-            let arrived = arrived.and_then(|arrived| arrived.begin(&half, cut));
-            let elsewhere = elsewhere.as_ref().or(arrived.as_ref());
+            let later = self.from_elsewhere.as_mut().filter(|_| begins(change));
+            let later = later.and_then(|from| from.begin(&half, cut));
+            let elsewhere = elsewhere.as_ref().or(later.as_ref());
             self.first_states.hear(change, cut, elsewhere, within, now);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use losses::FirstStates;
 use reach::Reach;
 use table::Table;
-use taking_over::Arrived;
+use taking_over::FromElsewhere;
 use waiting::{Half, Item, Row};
 use word::removes;
 use xds::{
@@ -63,7 +63,7 @@ pub struct Holds {
     quiet: Duration,
     table: Table,
     first_states: FirstStates,
-    arrived: Option<Arrived>,
+    from_elsewhere: Option<FromElsewhere>,
     reach: Reach,
     /// The names that wait for a quiet time, oldest first. A name that has returned stays here until its time.
     queue: VecDeque<(Instant, Item)>,

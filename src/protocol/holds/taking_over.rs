@@ -119,13 +119,13 @@ pub(super) struct Elsewhere {
 /// What sessions were served by the view of another server when this one began to answer. They move here soon, and keep it until this view
 /// has something of the type, however late that is.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(super) struct FromElsewhere {
     from: Elsewhere,
     since: Instant,
     begun: BTreeSet<Half>,
 }
 
-impl Arrived {
+impl FromElsewhere {
     pub(super) const fn new(from: Elsewhere, since: Instant) -> Self {
         Self {
             from,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::table::Table;
 use super::super::waiting::Item;
 use super::named::{REFERRED, names, without};
-use super::{Reach, Source, look, unsettle};
+use super::{Reach, Source, Sources, look, unsettle};
 use xds::{Kind, Name, Resource};
 
 /// The content that is served, and those that stand in for it.
@@ -41,8 +41,10 @@ impl Reach {
 
     /// A resource names another one.
     fn begin(&mut self, of: Kind, name: &Name, source: &Source, table: &mut Table) {
-        let sources = self.named.entry(of).or_default().entry(name.clone()).or_default();
-        sources.insert(source.clone());
+        let sources = self.named.entry(of).or_default().entry(name.clone());
+        sources
+            .and_modify(|sources| sources.add(source.clone()))
+            .or_insert_with(|| Sources::One(source.clone()));
         look(of, name, table, |_, said| !said);
         if of == Kind::Rds {
             self.touch_route(name, table);
@@ -52,12 +54,9 @@ impl Reach {
     /// It does not any more.
     fn end(&mut self, of: Kind, name: &Name, source: &Source, table: &mut Table) {
         if let Some(named) = self.named.get_mut(&of)
-            && let Some(sources) = named.get_mut(name)
+            && named.get_mut(name).is_some_and(|sources| sources.remove(source))
         {
-            sources.remove(source);
-            if sources.is_empty() {
-                named.remove(name);
-            }
+            named.remove(name);
         }
         unsettle(of, name, &source.0, table);
         if of == Kind::Rds {

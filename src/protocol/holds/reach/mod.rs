@@ -8,6 +8,7 @@
 mod abroad;
 mod changes;
 mod named;
+mod sources;
 mod stand_ins;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use super::waiting::{Half, Item, Row};
 use abroad::Abroad;
 use named::best;
 pub(super) use named::leads_to;
+use sources::Sources;
 use stand_ins::StandIns;
 use xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl, ViewPlace};
 
@@ -39,7 +41,7 @@ type Source = (Item, Option<ViewPlace>);
 pub(super) struct Reach {
     read: BTreeMap<(Half, Option<ViewPlace>), Arc<State>>,
     /// What names a route configuration, a cluster, or an endpoint assignment (that of a cluster of another server, or of an older one).
-    named: BTreeMap<Kind, BTreeMap<Name, BTreeSet<Source>>>,
+    named: BTreeMap<Kind, BTreeMap<Name, Sources>>,
     /// The route configurations that hold a removal, and count only because a client wants them.
     leased: BTreeSet<Source>,
     /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
@@ -146,7 +148,7 @@ impl Reach {
     /// Returns what names this.
     fn sources(&self, of: Kind, name: &Name) -> impl Iterator<Item = &Source> {
         let sources = self.named.get(&of).and_then(|named| named.get(name));
-        sources.into_iter().flatten()
+        sources.into_iter().flat_map(Sources::iter)
     }
 
     /// What is held because of a route configuration of this name must be looked at again.

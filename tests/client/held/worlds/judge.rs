@@ -60,10 +60,8 @@ impl World {
     }
 
     fn expect(&self, wrong: Option<String>) {
-        if let Some(wrong) = wrong {
-            let time = self.pair.main.upstream.now - self.began;
-            panic!("after {time:?}, {wrong}: {:#?}", self.log);
-        }
+        let time = self.pair.main.upstream.now - self.began;
+        assert!(wrong.is_none(), "after {time:?}, {wrong:?}: {:#?}", self.log);
     }
 
     /// The clusters to which a client's route leads.
@@ -87,7 +85,8 @@ impl World {
     fn loss(&self, before: &Client, client: &Client, waited: bool) -> Option<String> {
         let (led, leads) = (self.leads(before)?, self.leads(client)?);
         let has_lost = |kind, name| before.has(kind, name) && !client.has(kind, name);
-        let stays = client.has_read(RDS, "r") && !(before.has_moved() && !self.has_taken_over(client.at(), CDS));
+        let has_moved = before.has_moved() && !self.has_taken_over(client.at(), CDS);
+        let stays = client.has_read(RDS, "r") && !has_moved;
         for name in leads.intersection(led).filter(|_| stays) {
             if has_lost(CDS, name) {
                 return Some(format!("the route of {client:?} still leads to {name}, which has gone"));

@@ -291,7 +291,7 @@ impl World {
         let mut any = false;
         for number in 0..self.servers.len() {
             let server = &mut self.servers[number];
-            if !server.due().is_some_and(|due| due <= now) {
+            if server.due().is_none_or(|due| due > now) {
                 continue;
             }
             any = true;
