@@ -153,15 +153,17 @@ async fn a_silent_collector_is_left() {
         ];
         let export = start(&measured(), variables);
         let left = async {
-            for _ in 0..3 {
+            // On a busy machine the time may be over before anything was sent.
+            let mut asked = 0;
+            while asked < 3 {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let mut read = Vec::new();
                 // Whether it ends or is reset, it is closed.
                 let _ = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut read).await;
-                assert!(!read.is_empty(), "{protocol}");
+                asked += usize::from(!read.is_empty());
             }
         };
-        tokio::time::timeout(SOON, left).await.unwrap();
+        tokio::time::timeout(SOON, left).await.expect(protocol);
         drop(listener);
         drop(export);
     }
