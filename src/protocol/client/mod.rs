@@ -36,7 +36,7 @@ use beside::Renamed;
 use bytes::Bytes;
 pub use doubt::{Decided, Doubt};
 use entry::find_twins;
-pub(crate) use feed::Feed;
+pub(crate) use feed::{Feed, UNANSWERED};
 use ingest::Message;
 use node::Introduction;
 pub use node::come_through;

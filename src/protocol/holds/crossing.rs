@@ -16,7 +16,7 @@ use super::word::{Word, removes};
 use xds::{Changes, Cut, HoldEnd, Kind, Name, OtherViews, Resource, Spot, Spots, State, Update};
 
 impl Holds {
-    /// Takes the changes that must wait out of what is to be published next; `own` is what the view has. Without `beside`, its clients
+    /// Takes the changes that must wait out of what is to be published next; `own` is what the view has. Without `others`, its clients
     /// read nothing of other servers. What is published together counts as a whole: a route leads to a cluster as that is then, in
     /// whatever order both were said.
     pub fn cross(&mut self, changes: &mut [Changes], own: &Cut, others: Option<&OtherViews>, now: Instant) {

@@ -27,7 +27,7 @@ impl Holds {
         self.len() == 0
     }
 
-    /// Returns what waits for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed. `beside`: what clients of
+    /// Returns what waits for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed. `others`: what clients of
     /// the view read of other servers; `wanted`: whether a client wants the route configuration of this name now. To be called once all
     /// that was said is published.
     pub fn look(

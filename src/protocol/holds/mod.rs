@@ -63,6 +63,7 @@ pub struct Holds {
     quiet: Duration,
     table: Table,
     first_states: FirstStates,
+    /// What sessions bring from another server, until this one has had its time to answer for every type.
     from_elsewhere: Option<FromElsewhere>,
     reach: Reach,
     /// The names that wait for a quiet time, oldest first. A name that has returned stays here until its time.

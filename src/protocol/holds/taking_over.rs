@@ -6,19 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::Holds;
 use super::ground::{Ground, HeldLoss};
 use super::measure::is_present;
 use super::reach::leads_to;
 use super::waiting::{Half, Item, Referrers, Row};
+use crate::client::UNANSWERED;
 use xds::{
     Changes, Cut, HeldRemoval, HoldClock, HoldEnd, Known, Name, Phase, Reason, Resource, State, TypeUrl, Update,
 };
-
-/// A server may take so long to answer for a type.
-const ANSWERED: Duration = Duration::from_secs(5 * 60);
 
 /// What a view takes over.
 type TakenOver = Vec<(Item, Arc<Resource>)>;
@@ -134,16 +132,17 @@ impl FromElsewhere {
         }
     }
 
-    /// The first state of a half begins. Returns what sessions have of it from elsewhere.
+    /// The server answers for a half. Returns what sessions have of it from elsewhere, if this is its first answer and the view has nothing
+    /// of its own.
     pub(super) fn begin(&mut self, half: &Half, cut: &Cut) -> Option<Elsewhere> {
         let has_own = cut.half(&half.0, half.1).is_some_and(|own| own.present() > 0);
         let counts = self.begun.insert(half.clone()) && !has_own;
         counts.then(|| self.from.clone())
     }
 
-    /// Whether what the server says now for the first time is meant.
+    /// Whether the server has had its time to answer for every type.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        now >= self.since + ANSWERED
+        now >= self.since + UNANSWERED
     }
 }
 

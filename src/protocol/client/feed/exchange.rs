@@ -79,7 +79,7 @@ impl Pressing {
 /// Endpoints change often, so their first state is the shorter one.
 const FIRST_STATE: Duration = Duration::from_secs(30);
 const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
-const UNANSWERED: Duration = Duration::from_secs(5 * 60);
+pub(crate) const UNANSWERED: Duration = Duration::from_secs(5 * 60);
 
 impl Exchange {
     pub(super) fn new(patience: Duration) -> Self {

@@ -24,6 +24,7 @@ use super::outbound::Outbound;
 use super::rhythm::Patience;
 use arcstr::ArcStr;
 use exchange::Exchange;
+pub(crate) use exchange::UNANSWERED;
 pub(crate) use moved::MovedName;
 pub(super) use moved::named;
 use name_errors::NameErrors;
