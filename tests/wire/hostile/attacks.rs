@@ -16,11 +16,8 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "rejections that inflate", turns: 200, pause: Duration::from_millis(40),
         turn: |n| [call(id(n), sotw(), &[("grpc-encoding", "gzip")]), data(id(n), &COMPRESSED)].concat(), ..USUAL },
     Attack { name: "rejections of nothing", turn: |n| [begin(n, sotw()), data(1, &REJECTION)].concat(), pause: Duration::from_millis(10), ..USUAL },
-    Attack { name: "many names", connections: 5, turns: 190, pause: Duration::from_millis(20),
-        turn: |n| {
-            let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{n}-{name}"));
-            [begin(n, delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
-        }, ..USUAL },
+    Attack { name: "many names", connections: 5, turns: SHARED, pause: Duration::from_millis(20),
+        turn: |n| [begin(n, delta()), data(1, shared(n))].concat(), ..USUAL },
     Attack { name: "names that nobody else has", connections: 12, turns: 190,
         turn: |n| {
             let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{}-{name}", another()));
@@ -55,11 +52,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             let some = (0..250).map(|name| format!("a-name-that-nobody-knows-{}-{name}", another()));
             [begin(n, delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
         }, ..USUAL },
-    Attack { name: "names that all attackers share", connections: 12, turns: 190,
-        turn: |n| {
-            let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{n}-{name}"));
-            [begin(n, delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
-        }, ..USUAL },
+    Attack { name: "names that all attackers share", connections: 12, turns: SHARED,
+        turn: |n| [begin(n, delta()), data(1, shared(n))].concat(), ..USUAL },
     Attack { name: "wildcards on many connections, half-closed", connections: 300, turns: 20, pause: Duration::from_millis(20),
         turn: |n| [call(id(n), delta(), &[]), frame(DATA, END_STREAM, id(n), &all())].concat(), ..USUAL },
     Attack { name: "names that come and go",

@@ -57,6 +57,22 @@ pub(super) fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<Str
     message(&request.encode_to_vec()).to_vec()
 }
 
+/// How many requests for names there are that attackers share.
+pub(super) const SHARED: u32 = 190;
+
+/// The n-th of these requests, for a thousand names. Made once: the attackers would take the processors of this machine for it.
+pub(super) fn shared(n: u32) -> &'static [u8] {
+    static MADE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let of = |n| {
+            (0..1000)
+                .map(move |name| format!("a-name-that-nobody-knows-{n}-{name}"))
+                .collect()
+        };
+        (0..SHARED).map(|n| names(EDS, of(n), Vec::new())).collect()
+    });
+    &MADE[n as usize]
+}
+
 /// A request for very many names that begin so, written by hand: many attackers make theirs at the same time.
 pub(super) fn very_many(count: u32, prefix: &str) -> Vec<u8> {
     const SUBSCRIBE: u8 = 3 << 3 | 2;
