@@ -186,16 +186,13 @@ impl FirstStates {
         Some(self.types.get(of)?.elsewhere()?.served.clone())
     }
 
-    /// Whether this is left from before, and the view of another server does not serve it any more: then its loss is none. `None`: no
+    /// Whether this is left from before, and the other server whose view sessions read has removed it: then its loss is none. `None`: no
     /// session reads that view; `true`: all do. What the server has said since it is served to who has come since.
     pub(super) fn gone_elsewhere(&self, (half, name): &Item) -> Option<bool> {
-        let first = self.types.get(&half.0)?;
-        let part = Some(first.part(half.1)).filter(|part| part.open && part.before.is_some())?;
+        let part = self.part(half).filter(|part| part.open && part.before.is_some())?;
         part.own.as_ref().filter(|own| is_present(own, name))?;
-        let serves = |part: &Part| part.before.as_ref().is_some_and(|before| is_present(before, name));
-        // Who asks for a name is served what the wildcard covers as well.
-        let served = serves(part) || !half.1 && serves(&first.covered);
-        let elsewhere = part.elsewhere.as_ref().filter(|_| !served);
+        let elsewhere = part.elsewhere.as_ref();
+        let elsewhere = elsewhere.filter(|elsewhere| elsewhere.lacks(half, name));
         elsewhere.map(|elsewhere| elsewhere.all)
     }
 

@@ -150,8 +150,10 @@ impl Elsewhere {
     /// Adds to the changes what the sessions were not served any more where they are, as forgotten: it does not come back before the
     /// server says it again. If a session reads this view, what it has stays until the server is known not to have it.
     pub(super) fn drop_gone(&self, change: &mut Changes, half: &Half, cut: &Cut) {
-        let slot = self.served.slot(&half.0);
-        let (Some(own), Some(slot)) = (cut.half(&half.0, half.1), slot) else {
+        let Some(own) = cut
+            .half(&half.0, half.1)
+            .filter(|_| self.served.slot(&half.0).is_some())
+        else {
             return;
         };
         // If the server knows what the relay has, it says nothing of what is unchanged.
@@ -159,16 +161,20 @@ impl Elsewhere {
             return;
         }
         let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
-        let lists_all = half.1 && slot.wildcard.as_ref().is_some_and(|state| state.certain());
-        let is_gone = |name: &&Name| match slot.known(name) {
-            Some(Known::Present(_)) => false,
-            Some(Known::Absent(reason)) => *reason == Reason::Said,
-            None | Some(Known::Held(_)) => lists_all,
-        };
         let names = own.resources().map(|resource| resource.name());
-        let gone = names.filter(|name| !said.contains(name) && is_gone(name));
+        let gone = names.filter(|name| !said.contains(name) && self.lacks(half, name));
         let gone: Vec<Name> = gone.cloned().collect();
         change.updates.extend(gone.into_iter().map(Update::Forget));
+    }
+
+    /// Whether the other server is known not to have a name. That it does not answer for it takes nothing from the sessions (K-16).
+    pub(super) fn lacks(&self, half: &Half, name: &Name) -> bool {
+        let slot = self.served.slot(&half.0);
+        slot.is_some_and(|slot| match slot.known(name) {
+            Some(Known::Present(_)) => false,
+            Some(Known::Absent(reason)) => *reason == Reason::Said,
+            None | Some(Known::Held(_)) => half.1 && slot.wildcard.as_ref().is_some_and(|state| state.certain()),
+        })
     }
 
     /// Returns the judgement that holds this there, its clock, and how it does.

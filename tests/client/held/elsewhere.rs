@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use xds::{Changes, Cut, Dialect, Phase, TypeUrl, Update};
+use xds::{Changes, Cut, Dialect, Phase, Reason, TypeUrl, Update};
 
 use super::plane::{Content, cluster, endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
@@ -310,6 +310,25 @@ fn what_is_covered_elsewhere_is_not_gone() {
         (0..2).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
         stage.pass(Duration::from_secs(20));
         stage.elsewhere = Some(there.into());
+        stage.remove(CDS, "c0");
+        stage.restart();
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
+    }
+}
+
+/// K-16: the other server does not answer for a cluster to which a route leads that the sessions have kept. It is not gone there.
+#[test]
+fn what_is_unanswered_elsewhere_is_not_gone() {
+    for dialect in BOTH {
+        let mut other = settled(dialect, USUAL);
+        other.remove(CDS, "c0");
+        other.put(RDS, "r", route("r", &["c1"]));
+        other.pass(Duration::from_secs(20));
+        let unanswered = Update::Absent("c0".into(), Reason::TimedOut);
+        let unanswered = Changes::of((TypeUrl::new(CDS), false), vec![unanswered]);
+        let mut stage = settled(dialect, USUAL);
+        stage.elsewhere = Some(other.upstream.cut.with(&unanswered).0.into());
         stage.remove(CDS, "c0");
         stage.restart();
         stage.pass(Duration::from_secs(20));
