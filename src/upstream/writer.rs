@@ -289,7 +289,7 @@ impl<L: Talk> Writer<L> {
         any
     }
 
-    /// Returns the state by the two streams; one from which nothing is wanted does not count.
+    /// Returns the state by the two streams, of which one may not count. If none does, it stays as it was.
     fn server_state(&self) -> ServerState {
         let states = self.talks.iter().filter_map(L::server_state);
         states

@@ -15,7 +15,7 @@ use super::event::Event;
 use super::origin::{Reply, begins};
 use super::origins::Origins;
 use super::tally::{Broken, Rule};
-use super::upstream::{At, Hop, Link, Stage};
+use super::upstream::{At, Hop, Link, SILENT, Stage};
 use super::wire::cut;
 use super::world::World;
 use super::zone::Zone;
@@ -153,6 +153,7 @@ impl Zone {
         if let Some(link) = &mut leg.link {
             (link.opened, link.clean) = (now, clean);
         }
+        course.at(now + SILENT, Event::Upstream(at.zone));
         course.log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
         self.write(Vec::new(), course);
     }

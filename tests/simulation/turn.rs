@@ -77,7 +77,7 @@ impl Zone {
             self.writer.note_holds(&mut course.tally);
             if changes.is_empty() {
                 let before = self.writer.view.cut().server_state();
-                let server_state = self.wire.server_state(before);
+                let server_state = self.wire.server_state(before, course.clock.now());
                 self.writer.rest(server_state, now, &mut course.tally);
                 if before != server_state {
                     course.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));

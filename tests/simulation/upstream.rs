@@ -34,6 +34,9 @@ pub(crate) struct Wire {
     relay: String,
 }
 
+/// A stream without an answer is silent for long after this time.
+pub(crate) const SILENT: Duration = Duration::from_secs(15);
+
 /// One stream and its attempts.
 pub(crate) struct Leg {
     pub(crate) client: Client,
@@ -176,9 +179,9 @@ impl Wire {
     }
 
     /// The state of the server, by the streams on which something is wanted.
-    pub(crate) fn server_state(&self, otherwise: ServerState) -> ServerState {
+    pub(crate) fn server_state(&self, otherwise: ServerState, now: Duration) -> ServerState {
         let asked = self.legs.iter().filter(|leg| leg.client.wanted());
-        let states = asked.map(Leg::server_state);
+        let states = asked.filter_map(|leg| leg.server_state(now));
         states.reduce(ServerState::beside).unwrap_or(otherwise)
     }
 
@@ -215,15 +218,16 @@ impl Leg {
         }
     }
 
-    /// G-08: a server that failed has to answer before it counts again.
-    fn server_state(&self) -> ServerState {
-        let answered = self.link.as_ref().is_some_and(|link| link.answered);
-        match self.stage {
-            Stage::Live if answered => ServerState::Up,
+    /// G-08: a server that failed has to answer before it counts again. A stream on which it is silent for long does not count.
+    fn server_state(&self, now: Duration) -> Option<ServerState> {
+        let link = self.link.as_ref().filter(|_| self.stage == Stage::Live);
+        Some(match link {
+            Some(link) if link.answered => ServerState::Up,
+            Some(link) if self.failing && link.opened + SILENT <= now => return None,
             _ if self.failing => ServerState::Failing,
-            Stage::Live => ServerState::Open,
-            Stage::Rest | Stage::Opening | Stage::Waiting => ServerState::Trying,
-        }
+            Some(_) => ServerState::Open,
+            None => ServerState::Trying,
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use distributary::xds::ServerState;
 use tonic::Code;
 
 use crate::plane::Plane;
-use crate::{CDS, EDS, Relay, delta};
+use crate::{CDS, EDS, Relay, delta, ms};
 
 pub(crate) const DELTA: &str = peers::path(Dialect::Delta);
 pub(crate) const SOTW: &str = peers::path(Dialect::Sotw);
@@ -70,7 +70,8 @@ async fn delta_is_the_default() {
 #[tokio::test]
 async fn a_silent_aside() {
     let mut plane = Plane::start().await;
-    let relay = Relay::of(&plane, &[(CDS, "*"), (CDS, "besides")]);
+    let wants = [(CDS, "*"), (CDS, "besides")];
+    let relay = Relay::with(plane.address, &wants, |plan| plan.does_not_exist = ms(400));
     let mut main = plane.call().await;
     main.send(&delta(CDS, "n1", &["a=1"], &[]));
     relay.knows(CDS, "a=1 complete").await;
@@ -81,6 +82,8 @@ async fn a_silent_aside() {
     aside.finish(Code::Unavailable, "no more");
     plane.call().await.finish(Code::Unavailable, "no more");
     relay.stands(ServerState::Failing).await;
+    let _silent = plane.call().await;
+    relay.stands(ServerState::Up).await;
 }
 
 /// K-05: a name that a complete wildcard lacks is requested on a second stream, which ends when no session wants it.

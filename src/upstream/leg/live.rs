@@ -27,6 +27,8 @@ pub(super) struct LiveStream {
     opened: Instant,
     /// Whether a response has arrived.
     answered: bool,
+    /// Whether none has arrived in the time that the server has for a name.
+    silent: bool,
     /// Counts the stream once a response was read.
     counted: Option<CountedStream>,
     /// Since when nothing is wanted from it.
@@ -57,6 +59,7 @@ impl LiveStream {
             dialect,
             opened: now(),
             answered: false,
+            silent: false,
             counted: None,
             idle: None,
         }
@@ -73,6 +76,16 @@ impl LiveStream {
 
     pub(super) const fn is_answered(&self) -> bool {
         self.answered
+    }
+
+    /// Time has passed, of which the server has so much for a name.
+    pub(super) fn handle_timeout(&mut self, patience: Duration, now: Instant) {
+        self.silent = !self.answered && self.opened + patience <= now;
+    }
+
+    /// Whether nothing has come in that time.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.silent
     }
 
     /// Returns the place for its requests.
@@ -111,8 +124,9 @@ impl LiveStream {
         now >= *self.idle.get_or_insert(now) + bound
     }
 
-    /// Returns when it has been idle for this time.
-    pub(super) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
-        self.idle.map(|since| since + bound)
+    /// Returns when it has been idle for this time, or silent for the other one.
+    pub(super) fn poll_timeout(&self, bound: Duration, patience: Duration) -> Option<Instant> {
+        let silent = Some(self.opened + patience).filter(|_| !self.answered && !self.silent);
+        self.idle.map(|since| since + bound).into_iter().chain(silent).min()
     }
 }

@@ -119,10 +119,12 @@ impl Leg {
 
     /// Opens and closes the stream, sends requests, and adds the changes that follow from the time.
     pub(super) fn turn(&mut self, changes: &mut Vec<Changes>) {
-        if let LegStage::Live(live) = &mut self.stage
-            && let Some(at) = live.partial()
-        {
-            self.client.handle_bytes(at);
+        let patience = self.patience();
+        if let LegStage::Live(live) = &mut self.stage {
+            live.handle_timeout(patience, now());
+            if let Some(at) = live.partial() {
+                self.client.handle_bytes(at);
+            }
         }
         changes.extend(self.client.handle_timeout(now()));
         if let Some(seen) = self.client.take_rhythm() {
@@ -155,7 +157,7 @@ impl Leg {
     /// When the next turn is due at the latest.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let stage = match &self.stage {
-            LegStage::Live(live) => live.poll_timeout(self.dialer.settings().idle),
+            LegStage::Live(live) => live.poll_timeout(self.dialer.settings().idle, self.patience()),
             LegStage::Waiting(pause, _) if self.client.wanted() => Some(pause.due(self.client.lacks())),
             LegStage::Rest | LegStage::Opening(_) | LegStage::Waiting(..) => None,
         };
@@ -254,10 +256,12 @@ impl Leg {
         }
     }
 
-    /// Returns the server's state, if anything is wanted from it.
+    /// Returns the server's state, if anything is wanted from it. After a failure, a stream that is open again and silent for long says
+    /// nothing of the server: it may have nothing to say there for ever (G-08).
     pub(super) fn server_state(&self) -> Option<ServerState> {
         let server_state = match &self.stage {
             LegStage::Live(live) if live.is_answered() => ServerState::Up,
+            LegStage::Live(live) if live.is_silent() && self.board.failing() => return None,
             _ if self.board.failing() => ServerState::Failing,
             LegStage::Live(_) => ServerState::Open,
             LegStage::Rest | LegStage::Opening(_) | LegStage::Waiting(..) => ServerState::Trying,
