@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two tenants on real sockets: over every way of asking, neither gets what the rules do not give it.
 
-use std::sync::Arc;
-
-use distributary::config::{Config, Flags};
-use distributary::downstream::ConnectionSettings;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::google::protobuf::{self as google, ListValue, Struct, value::Kind};
-use distributary::protocol::StreamSettings;
 use distributary::xds::Dialect;
 use serde_json::{Value, json};
+use tonic::Code;
 
 use crate::rest::put;
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, EDS, Relay};
+use crate::support::{CDS, EDS, Relay, config, node_of, says};
 
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 const RULES: &str = "
-upstream: {xds_servers: [{server_uri: cp:1}]}
 rules:
 - {name: strangers, nodes: {id: 'x-*'}, action: deny}
 - {name: tenant a, identities: 'ip:127.*', nodes: {id: 'a-*'}, names: ['a/*', shared]}
@@ -25,8 +20,7 @@ rules:
 ";
 
 fn relay() -> Relay {
-    let access = Config::parse(RULES, "rules", &Flags::default()).unwrap().access;
-    let relay = Relay::with(|plan| plan.protocol.access = access);
+    let relay = Relay::with(|plan| plan.protocol.access = config(RULES).access);
     put(&relay, CDS, &["a/1", "b/1", "c/1", "shared"], 1);
     put(&relay, EDS, &["a/1", "b/1", "c/1", "shared"], 1);
     relay
@@ -34,23 +28,13 @@ fn relay() -> Relay {
 
 /// These are the rules from now on.
 pub(crate) fn govern(relay: &Relay, rules: &str) {
-    let rules = format!("upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\nrules: {rules}\n");
-    let access = Config::parse(&rules, "rules", &Flags::default()).unwrap().access;
-    let mut settings = ConnectionSettings::clone(&relay.shared.settings.load());
-    let streams = StreamSettings {
-        access,
-        ..StreamSettings::clone(&settings.protocol)
-    };
-    settings.protocol = Arc::new(streams);
-    relay.shared.settings.store(Arc::new(settings));
-    relay.shared.scopes.call_sessions();
+    relay.allow(config(&format!("rules: {rules}\n")).access);
 }
 
-fn node(id: &str) -> Node {
-    Node {
-        id: id.to_owned(),
-        ..Node::default()
-    }
+async fn client(relay: &Relay, dialect: Dialect, node: Node, name: &str) -> Subscriber {
+    let mut client = Subscriber::of(relay.connect().await.ads(dialect).await, dialect, CDS, node);
+    client.subscribe(&[name]);
+    client
 }
 
 /// S-01, S-02: a rule binds what a client says in its metadata to who it is, so that it comes into no other class than its own. Who says
@@ -71,21 +55,15 @@ async fn members_of_the_metadata() {
         (json!({"NS": "127-web"}), false),
         (json!({}), false),
     ] {
-        let call = relay.connect().await.ads(Dialect::Delta).await;
         let of = Node {
             metadata: serde_json::from_value(metadata.clone()).ok().map(members),
-            ..node("a")
+            ..node_of("a", "")
         };
-        let mut client = Subscriber::of(call, Dialect::Delta, CDS, of);
-        client.subscribe(&["shared"]);
+        let mut client = client(&relay, Dialect::Delta, of, "shared").await;
         if allowed {
             assert_eq!(client.take().await.bodies.len(), 1, "{metadata}");
         } else {
-            assert_eq!(
-                client.call.end().await.code,
-                tonic::Code::PermissionDenied as i32,
-                "{metadata}"
-            );
+            says(&client.call.end().await, Code::PermissionDenied, "");
         }
     }
 }
@@ -117,26 +95,15 @@ async fn who_is_refused() {
         ("y", "no rule of the relay admits node `y`"),
     ] {
         for dialect in [Dialect::Sotw, Dialect::Delta] {
-            let call = relay.connect().await.ads(dialect).await;
-            let mut client = Subscriber::of(call, dialect, CDS, node(id));
-            client.subscribe(&["*"]);
-            let ended = client.call.end().await;
-            assert!(ended.code == 7 && ended.message.contains(words), "{ended:?}");
-            assert!(ended.message.contains("identity `ip:127.0.0.1`"), "{ended:?}");
+            let ended = client(&relay, dialect, node_of(id, ""), "*").await.call.end().await;
+            says(&ended, Code::PermissionDenied, words);
+            says(&ended, Code::PermissionDenied, "identity `ip:127.0.0.1`");
         }
     }
     let secrets = "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets";
-    let mut client = Subscriber::of(
-        relay.connect().await.call(secrets).await,
-        Dialect::Sotw,
-        SDS,
-        node("a-1"),
-    );
+    let call = relay.connect().await.call(secrets).await;
+    let mut client = Subscriber::of(call, Dialect::Sotw, SDS, node_of("a-1", ""));
     client.subscribe(&["s"]);
-    let ended = client.call.end().await;
-    assert!(
-        ended.code == 7 && ended.message.contains("`secrets: allow`"),
-        "{ended:?}"
-    );
+    says(&client.call.end().await, Code::PermissionDenied, "`secrets: allow`");
     assert_eq!(relay.shared.metrics.denied.get(), 5);
 }

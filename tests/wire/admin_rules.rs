@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, NameCounts, Overview, Shown, Snapshots};
-use distributary::config::{Address, AdminRules, Config, Flags};
+use distributary::admin::{Admin, DrainOrder, Guard, Shown};
+use distributary::config::{Address, AdminRules};
 use distributary::identity::Named;
 use distributary::proto::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
-use distributary::telemetry::{Health, Metrics, RelayStatus};
+use distributary::telemetry::{Health, RelayStatus};
 use distributary::tls::{self, ServerTls};
 use distributary::token::Tokens;
 use rustls::ClientConfig;
@@ -22,9 +22,9 @@ use tonic::Code;
 
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::support::client::Client;
-use crate::support::{Address as Place, PATIENCE, Relay};
+use crate::support::{PATIENCE, Relay, config};
 use crate::tokens::{ISSUER, Published, SKEW, Signer};
-use crate::window::process;
+use crate::window::shown;
 
 /// An admin address with rules.
 pub(crate) struct Stage {
@@ -38,10 +38,7 @@ const LOOK: &str = "GET /clusters";
 const ORDER: &str = "POST /drain_listeners";
 
 fn rules(written: &str) -> AdminRules {
-    let text = format!("admin: {{rules: [{written}]}}\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n");
-    Config::parse(&text, "relay.yaml", &Flags::default())
-        .unwrap()
-        .admin_rules
+    config(&format!("admin: {{rules: [{written}]}}\n")).admin_rules
 }
 
 impl Stage {
@@ -62,7 +59,6 @@ impl Stage {
         written: &str,
     ) -> Self {
         let (order, orders) = mpsc::channel(1);
-        let (reload, _) = mpsc::channel(1);
         let guard = Guard {
             rules: Arc::new(ArcSwap::from_pointee(rules(written))),
             hosts: Arc::default(),
@@ -70,17 +66,8 @@ impl Stage {
         };
         let (rules, health) = (guard.rules.clone(), Arc::new(Health::new()));
         let shown = Shown {
-            metrics: Metrics::new([]),
-            certificates: Arc::default(),
-            overview: Overview::new(Clusters::default, NameCounts::default),
-            status: relay.shared.status.clone(),
             health: health.clone(),
-            order,
-            reload,
-            guard,
-            process: process(),
-            history: History::default(),
-            snapshots: Snapshots::default(),
+            ..shown(relay, order, guard)
         };
         let admin = Admin::start(&Address::parse(address).unwrap(), tls, None, shown).unwrap();
         Self {
@@ -108,6 +95,11 @@ impl Stage {
         config.alpn_protocols = vec![tls::HTTP1.to_vec()];
         let stream = agree(&Arc::new(config), socket).await.unwrap();
         ask(stream, request, "host: localhost\r\n").await.0
+    }
+
+    /// These are the rules from now on.
+    fn govern(&self, written: &str) {
+        self.rules.store(Arc::new(rules(written)));
     }
 
     fn ordered(&mut self) -> bool {
@@ -146,9 +138,7 @@ async fn by_address() {
         assert_eq!(stage.status(order).await, 403, "{order}");
     }
 
-    stage
-        .rules
-        .store(Arc::new(rules("{identities: 'ip:10.*', allow: [read, change]}")));
+    stage.govern("{identities: 'ip:10.*', allow: [read, change]}");
     for probe in ["GET /live", "GET /healthz", "HEAD /live"] {
         assert_eq!(stage.status(probe).await, 200, "{probe}");
     }
@@ -160,17 +150,12 @@ async fn by_address() {
                    add `read` to the `allow` of a rule with one of these in `identities`\n";
     assert_eq!(stage.ask(LOOK, "").await, (403, refused.to_owned()));
 
-    stage
-        .rules
-        .store(Arc::new(rules("{identities: 'ip:127.*', allow: change}")));
+    stage.govern("{identities: 'ip:127.*', allow: change}");
     assert_eq!((stage.status(LOOK).await, stage.status(ORDER).await), (403, 200));
     assert!(stage.ordered());
+    // A right does not make up for a web page.
     let foreign = stage.ask(ORDER, "origin: http://evil.example\r\n").await;
-    assert_eq!(
-        (foreign.0, stage.ordered()),
-        (403, false),
-        "a right does not make up for a web page"
-    );
+    assert_eq!((foreign.0, stage.ordered()), (403, false));
 }
 
 #[tokio::test]
@@ -178,18 +163,12 @@ async fn by_unix_credentials() {
     let folder = Folder::new();
     let path = folder.path("admin.sock");
     let user = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path("")).unwrap());
-    let mut stage = Stage::start_at(
-        &format!("unix:{}", path.display()),
-        None,
-        Tokens::default(),
-        &format!("{{identities: 'uid:{user}', allow: [read, change]}}"),
-    );
+    let written = format!("{{identities: 'uid:{user}', allow: [read, change]}}");
+    let mut stage = Stage::start_at(&format!("unix:{}", path.display()), None, Tokens::default(), &written);
     let asked = async |request| ask(UnixStream::connect(&path).await.unwrap(), request, "host: x\r\n").await;
     assert_eq!((asked(LOOK).await.0, asked(ORDER).await.0), (200, 200));
     assert!(stage.ordered());
-    stage
-        .rules
-        .store(Arc::new(rules("{identities: 'ip:*', allow: [read, change]}")));
+    stage.govern("{identities: 'ip:*', allow: [read, change]}");
     let (status, why) = asked(LOOK).await;
     assert_eq!(status, 403);
     assert!(why.starts_with(&format!("uid:{user}, gid:")), "{why}");
@@ -199,12 +178,9 @@ async fn by_unix_credentials() {
 async fn by_certificate() {
     let (authority, folder) = (Authority::new(), Folder::new());
     let tls = ServerTls::read(&authority.listener(&folder, Some(&authority)), &[tls::HTTP1]).unwrap();
-    let stage = Stage::start_at(
-        "127.0.0.1:0",
-        Some(Arc::new(tls)),
-        Tokens::default(),
-        "{identities: 'dns:operator.example', allow: [read, change]}, {identities: 'dns:*.example', allow: read}",
-    );
+    let written =
+        "{identities: 'dns:operator.example', allow: [read, change]}, {identities: 'dns:*.example', allow: read}";
+    let stage = Stage::start_at("127.0.0.1:0", Some(Arc::new(tls)), Tokens::default(), written);
     for (name, look, order) in [
         ("operator.example", 200, 200),
         ("scraper.example", 200, 403),
@@ -285,11 +261,8 @@ async fn by_token() {
     let (status, why) = stage.ask(LOOK, &bearer("x")).await;
     assert_eq!(status, 401);
     assert!(why.starts_with("the token of the request is refused: "), "{why}");
-    assert_eq!(
-        stage.ask("GET /live", &bearer("x")).await.0,
-        200,
-        "probes show nothing, and need nothing"
-    );
+    // Probes show nothing, and need nothing.
+    assert_eq!(stage.ask("GET /live", &bearer("x")).await.0, 200);
 }
 
 /// K-31: what is open ends when its visitor has lost the right to it: its token has expired, or the rules are others.
@@ -311,7 +284,7 @@ async fn rights_end_when_they_end() {
             assert!(text.contains("event: counts"), "{text}");
         };
         let csds = async {
-            let client = Client::connect(&Place::Tcp(stage.admin.socket().unwrap())).await;
+            let client = Client::connect(stage.admin.socket().unwrap()).await;
             let mut call = client.call_with(CSDS, &[("authorization", &token)]).await;
             call.send(&ClientStatusRequest::default());
             assert!(call.next::<ClientStatusResponse>().await.is_ok());
@@ -322,14 +295,12 @@ async fn rights_end_when_they_end() {
     };
     ends(lasting(8)).await;
     let other = async {
-        sleep(Duration::from_secs(6)).await;
-        stage
-            .rules
-            .store(Arc::new(rules("{identities: 'ip:10.*', allow: read}")));
+        sleep(Duration::from_secs(4)).await;
+        stage.govern("{identities: 'ip:10.*', allow: read}");
     };
     tokio::join!(ends(lasting(60)), other);
     // Whoever still has the right goes on, by whichever rules.
-    stage.rules.store(Arc::new(rules("{identities: 'ip:*', allow: read}")));
+    stage.govern("{identities: 'ip:*', allow: read}");
     let goes_on = timeout(Duration::from_secs(3), stage.ask("GET /events", "")).await;
     assert!(goes_on.is_err(), "{goes_on:?}");
 }

@@ -4,13 +4,11 @@
 use std::time::Duration;
 
 use distributary::xds::Dialect;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
 use tonic::Code;
 
 use crate::support::client::{Call, Client};
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, EDS, PATIENCE, Plan, Relay, until};
+use crate::support::{CDS, EDS, PATIENCE, Plan, Relay, is_closed, raw, says, until};
 
 fn relay(plan: impl FnOnce(&mut Plan)) -> Relay {
     let relay = Relay::with(plan);
@@ -29,17 +27,8 @@ async fn served(client: &Client) -> Subscriber {
     subscriber
 }
 
-async fn is_closed(relay: &Relay) {
-    let mut socket = TcpStream::connect(relay.port()).await.unwrap();
-    let mut byte = [0];
-    let read = tokio::time::timeout(PATIENCE, socket.read(&mut byte)).await;
-    assert!(matches!(read.unwrap(), Ok(0) | Err(_)), "the connection is open");
-}
-
 fn counted(relay: &Relay, limit: &str, times: u32) {
-    let shown = relay.shared.metrics.encode().unwrap();
-    let line = format!("distributary_refused_total{{limit=\"{limit}\"}} {times}");
-    assert!(shown.contains(&line), "no {line}");
+    relay.shows(&format!("refused_total{{limit=\"{limit}\"}} {times}"));
 }
 
 /// `limits.connections`, `limits.connections_per_identity`: what is beyond is closed at once, until one of the others has ended.
@@ -53,10 +42,10 @@ async fn too_many_connections() {
         let (one, other) = (relay.connect().await, relay.connect().await);
         let first = served(&one).await;
         let second = served(&other).await;
-        is_closed(&relay).await;
+        is_closed(raw::socket(relay.port()).await).await;
         counted(&relay, key, 1);
         drop((second, other));
-        until(|| relay.open().1 == 1, || "it is still open".to_owned()).await;
+        until(|| relay.open().1 == 1, || "it is still open").await;
         served(&relay.connect().await).await;
         drop(first);
     }
@@ -80,17 +69,12 @@ async fn too_many_streams() {
         let streams = [served(&client).await, served(&client).await];
         let mut refused = call(&client).await;
         let ended = refused.end().await;
-        assert_eq!(ended.pushback, code == Code::Unavailable, "{key}");
-        assert_eq!(ended.code, code as i32, "{key}: {}", ended.message);
-        assert!(
-            ended.message.contains(&format!("`limits.{key}` = 2")),
-            "{}",
-            ended.message
-        );
+        ended.assert(code, code == Code::Unavailable);
+        says(&ended, code, &format!("`limits.{key}` = 2"));
         counted(&relay, key, 1);
         if key != "new_streams_per_second" {
             drop(streams);
-            until(|| relay.open().0 == 0, || "they are still open".to_owned()).await;
+            until(|| relay.open().0 == 0, || "they are still open").await;
             served(&client).await;
         }
     }
@@ -125,11 +109,7 @@ async fn names_that_find_room_in_time() {
         small.take().await;
         let ended = asks(&relay, dialect, &["a"]).await.call.end().await;
         ended.assert(Code::Unavailable, true);
-        assert!(
-            ended.message.contains("`limits.subscriptions` = 4"),
-            "{}",
-            ended.message
-        );
+        says(&ended, Code::Unavailable, "`limits.subscriptions` = 4");
         counted(&relay, "subscriptions", 1);
         // A wildcard has no name.
         served(&relay.connect().await).await;
@@ -154,11 +134,7 @@ async fn names_that_find_no_room() {
         only.subscribe(&["b"]);
         let ended = only.call.end().await;
         ended.assert(Code::ResourceExhausted, false);
-        assert!(
-            ended.message.contains("`limits.subscriptions` = 1"),
-            "{}",
-            ended.message
-        );
+        says(&ended, Code::ResourceExhausted, "`limits.subscriptions` = 1");
         counted(&relay, "subscriptions", 1);
         asks(&relay, dialect, &["b"]).await.take().await;
     }
@@ -177,11 +153,8 @@ async fn who_waits_for_room_may_go() {
         assert!(client.call.is_silent().await);
         clients.push(client);
     }
-    clients
-        .pop()
-        .into_iter()
-        .for_each(|mut client| client.call.requests.send_reset(h2::Reason::CANCEL));
-    until(|| relay.open().0 == 1, || "the stream is still open".to_owned()).await;
+    drop(clients.pop());
+    until(|| relay.open().0 == 1, || "the stream is still open").await;
     relay.begin_drain(PATIENCE);
     assert_eq!(clients[0].call.end().await.code, Code::Ok as i32);
 }

@@ -4,18 +4,14 @@
 use std::sync::Arc;
 
 use distributary::cache::View;
-use distributary::config::{Config, Flags};
-use distributary::proto::envoy::config::core::v3::Node;
 use distributary::xds::{Dialect, TypeUrl, Update};
 use rcgen::{CertificateParams, SanType};
-use tokio::net::TcpStream;
 
-use crate::support::certificates::{Authority, VERSIONS, agree};
+use crate::support::certificates::{Authority, VERSIONS};
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, PATIENCE, Relay, resource};
+use crate::support::{CDS, PATIENCE, Relay, config, node_of, resource};
 
 const CLASSES: &str = "
-upstream: {xds_servers: [{server_uri: cp:1}]}
 classes:
 - {match: {identity.spiffe: 'spiffe://td/ns/{ns}/sa/*'}, key: [ns], node: {id: 'relay/{ns}'}}
 - {match: {identity.dns: '*.edge'}, key: [identity.dns]}
@@ -40,34 +36,25 @@ async fn view(relay: &Relay, key: &[&str]) -> Arc<View> {
 async fn no_client_poses_as_another_class() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let relay = Relay::with(|plan| {
-        plan.protocol.classes = Config::parse(CLASSES, "classes", &Flags::default()).unwrap().classes;
+        plan.protocol.classes = config(CLASSES).classes;
         authority.secure(plan, Some(&clients), 256);
     });
     relay.put(CDS, &["a"], "everybody");
     let uri = |name: &str| SanType::URI(name.try_into().unwrap());
     let dns = |name: &str| SanType::DnsName(name.try_into().unwrap());
-    for (names, claimed, key, seen) in [
+    #[rustfmt::skip]
+    let rows = [
         (vec![uri("spiffe://td/ns/red/sa/x")], "blue", &["red"][..], "relay/red"),
         (vec![uri("spiffe://td/ns/blue/sa/x")], "red", &["blue"], "relay/blue"),
-        (
-            vec![dns("one.edge"), dns("two.edge")],
-            "red",
-            &["one.edge"],
-            "relay/identity.dns=one.edge",
-        ),
+        (vec![dns("one.edge"), dns("two.edge")], "red", &["one.edge"], "relay/identity.dns=one.edge"),
         (vec![uri("spiffe://other/ns/red/sa/x")], "red", &[], "relay"),
-    ] {
+    ];
+    for (names, claimed, key, seen) in rows {
         let signed = clients.sign_as(|params: &mut CertificateParams| params.subject_alt_names = names);
         let config = Arc::new(authority.client(Some(&signed), &VERSIONS));
         for dialect in [Dialect::Sotw, Dialect::Delta] {
-            let socket = TcpStream::connect(relay.port()).await.unwrap();
-            let client = crate::tls::speak(agree(&config, socket).await.unwrap()).await;
-            let node = Node {
-                id: format!("spiffe://td/ns/{claimed}/sa/x"),
-                cluster: claimed.to_owned(),
-                ..Node::default()
-            };
-            let call = client.ads(dialect).await;
+            let call = crate::tls::client(&relay, &config).await.ads(dialect).await;
+            let node = node_of(&format!("spiffe://td/ns/{claimed}/sa/x"), claimed);
             let mut subscriber = Subscriber::of(call, dialect, CDS, node);
             subscriber.subscribe(&["a"]);
             let view = view(&relay, key).await;
@@ -76,11 +63,7 @@ async fn no_client_poses_as_another_class() {
             let body = resource(&type_url, "a", content.as_bytes());
             Relay::publish_in(&view, &type_url, vec![Update::Put(body, None)]);
             assert_eq!(subscriber.take().await.bodies, [content], "{key:?}");
-            let own = Node {
-                id: "relay".to_owned(),
-                ..Node::default()
-            };
-            assert_eq!(view.class().presented().over(&own).id, seen);
+            assert_eq!(view.class().presented().over(&node_of("relay", "")).id, seen);
         }
     }
     // One for each namespace and name, and one for all others.

@@ -6,7 +6,6 @@ use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use distributary::tls::provider;
@@ -17,12 +16,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rcgen::generate_simple_self_signed;
 use rustls_pki_types::{PrivateKeyDer, ServerName};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
 use tokio_rustls::{TlsConnector, client};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::support::soon;
 
 /// Two ends of one connection; tiny kernel buffers make the socket take only a part of each write.
 async fn pair(tiny: bool) -> (TcpStream, TcpStream) {
@@ -59,11 +57,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             let end = (self.at + size).min(self.bytes.len());
             let piece = &self.bytes[self.at..end];
             let cut = self.random.random_range(0..=piece.len());
-            let slices = [
-                IoSlice::new(&piece[..cut]),
-                IoSlice::new(&[]),
-                IoSlice::new(&piece[cut..]),
-            ];
+            let slices = [&piece[..cut], &[], &piece[cut..]].map(IoSlice::new);
             if piece.is_empty() {
                 continue;
             }
@@ -113,20 +107,19 @@ async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(mut writer: Writer<S>, cor
     poll_fn(|cx| cork.turn(cx, |cx| writer.poll(cx)).0).await;
     // The transport has finished; bytes that the socket has not taken yet must not depend on it.
     drop(rope);
-    // Turns without a write must bring the rest to the socket: nothing else would.
-    poll_fn(|cx| {
-        let ((), flow) = cork.turn(cx, |_| ());
-        if flow.stuck_at.is_some() {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
+    drains(&cork).await;
+    // The connection is closed only now: the reader must have got everything before.
+    let close = poll_fn(|cx| cork.turn(cx, |cx| Pin::new(&mut writer.io).poll_shutdown(cx)).0);
+    close.await.unwrap();
+}
+
+/// Turns without a write must bring the rest to the socket: nothing else would.
+async fn drains<S: AsyncRead + AsyncWrite + Unpin>(cork: &Cork<S>) {
+    poll_fn(|cx| match cork.turn(cx, |_| ()).1.stuck_at {
+        Some(_) => Poll::Pending,
+        None => Poll::Ready(()),
     })
     .await;
-    // The connection is closed only now: the reader must have got everything before.
-    poll_fn(|cx| cork.turn(cx, |cx| Pin::new(&mut writer.io).poll_shutdown(cx)).0)
-        .await
-        .unwrap();
 }
 
 async fn read_slowly(mut socket: impl AsyncRead + Unpin, mut random: StdRng) -> Vec<u8> {
@@ -210,21 +203,15 @@ where
 async fn every_byte_arrives_once_and_in_order() {
     for seed in (0..60).step_by(4) {
         let all = async { tokio::join!(one(seed), one(seed + 1), one(seed + 2), one(seed + 3)) };
-        timeout(PATIENCE, all)
-            .await
-            .unwrap_or_else(|_| panic!("seeds from {seed}: stuck"));
+        soon(&format!("the end of seeds from {seed}"), all).await;
     }
 }
 
+/// Bytes that TLS has sealed and not sent count as unsent, too: a client that reads nothing is noticed.
 #[tokio::test]
 async fn a_reader_that_stalls_costs_no_more_than_the_bound() {
     let (client, server) = pair(false).await;
     stalls(client, server).await;
-}
-
-/// Bytes that TLS has sealed and not sent count as unsent: a client that reads nothing is noticed.
-#[tokio::test]
-async fn a_reader_that_stalls_behind_tls() {
     let (client, server) = sealed(false).await;
     stalls(client, server).await;
 }
@@ -245,25 +232,15 @@ where
         });
         flow.stuck_at.map_or(Poll::Pending, Poll::Ready)
     });
-    let taken = usize::try_from(timeout(PATIENCE, fill).await.unwrap()).unwrap();
+    let taken = usize::try_from(soon("a full socket", fill).await).unwrap();
     assert!(
         accepted - taken <= COPIED_BYTES_MAX,
         "{accepted} accepted, {taken} taken"
     );
 
     let mut got = vec![0; accepted];
-    let drain = poll_fn(|cx| {
-        let ((), flow) = cork.turn(cx, |_| ());
-        if flow.stuck_at.is_some() {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    });
-    let (read, ()) = timeout(PATIENCE, async { tokio::join!(server.read_exact(&mut got), drain) })
-        .await
-        .unwrap();
-    read.unwrap();
+    let both = async { tokio::join!(server.read_exact(&mut got), drains(&cork)) };
+    soon("all bytes", both).await.0.unwrap();
     assert!(got.iter().all(|byte| *byte == 7));
 }
 
@@ -272,12 +249,10 @@ where
 async fn bytes_read_before_come_first() {
     let (client, mut server) = pair(false).await;
     let (_cork, mut io) = Cork::new(client, Bytes::from_static(b"before "), Arc::default());
-    tokio::io::AsyncWriteExt::write_all(&mut server, b"after")
-        .await
-        .unwrap();
+    server.write_all(b"after").await.unwrap();
     drop(server);
     let mut all = String::new();
-    timeout(PATIENCE, io.read_to_string(&mut all)).await.unwrap().unwrap();
+    soon("all bytes", io.read_to_string(&mut all)).await.unwrap();
     assert_eq!(all, "before after");
 }
 
@@ -288,6 +263,6 @@ async fn a_write_outside_of_a_turn_is_not_held_back() {
     let (_cork, mut io) = Cork::new(client, Bytes::new(), Arc::default());
     let wrote = poll_fn(|cx| Pin::new(&mut io).poll_write(cx, b"now")).await.unwrap();
     let mut got = vec![0; wrote];
-    timeout(PATIENCE, server.read_exact(&mut got)).await.unwrap().unwrap();
+    soon("all bytes", server.read_exact(&mut got)).await.unwrap();
     assert_eq!(got, b"now");
 }

@@ -4,17 +4,21 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use distributary::identity::Named;
 use distributary::xds::Dialect;
 use rcgen::{CertificateParams, DistinguishedName, DnType, SanType};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::AsyncWriteExt as _;
+use tonic::Code;
 
 use crate::lifetimes::subscriber;
 use crate::support::certificates::{Authority, VERSIONS, agree};
 use crate::support::client::Client;
-use crate::support::{CDS, PATIENCE, Plan, Relay};
+use crate::support::{CDS, Plan, Relay, closed_after, is_closed, raw, says, until};
+
+/// A header of the second version.
+const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\x08\x0a\0\0\x01\0\x50\0\x50";
 
 /// The identities in the log, the warnings and the errors, of this thread.
 #[derive(Clone, Default)]
@@ -121,20 +125,8 @@ fn relay(plan: impl FnOnce(&mut Plan)) -> Relay {
     relay
 }
 
-async fn speak(socket: TcpStream) -> Client {
-    Client::over(socket, &h2::client::Builder::new()).await.0
-}
-
-/// The connection is closed without any answer.
-async fn is_closed(mut socket: impl tokio::io::AsyncRead + Unpin) {
-    let mut byte = [0];
-    let read = tokio::time::timeout(PATIENCE, socket.read(&mut byte)).await;
-    assert!(matches!(read.unwrap(), Ok(0) | Err(_)), "the connection is open");
-}
-
-fn headers(relay: &Relay, result: &str) -> bool {
-    let shown = relay.shared.metrics.encode().unwrap();
-    shown.contains(&format!("distributary_proxy_headers_total{{result=\"{result}\"}} 1"))
+fn headers(relay: &Relay, result: &str) {
+    relay.shows(&format!("proxy_headers_total{{result=\"{result}\"}} 1"));
 }
 
 #[tokio::test]
@@ -170,9 +162,7 @@ async fn names_in_certificates() {
             });
             let config = Arc::new(authority.client(Some(&signed), &[version]));
             for _ in 0..2 {
-                let socket = TcpStream::connect(relay.port()).await.unwrap();
-                let client = crate::tls::speak(agree(&config, socket).await.unwrap()).await;
-                served(&client).await;
+                served(&crate::tls::client(&relay, &config).await).await;
                 let expected = format!("ip:127.0.0.1, {expected}subject:CN=edge-1");
                 assert_eq!(log.identities(), [expected]);
             }
@@ -195,8 +185,7 @@ async fn names_that_cannot_be_kept() {
         params.subject_alt_names = uris.into();
     });
     let config = Arc::new(authority.client(Some(&signed), &VERSIONS));
-    let socket = TcpStream::connect(relay.port()).await.unwrap();
-    let client = crate::tls::speak(agree(&config, socket).await.unwrap()).await;
+    let client = crate::tls::client(&relay, &config).await;
     let mut open = subscriber(&client, Dialect::Delta, CDS, "a").await;
     open.take().await;
     let named = |fixed: &str| relay.shared.tokens.name(Named::from_iter([fixed]));
@@ -204,24 +193,11 @@ async fn names_that_cannot_be_kept() {
     served(&client).await;
     named("spiffe://td/");
     let mut refused = subscriber(&client, Dialect::Delta, CDS, "a").await;
-    let ended = refused.call.end().await;
-    assert_eq!(ended.code, tonic::Code::Unauthenticated as i32, "{ended:?}");
-    assert!(
-        ended.message.contains("identities that begin with `spiffe:`"),
-        "{ended:?}"
-    );
-    let mut settings = relay.shared.settings.load().as_ref().clone();
-    let mut protocol = settings.protocol.as_ref().clone();
-    protocol.access = Arc::default();
-    settings.protocol = Arc::new(protocol);
-    relay.shared.settings.store(Arc::new(settings));
-    relay.shared.scopes.call_sessions();
-    assert_eq!(open.call.end().await.code, tonic::Code::Unauthenticated as i32);
-    let shown = relay.shared.metrics.encode().unwrap();
-    assert!(
-        shown.contains("distributary_refused_identities_total{reason=\"spiffe\"} 2"),
-        "{shown}"
-    );
+    let words = "identities that begin with `spiffe:`";
+    says(&refused.call.end().await, Code::Unauthenticated, words);
+    relay.allow(Arc::default());
+    says(&open.call.end().await, Code::Unauthenticated, words);
+    relay.shows("refused_identities_total{reason=\"spiffe\"} 2");
 }
 
 /// A listener with `require: identity` serves nobody who is only an address; whether it has it counts for calls that begin.
@@ -235,31 +211,16 @@ async fn an_identity_is_required() {
     let missing = "the listener requires an identity (`require: identity`)";
     for dialect in [Dialect::Sotw, Dialect::Delta] {
         let mut refused = subscriber(&client, dialect, CDS, "a").await;
-        let ended = refused.call.end().await;
-        assert_eq!(ended.code, tonic::Code::Unauthenticated as i32, "{ended:?}");
-        assert!(ended.message.starts_with(missing), "{ended:?}");
+        says(&refused.call.end().await, Code::Unauthenticated, missing);
     }
-    let headers = [("content-type", "application/json")];
-    let body = crate::support::polls::request("", &["a"]);
-    let half = crate::support::client::Half::Unary(body.into());
-    let poll = client
-        .request("POST", crate::rest::CLUSTERS, &headers, half)
-        .await
-        .unwrap();
-    assert_eq!(poll.head.status(), 401);
+    assert_eq!(crate::rest::poll(&client, &[]).await.head.status(), 401);
     let check = tonic_health::pb::HealthCheckRequest { service: String::new() };
     let mut health = client.unary("/grpc.health.v1.Health/Check", &check).await;
-    assert!(
-        health.next::<tonic_health::pb::HealthCheckResponse>().await.is_ok(),
-        "health needs no identity"
-    );
+    let healthy = health.next::<tonic_health::pb::HealthCheckResponse>().await;
+    assert!(healthy.is_ok(), "health needs no identity");
     relay.put(CDS, &["a"], "new");
     assert_eq!(before.take().await.bodies, ["new"], "an open stream goes on");
-    let shown = relay.shared.metrics.encode().unwrap();
-    assert!(
-        shown.contains("distributary_refused_identities_total{reason=\"missing\"} 3"),
-        "{shown}"
-    );
+    relay.shows("refused_identities_total{reason=\"missing\"} 3");
 
     let path = PathBuf::from(format!("@distributary-required/{}", std::process::id()));
     let unix = self::relay(|plan| plan.unix = Some(path));
@@ -269,8 +230,7 @@ async fn an_identity_is_required() {
     let secure = self::relay(|plan| authority.secure(plan, Some(&clients), 256));
     secure.entrance.require_identity(true);
     let config = Arc::new(authority.client(Some(&clients.sign("edge")), &VERSIONS));
-    let socket = TcpStream::connect(secure.port()).await.unwrap();
-    served(&crate::tls::speak(agree(&config, socket).await.unwrap()).await).await;
+    served(&crate::tls::client(&secure, &config).await).await;
 }
 
 /// K-30: the address in the header is the client's, before TLS, in both versions; limits count it.
@@ -288,19 +248,18 @@ async fn addresses_behind_a_balancer() {
         });
         let config = Arc::new(authority.client(None, &VERSIONS));
         let connect = async |header: &[u8]| {
-            let mut socket = TcpStream::connect(relay.port()).await.unwrap();
+            let mut socket = raw::socket(relay.port()).await;
             socket.write_all(header).await.unwrap();
             socket
         };
         let begin = async |socket| match tls {
             true => crate::tls::speak(agree(&config, socket).await.unwrap()).await,
-            false => speak(socket).await,
+            false => Client::over(socket, &h2::client::Builder::new()).await.0,
         };
-        let version_2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\x08\x0a\0\0\x01\0\x50\0\x50";
         let mut open = Vec::new();
         for (header, address) in [
             (&b"PROXY TCP4 10.0.0.7 10.0.0.1 80 80\r\n"[..], "10.0.0.7"),
-            (version_2, "10.0.0.8"),
+            (VERSION_2, "10.0.0.8"),
             (b"PROXY UNKNOWN\r\n", "127.0.0.1"),
         ] {
             let client = begin(connect(header).await).await;
@@ -310,8 +269,7 @@ async fn addresses_behind_a_balancer() {
         }
         // The first address already has as many connections as it may have.
         is_closed(connect(b"PROXY TCP4 10.0.0.7 10.0.0.1 81 80\r\n").await).await;
-        let shown = relay.shared.metrics.encode().unwrap();
-        assert!(shown.contains("distributary_refused_total{limit=\"connections_per_identity\"} 1"));
+        relay.shows("refused_total{limit=\"connections_per_identity\"} 1");
         drop(open);
     }
 }
@@ -320,7 +278,7 @@ async fn addresses_behind_a_balancer() {
 async fn faulty_headers_close_the_connection() {
     let (log, _guard) = Log::begin();
     let send = async |relay: &Relay, bytes: &[u8]| {
-        let mut socket = TcpStream::connect(relay.port()).await.unwrap();
+        let mut socket = raw::socket(relay.port()).await;
         // The relay may close before it has read everything.
         let _ = socket.write_all(bytes).await;
         is_closed(socket).await;
@@ -336,7 +294,7 @@ async fn faulty_headers_close_the_connection() {
     ] {
         let relay = relay(|plan| plan.proxies = vec!["127.0.0.1/32".parse().unwrap()]);
         send(&relay, bytes).await;
-        assert!(headers(&relay, result), "{result}");
+        headers(&relay, result);
         assert_eq!(log.warnings().len(), 1, "{result}");
     }
     let authority = Authority::new();
@@ -347,13 +305,9 @@ async fn faulty_headers_close_the_connection() {
     ];
     for relay in relays {
         send(&relay, header).await;
-        assert!(headers(&relay, "stranger"));
+        headers(&relay, "stranger");
         assert!(log.warnings()[0].contains("not in `proxy_protocol.from`"));
-        send(
-            &relay,
-            b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\x08\x0a\0\0\x01\0\x50\0\x50",
-        )
-        .await;
+        send(&relay, VERSION_2).await;
     }
     assert!(log.identities().is_empty());
 }
@@ -363,9 +317,10 @@ async fn faulty_headers_close_the_connection() {
 async fn a_header_has_the_time_of_a_handshake() {
     let (log, _guard) = Log::begin();
     let relay = relay(|plan| plan.proxies = vec!["127.0.0.1/32".parse().unwrap()]);
-    let mut socket = TcpStream::connect(relay.port()).await.unwrap();
+    let mut socket = raw::socket(relay.port()).await;
     socket.write_all(b"PROXY TCP4 10.0.0.7 10.").await.unwrap();
-    is_closed(socket).await;
-    assert!(headers(&relay, "timeout"));
+    until(|| relay.open().1 == 1, || "not accepted").await;
+    assert!(closed_after(socket).await < Duration::from_secs(20));
+    headers(&relay, "timeout");
     assert_eq!(log.warnings().len(), 1);
 }

@@ -144,9 +144,8 @@ async fn answer(
             stream.shutdown().await
         }
         Manner::BreaksOff => {
-            stream
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"keys\"")
-                .await?;
+            let part = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"keys\"";
+            stream.write_all(part).await?;
             stream.shutdown().await
         }
         Manner::Hangs => {
@@ -179,43 +178,26 @@ async fn keys_rotate() {
     let story = async {
         assert_eq!(fault(&one), None, "the first keys come before clients");
         let head = publisher.head.lock().to_lowercase();
-        assert!(
-            head.starts_with("get /keys http/1.1\r\n") && head.contains("authorization: bearer own-token\r\n"),
-            "{head}"
-        );
+        assert!(head.starts_with("get /keys http/1.1\r\n"), "{head}");
+        assert!(head.contains("authorization: bearer own-token\r\n"), "{head}");
         publisher.set(keys(&[one.public(), two.public()]));
-        until(|| fault(&two).is_none(), || "the new key is not known".to_owned()).await;
+        until(|| fault(&two).is_none(), || "the new key is not known").await;
         publisher.set(keys(&[two.public()]));
         assert_eq!(fault(&one), None, "nobody has asked for another key");
         let strangers = ["x", "y"].map(Signer::new);
         let (begun, before) = (now(), publisher.asked());
-        until(
-            || {
-                assert!(
-                    strangers
-                        .iter()
-                        .all(|stranger| fault(stranger) == Some(TokenFault::Key))
-                );
-                publisher.asked() >= before + 4
-            },
-            || "the keys are not fetched".to_owned(),
-        )
-        .await;
+        let fetched = || {
+            let unknown = |stranger| fault(stranger) == Some(TokenFault::Key);
+            assert!(strangers.iter().all(unknown));
+            publisher.asked() >= before + 4
+        };
+        until(fetched, || "the keys are not fetched").await;
         assert!(begun.elapsed() >= FAST.pair, "four fetches in {:?}", begun.elapsed());
-        until(
-            || fault(&one) == Some(TokenFault::Key),
-            || "the old key is still known".to_owned(),
-        )
-        .await;
+        until(|| fault(&one) == Some(TokenFault::Key), || "it is known").await;
         let shown = metrics.encode().unwrap();
-        assert!(
-            !shown.contains(&format!("jwks_fetched_timestamp_seconds{{issuer=\"{ISSUER}\"}} 0\n")),
-            "{shown}"
-        );
-        assert!(
-            shown.contains("distributary_tokens_total{result=\"no_keys\"} 0"),
-            "{shown}"
-        );
+        let never = format!("jwks_fetched_timestamp_seconds{{issuer=\"{ISSUER}\"}} 0\n");
+        assert!(!shown.contains(&never), "{shown}");
+        assert!(shown.contains("tokens_total{result=\"no_keys\"} 0"), "{shown}");
     };
     play(&tokens, &metrics, FAST, story).await;
 }
@@ -256,18 +238,15 @@ async fn the_last_good_keys_stay() {
             let shown = || metrics.faults.all().join("\n");
             let expected =
                 format!("issuer {ISSUER}: the keys for tokens cannot be used; keeping those from before: {place}{why}");
-            until(
-                || {
-                    assert!(!good(&two) && good(&one));
-                    shown().starts_with(&expected)
-                },
-                || format!("{expected}\n{}", shown()),
-            )
-            .await;
+            let told = || {
+                assert!(!good(&two) && good(&one));
+                shown().starts_with(&expected)
+            };
+            until(told, || format!("{expected}\n{}", shown())).await;
             assert_eq!(log.errors().len(), 1, "{why}");
         }
         publisher.set(keys(&[two.public()]));
-        until(|| good(&two), || "the keys are not fetched again".to_owned()).await;
+        until(|| good(&two), || "the keys are not fetched again").await;
         assert!(metrics.faults.all().is_empty());
     };
     play(&tokens, &metrics, FAST, story).await;
@@ -277,10 +256,8 @@ async fn the_last_good_keys_stay() {
 #[tokio::test]
 async fn a_server_that_hangs() {
     let (one, other) = (Signer::new("one"), Signer::new("other"));
-    let (hanging, quick) = (
-        Publisher::start(Manner::Hangs).await,
-        Publisher::start(keys(&[other.public()])).await,
-    );
+    let hanging = Publisher::start(Manner::Hangs).await;
+    let quick = Publisher::start(keys(&[other.public()])).await;
     let quick_issuer = Issuer {
         name: "https://other.example.com".to_owned(),
         ..quick.issuer(None)
@@ -290,10 +267,8 @@ async fn a_server_that_hangs() {
     let story = async {
         let fault = || tokens.check(&one.sign(&json!({}))).unwrap_err();
         assert_eq!(fault(), TokenFault::NoKeys);
-        assert_eq!(
-            fault().to_string(),
-            "the relay could not fetch the keys of its issuer yet"
-        );
+        let words = "the relay could not fetch the keys of its issuer yet";
+        assert_eq!(fault().to_string(), words);
         let of_other = other.sign(&json!({"iss": "https://other.example.com"}));
         assert!(tokens.check(&of_other).is_ok());
         let shown = || metrics.faults.all().join("\n");
@@ -309,25 +284,15 @@ async fn a_server_that_hangs() {
 async fn a_server_that_is_somebody_else() {
     let one = Signer::new("one");
     let publisher = Publisher::start(keys(&[one.public()])).await;
-    let mut issuer = publisher.issuer(None);
-    if let KeySource::Uri(from) = &mut issuer.keys {
-        from.credentials = Credentials::Tls(Tls {
-            authorities: Some(Supply::Files(
-                publisher.folder.put("other.pem", &Authority::new().pem()),
-            )),
-            ..Tls::default()
-        });
-    }
+    let issuer = publisher.issuer(None);
+    publisher.folder.put("ca.pem", &Authority::new().pem());
     let tokens = Tokens::read(&[issuer]).unwrap();
     let metrics = Metrics::new([]);
     let story = async {
         assert_eq!(publisher.asked(), 0);
         assert_eq!(tokens.check(&one.sign(&json!({}))), Err(TokenFault::NoKeys));
-        assert!(
-            metrics.faults.all()[0].contains("localhost"),
-            "{:?}",
-            metrics.faults.all()
-        );
+        let faults = metrics.faults.all();
+        assert!(faults[0].contains("localhost"), "{faults:?}");
     };
     play(&tokens, &metrics, FAST, story).await;
 }

@@ -2,23 +2,24 @@
 //! One client cannot take the resources that all clients need.
 
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
-use distributary::proto::google::rpc::Status;
 use distributary::wire::message;
 use distributary::xds::Dialect;
 use prost::Message as _;
 use tokio::io::AsyncWriteExt as _;
+use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use crate::hostile::rejection;
 use crate::support::client::{Call, Client};
-use crate::support::messages::{Subscriber, node};
+use crate::support::messages::Subscriber;
 use crate::support::polls::{Poller, request};
-use crate::support::{CDS, EDS, Relay, path, raw, until};
+use crate::support::{CDS, EDS, Relay, path, raw, says, until, wants_sotw};
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
-async fn check(client: &Client) -> i32 {
+async fn is_checked(client: &Client) {
     let mut call = client.unary(CHECK, &HealthCheckRequest::default()).await;
-    call.next::<HealthCheckResponse>().await.unwrap().status
+    assert_eq!(call.next::<HealthCheckResponse>().await.unwrap().status, 1);
 }
 
 /// Health checks whose requests never come do not delay others, and end by themselves.
@@ -33,14 +34,12 @@ async fn health_checks_without_a_request() {
     write.write_all(&calls).await.unwrap();
     // An answer to a complete one shows that those before it have begun.
     let request = message(&HealthCheckRequest::default().encode_to_vec());
-    let whole = [
-        raw::call(2 * CALLS + 1, CHECK, &[]),
-        raw::frame(raw::DATA, 1, 2 * CALLS + 1, &request),
-    ];
-    write.write_all(&whole.concat()).await.unwrap();
+    let end = raw::frame(raw::DATA, 1, 2 * CALLS + 1, &request);
+    let whole = [raw::call(2 * CALLS + 1, CHECK, &[]), end].concat();
+    write.write_all(&whole).await.unwrap();
     assert_eq!(frames.next_of(raw::HEADERS).await.stream, 2 * CALLS + 1);
-    assert_eq!(check(&client).await, 1);
-    assert_eq!(check(&relay.connect().await).await, 1);
+    is_checked(&client).await;
+    is_checked(&relay.connect().await).await;
 
     tokio::time::pause();
     let mut ended = 0;
@@ -49,7 +48,7 @@ async fn health_checks_without_a_request() {
         ended += u32::from(frame.stream < 2 * CALLS);
     }
     tokio::time::resume();
-    assert_eq!(check(&client).await, 1);
+    is_checked(&client).await;
 }
 
 /// A request to the health service names one service, and may not have more bytes than that needs.
@@ -60,8 +59,7 @@ async fn a_large_health_check() {
         service: "x".repeat(5000),
     };
     let mut call = relay.connect().await.unary(CHECK, &request).await;
-    let ended = call.end().await;
-    assert!(ended.code == 8 && ended.message.contains("4096"), "{ended:?}");
+    says(&call.end().await, Code::ResourceExhausted, "4096");
 }
 
 /// Polls whose bodies never end do not keep other polls from being read, be they small or large.
@@ -72,27 +70,18 @@ async fn polls_without_an_end() {
     let mut slow = Vec::new();
     for _ in 0..12 {
         let mut poller = Poller::connect(relay.port()).await;
-        let head = format!(
-            "POST {CLUSTERS} HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n"
-        );
+        let head = format!("POST {CLUSTERS} HTTP/1.1\r\nhost: relay\r\ncontent-length: 100000\r\n\r\n");
         assert!(poller.write(&[head.as_bytes(), &[b' '; 70_000]].concat()).await);
         slow.push(poller);
     }
-    until(
-        || relay.shared.budget.bytes() == 12 * 70_000,
-        || relay.shared.budget.bytes().to_string(),
-    )
-    .await;
+    let held = || relay.shared.budget.bytes();
+    until(|| held() == 12 * 70_000, held).await;
     crate::rest::put(&relay, CDS, &["a"], 1);
     let body = request("", &["a"]) + &" ".repeat(100_000);
     let answer = Poller::connect(relay.port()).await.poll(CLUSTERS, &body).await;
     assert_eq!(answer.says().1, ["a"]);
     drop(slow);
-    until(
-        || relay.shared.budget.bytes() == 0,
-        || relay.shared.budget.bytes().to_string(),
-    )
-    .await;
+    until(|| held() == 0, held).await;
 }
 
 /// A large poll is read on a thread of its own: whoever shares the thread of its connection is answered meanwhile.
@@ -101,7 +90,7 @@ async fn a_large_poll_is_read_beside_others() {
     let relay = Relay::start();
     crate::rest::put(&relay, CDS, &["a"], 1);
     let client = relay.connect().await;
-    assert_eq!(check(&client).await, 1);
+    is_checked(&client).await;
     let mut poller = Poller::connect(relay.port()).await;
     // Read to its end before anything is found to be wrong with it.
     let names = "\"a-name-that-nobody-knows\",".repeat(300_000);
@@ -113,12 +102,9 @@ async fn a_large_poll_is_read_beside_others() {
         order.lock().unwrap().push("poll");
     };
     let checks = async {
-        until(
-            || relay.shared.budget.bytes() >= body.len(),
-            || relay.shared.budget.bytes().to_string(),
-        )
-        .await;
-        assert_eq!(check(&client).await, 1);
+        let held = || relay.shared.budget.bytes();
+        until(|| held() >= body.len(), held).await;
+        is_checked(&client).await;
         order.lock().unwrap().push("check");
     };
     tokio::join!(polls, checks);
@@ -138,7 +124,7 @@ async fn requests_of_many_names() {
         let mut modest = Subscriber::new(stream(&relay).await, Dialect::Sotw, EDS);
         let all: Vec<&str> = names.iter().map(String::as_str).collect();
         greedy.subscribe(&all);
-        until(|| wanted() > 0, || "nothing is wanted".to_owned()).await;
+        until(|| wanted() > 0, || "nothing is wanted").await;
         modest.subscribe(&["first"]);
         assert_eq!(modest.take().await.bodies, ["body"]);
         assert!(wanted() < NAMES, "all names were processed in one turn");
@@ -177,15 +163,13 @@ async fn requests_without_an_end() {
         call.send_bytes(beginning(1_000_000));
         greedy.push(call);
     }
-    until(|| held() > bound - (1 << 20), || held().to_string()).await;
+    until(|| held() > bound - (1 << 20), held).await;
 
     relay.put(CDS, &["a"], "first");
     let mut modest = Subscriber::new(stream(&relay).await, Dialect::Sotw, CDS);
     let wanted = DiscoveryRequest {
-        node: Some(node()),
-        type_url: CDS.to_owned(),
         version_info: "x".repeat(400_000),
-        ..Default::default()
+        ..wants_sotw(CDS, &[])
     };
     modest.call.send(&wanted);
     assert_eq!(modest.take().await.bodies, ["first"]);
@@ -193,8 +177,7 @@ async fn requests_without_an_end() {
     let mut ended = 0;
     for call in &mut greedy {
         if let Ok(end) = tokio::time::timeout(std::time::Duration::from_millis(100), call.next_bytes()).await {
-            let end = end.unwrap_err();
-            assert!(end.code == 14 && end.message.contains("limits.request"), "{end:?}");
+            says(&end.unwrap_err(), Code::Unavailable, "limits.request");
             ended += 1;
         }
     }
@@ -204,7 +187,7 @@ async fn requests_without_an_end() {
     relay.put(CDS, &["a"], "second");
     assert_eq!(modest.take().await.bodies, ["second"]);
     drop(greedy);
-    until(|| held() == 0, || held().to_string()).await;
+    until(|| held() == 0, held).await;
 }
 
 /// Inflated bytes count like others. Of a long rejection message the beginning is kept, and the rejection counts.
@@ -213,28 +196,21 @@ async fn compressed_rejections() {
     let relay = Relay::start();
     relay.put(EDS, &["a"], "first");
     let client = relay.connect().await;
-    let call = client
-        .call_with(path(Dialect::Sotw), &[("grpc-encoding", "gzip")])
-        .await;
+    let gzip = [("grpc-encoding", "gzip")];
+    let call = client.call_with(path(Dialect::Sotw), &gzip).await;
     let mut rejects = Subscriber::new(call, Dialect::Sotw, EDS);
     rejects.subscribe(&["a"]);
     assert_eq!(rejects.next().await.unwrap().bodies, ["first"]);
     let rejection = DiscoveryRequest {
-        type_url: EDS.to_owned(),
         resource_names: vec!["a".to_owned()],
         response_nonce: rejects.nonce.clone(),
-        error_detail: Some(Status {
-            code: 3,
-            message: "no ".repeat(5 << 20),
-            details: Vec::new(),
-        }),
-        ..Default::default()
+        ..rejection(15 << 20)
     };
     let packed = packed(&rejection.encode_to_vec());
     assert!(packed.len() < 50_000, "{}", packed.len());
     rejects.call.send_bytes(packed);
     let nacks = || relay.shared.metrics.of(&xds::TypeUrl::new(EDS)).nacks.get();
-    until(|| nacks() == 1, || "no rejection".to_owned()).await;
+    until(|| nacks() == 1, || "no rejection").await;
     relay.put(EDS, &["a"], "second");
     assert_eq!(rejects.take().await.bodies, ["second"]);
     assert_eq!(relay.shared.budget.bytes(), 0);
@@ -260,20 +236,13 @@ async fn names_of_a_few_connections() {
         let mut subscriber = Subscriber::new(stream(&relay).await, Dialect::Sotw, EDS);
         let names: Vec<String> = (0..190).map(|n| format!("{connection}-{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let wanted = relay.view().summary().wanted;
         subscriber.subscribe(&names);
         if connection < 4 {
-            until(
-                || relay.view().summary().wanted == wanted + 190,
-                || format!("{} are wanted", relay.view().summary().wanted),
-            )
-            .await;
+            let wanted = || relay.view().summary().wanted;
+            until(|| wanted() == 190 * (connection + 1), wanted).await;
         } else {
-            let ended = subscriber.call.end().await;
-            assert!(
-                ended.code == 8 && ended.message.contains("limits.names_per_view of 1000, and the 1"),
-                "{ended:?}"
-            );
+            let words = "limits.names_per_view of 1000, and the 1";
+            says(&subscriber.call.end().await, Code::ResourceExhausted, words);
         }
         greedy.push(subscriber);
     }

@@ -9,10 +9,11 @@ use distributary::wire::message;
 use distributary::xds::Dialect;
 use tonic::Code;
 
+use crate::memory::{cluster, resources};
 use crate::support::client::{Call, Client};
 use crate::support::messages::Subscriber;
 use crate::support::process::Process;
-use crate::support::{Address, CDS, EDS, PATIENCE, Relay, now, until};
+use crate::support::{Address, CDS, EDS, PATIENCE, Relay, now, says, until};
 
 async fn call(client: &Client) -> Call {
     client.ads(Dialect::Delta).await
@@ -67,8 +68,7 @@ fn presses(relay: &Relay, percent: usize) {
     let mut shown = active(&text);
     shown.sort_by_key(|name| expected.iter().position(|known| known == name));
     assert_eq!(shown, expected, "at {percent} %");
-    let pressure = format!("distributary_overload_pressure{{resource=\"memory\"}} {percent}\n");
-    assert!(text.contains(&pressure), "no {pressure} in {text}");
+    relay.shows(&format!("overload_pressure{{resource=\"memory\"}} {percent}"));
 }
 
 /// Each threshold adds one refusal, in the order that the manual states.
@@ -94,11 +94,7 @@ async fn one_thing_after_the_other() {
     presses(&relay, 92);
     let ended = call(&client).await.end().await;
     ended.assert(Code::Unavailable, true);
-    assert!(
-        ended.message.contains("`limits.memory` = 1677721600"),
-        "{}",
-        ended.message
-    );
+    says(&ended, Code::Unavailable, "`limits.memory` = 1677721600");
     stays.subscribe(&["b"]);
     stays.take().await;
 
@@ -121,10 +117,7 @@ async fn one_thing_after_the_other() {
     assert_eq!(relay.shared.budget.bytes_max(), reading);
     relay.shared.act(Used { used: PERCENT, max: 0 });
     let text = relay.shared.metrics.encode().unwrap();
-    assert!(
-        !text.contains("{resource=\"memory\"}"),
-        "without a limit there is no pressure"
-    );
+    assert!(!text.contains("{resource=\"memory\"}"), "there is no limit");
     asks(&relay.connect().await, EDS, "c").await.take().await;
 }
 
@@ -152,14 +145,8 @@ fn unfinished() -> Bytes {
 /// when the memory is free again it serves everybody.
 #[tokio::test]
 async fn the_program_watches_its_memory() {
-    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("short-of-memory.json");
-    let write = |content: &str| {
-        let text = format!(r#"{{"resources": [{{"@type": "{CDS}", "name": "a", "altStatName": "{content}"}}]}}"#);
-        let new = path.with_extension("new");
-        std::fs::write(&new, text).unwrap();
-        std::fs::rename(new, &path).unwrap();
-    };
-    write("first");
+    let write = |content: &str| resources("short-of-memory.json", [cluster("a", content)]);
+    let path = write("first");
     // The allocator of the system may keep what is free as long as something small lies above it; that of what is shipped gives it back.
     const GIVES_BACK: &str = "export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=65536";
     let upstream = format!("xds_servers: [{{server_uri: '{}'}}]", path.to_str().unwrap());
@@ -177,11 +164,8 @@ async fn the_program_watches_its_memory() {
         call.send_bytes(unfinished());
         greedy.push((client, call));
     }
-    until(
-        || active(&relay.metrics()).len() == Action::ALL.len(),
-        || relay.metrics(),
-    )
-    .await;
+    let all = || active(&relay.metrics()).len() == Action::ALL.len();
+    until(all, || relay.metrics()).await;
     assert!(is_refused(&address).await);
     write("second");
     assert!(served.take().await.bodies.concat().contains("second"));

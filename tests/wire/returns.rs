@@ -37,10 +37,7 @@ async fn a_type_that_a_client_has_forgotten() {
             drop(client);
             relay.settles_at(0).await;
         }
-        assert_eq!(
-            forgotten,
-            [vec![], vec![], vec![TypeUrl::new(EDS)], vec![]],
-            "{dialect:?}"
-        );
+        let expected = [vec![], vec![], vec![TypeUrl::new(EDS)], vec![]];
+        assert_eq!(forgotten, expected, "{dialect:?}");
     }
 }

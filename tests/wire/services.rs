@@ -7,12 +7,13 @@ use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::wire::message;
 use distributary::xds::{Dialect, Reason, TypeUrl, Update};
 use prost::Message as _;
+use tonic::Code;
 
 use crate::rest;
 use crate::support::client::Half;
-use crate::support::messages::{Subscriber, node, sotw};
+use crate::support::messages::{Subscriber, sotw};
 use crate::support::polls::{self, Poller};
-use crate::support::{ADS, CDS, EDS, Relay, until};
+use crate::support::{ADS, CDS, EDS, Relay, says, until, wants_sotw};
 
 /// The table of services as the xDS documents give it: service, resource type, methods by dialect.
 #[rustfmt::skip]
@@ -49,26 +50,15 @@ async fn subscribe_and_follow(relay: &Relay, path: &str, dialect: Dialect, full_
     let type_url = url(full_name);
     relay.put(&type_url, &["host/a"], "first");
     let call = relay.connect().await.call(path).await;
-    assert_eq!(
-        call.head.headers().get("content-type").unwrap(),
-        "application/grpc",
-        "{path}"
-    );
+    assert_eq!(call.head.headers()["content-type"], "application/grpc", "{path}");
     let mut subscriber = Subscriber::new(call, dialect, asked_type);
     subscriber.subscribe(&["host/a"]);
     let got = subscriber.take().await;
-    assert_eq!(
-        (got.type_url.as_str(), &*got.bodies),
-        (&*type_url, &["first".to_owned()][..]),
-        "{path}"
-    );
+    assert_eq!((&got.type_url, &got.bodies[..]), (&type_url, &["first".to_owned()][..]));
     assert!(!got.version.is_empty() && !got.nonce.is_empty(), "{path}");
     let nameless = path.contains("v2") && dialect == Dialect::Delta;
-    assert_eq!(
-        got.identifier.as_deref(),
-        (!nameless).then_some("distributary/relay"),
-        "{path}"
-    );
+    let identifier = (!nameless).then_some("distributary/relay");
+    assert_eq!(got.identifier.as_deref(), identifier, "{path}");
     relay.put(&type_url, &["host/a"], "second");
     let next = subscriber.take().await;
     assert_eq!(next.bodies, ["second"], "{path}");
@@ -96,11 +86,8 @@ async fn every_per_type_service_serves_its_type() {
 async fn aggregated_streams_carry_any_type() {
     let relay = Relay::start();
     for service in [ADS, V2_ADS] {
-        for (method, dialect) in [
-            ("StreamAggregatedResources", Dialect::Sotw),
-            ("DeltaAggregatedResources", Dialect::Delta),
-        ] {
-            let path = format!("/{service}/{method}");
+        for (method, dialect) in [("Stream", Dialect::Sotw), ("Delta", Dialect::Delta)] {
+            let path = format!("/{service}/{method}AggregatedResources");
             for full_name in [
                 "envoy.config.cluster.v3.Cluster",
                 "envoy.api.v2.Cluster",
@@ -119,14 +106,9 @@ async fn every_unary_method_answers_once() {
     let relay = Relay::start();
     for (service, full_name, _, _, fetch) in SERVICES.iter().filter(|service| !service.4.is_empty()) {
         relay.put(&url(full_name), &["a", "b"], "body");
-        for (names, count) in [(vec!["a".to_owned()], 1), (Vec::new(), 2)] {
-            let request = DiscoveryRequest {
-                node: Some(node()),
-                resource_names: names,
-                ..Default::default()
-            };
+        for (names, count) in [(&["a"][..], 1), (&[], 2)] {
             let path = format!("/{service}/{fetch}");
-            let mut call = relay.connect().await.unary(&path, &request).await;
+            let mut call = relay.connect().await.unary(&path, &wants_sotw("", names)).await;
             let got = sotw(call.next().await.unwrap());
             assert_eq!((got.type_url, got.bodies.len()), (url(full_name), count), "{service}");
             assert_eq!(call.end().await.code, 0, "{service}");
@@ -140,15 +122,10 @@ async fn every_unary_method_answers_once() {
 async fn a_unary_call_waits_for_what_is_not_known_yet() {
     let relay = Relay::start();
     let path = "/envoy.service.endpoint.v3.EndpointDiscoveryService/FetchEndpoints";
-    let request = |name: &str| DiscoveryRequest {
-        node: Some(node()),
-        resource_names: vec![name.to_owned()],
-        ..Default::default()
-    };
     let client = relay.connect().await;
 
-    let waits = || until(|| relay.view().demand().seats() == 2, || "nobody waits".to_owned());
-    let asked = request("late");
+    let waits = || until(|| relay.view().demand().seats() == 2, || "nobody waits");
+    let asked = wants_sotw("", &["late"]);
     let (mut late, ()) = tokio::join!(client.unary(path, &asked), async {
         waits().await;
         relay.put(EDS, &["late"], "here");
@@ -159,13 +136,9 @@ async fn a_unary_call_waits_for_what_is_not_known_yet() {
 
     // H-04: it is answered before its client gives up.
     let headers = [("content-type", "application/grpc"), ("grpc-timeout", "300m")];
-    let half = Half::Unary(message(&request("never").encode_to_vec()));
+    let half = Half::Unary(message(&wants_sotw("", &["never"]).encode_to_vec()));
     let mut never = client.request("POST", path, &headers, half).await.unwrap();
-    let ended = never.end().await;
-    assert!(
-        ended.code == 14 && ended.message.contains("no upstream has answered"),
-        "{ended:?}"
-    );
+    says(&never.end().await, Code::Unavailable, "no upstream has answered");
     relay.settles_at(0).await;
 }
 
@@ -184,10 +157,8 @@ async fn a_unary_call_gives_what_a_poll_gives() {
     let client = relay.connect().await;
     let fetch = async |path: &str, names: &[&str]| {
         let asked = DiscoveryRequest {
-            node: Some(node()),
-            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
             version_info: "1".to_owned(),
-            ..Default::default()
+            ..wants_sotw("", names)
         };
         let mut call = client.unary(path, &asked).await;
         let got = call.next().await.map(sotw).map_err(|ended| ended.code)?;
@@ -221,10 +192,8 @@ async fn a_unary_call_gives_what_a_poll_gives() {
     assert_eq!(poll("/v3/discovery:endpoints", &["unknown"]).await, Err(503));
     // B-16: clients take what is missing in a full state for gone, so it is never incomplete.
     rest::put(&relay, CDS, &["a"], 1);
-    assert_eq!(
-        fetch(clusters, &["a"]).await,
-        poll(rest::CLUSTERS, &["a"]).await.map_err(|_| 0)
-    );
+    let polled = poll(rest::CLUSTERS, &["a"]).await.map_err(|_| 0);
+    assert_eq!(fetch(clusters, &["a"]).await, polled);
     relay.settles_at(0).await;
 }
 
@@ -236,12 +205,7 @@ async fn a_unary_call_is_one_response() {
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     relay.put(EDS, &all, &"x".repeat(2000));
     let path = "/envoy.service.endpoint.v3.EndpointDiscoveryService/FetchEndpoints";
-    let asked = DiscoveryRequest {
-        node: Some(node()),
-        resource_names: names.clone(),
-        ..Default::default()
-    };
-    let mut call = relay.connect().await.unary(path, &asked).await;
+    let mut call = relay.connect().await.unary(path, &wants_sotw("", &all)).await;
     assert_eq!(sotw(call.next().await.unwrap()).bodies.len(), names.len());
     assert_eq!(call.end().await.code, 0);
 }
@@ -251,21 +215,12 @@ async fn a_unary_call_is_one_response() {
 async fn the_v2_transport_can_be_switched_off() {
     let relay = Relay::with(|plan| plan.settings.transport_v2 = false);
     let client = relay.connect().await;
-    let ended = client
+    let mut call = client
         .call("/envoy.api.v2.ClusterDiscoveryService/StreamClusters")
-        .await
-        .end()
         .await;
-    assert_eq!(ended.code, 12);
-    assert!(ended.message.contains("transport_v2"), "{}", ended.message);
-    subscribe_and_follow(
-        &relay,
-        "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
-        Dialect::Sotw,
-        "envoy.config.cluster.v3.Cluster",
-        CDS,
-    )
-    .await;
+    says(&call.end().await, Code::Unimplemented, "transport_v2");
+    let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
+    subscribe_and_follow(&relay, path, Dialect::Sotw, "envoy.config.cluster.v3.Cluster", CDS).await;
 }
 
 /// D-07: one connection carries many streams with the same node.

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, PATIENCE, Relay, spawn};
+use crate::support::{CDS, PATIENCE, Relay, spawn, windows};
 
 const STREAMS: usize = 40;
 /// So much that the kernel holds only a few of these.
@@ -85,11 +85,7 @@ async fn streams(relay: &Relay) -> (Vec<Subscriber>, Arc<Tap>) {
     socket.set_recv_buffer_size(32 * 1024).unwrap();
     let socket = socket.connect(relay.port()).await.unwrap();
     let tap = Arc::<Tap>::default();
-    let mut builder = h2::client::Builder::new();
-    builder
-        .initial_window_size(16 << 20)
-        .initial_connection_window_size(1 << 30);
-    let (client, _) = Client::over(Tapped(socket, tap.clone()), &builder).await;
+    let (client, _) = Client::over(Tapped(socket, tap.clone()), &windows(16 << 20, 1 << 30)).await;
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
         let mut subscriber = client.subscriber(Dialect::Sotw, CDS).await;
@@ -124,10 +120,7 @@ async fn who_waits_for_its_turn_gets_the_newest() {
             }
         }
     }
-    assert!(
-        responses < STREAMS + STREAMS / 2,
-        "{responses} responses to {STREAMS} streams"
-    );
+    assert!(responses < STREAMS + STREAMS / 2, "{responses} responses");
 }
 
 /// As long as all streams have something, nobody waits much longer than until all others were served.

@@ -21,10 +21,8 @@ fn folder(name: &str) -> PathBuf {
 async fn serves(relay: &Relay) {
     relay.put(CDS, &["a"], "body");
     let client = relay.connect().await;
-    assert_eq!(
-        subscriber(&client, Dialect::Delta, CDS, "a").await.take().await.bodies,
-        ["body"]
-    );
+    let mut one = subscriber(&client, Dialect::Delta, CDS, "a").await;
+    assert_eq!(one.take().await.bodies, ["body"]);
 }
 
 /// A Unix domain socket serves like a port; the relay replaces a socket file only if no process listens on it.
@@ -42,14 +40,12 @@ async fn unix_sockets() {
     assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
     let file = folder.join("file");
     std::fs::write(&file, "precious").unwrap();
-    assert_eq!(
-        Listener::unix(&file, &usual).unwrap_err().kind(),
-        io::ErrorKind::AlreadyExists
-    );
+    let taken = Listener::unix(&file, &usual).unwrap_err();
+    assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
 
     relay.begin_drain(PATIENCE);
-    until(|| !path.exists(), || "the socket's file stays".to_owned()).await;
+    until(|| !path.exists(), || "the socket's file stays").await;
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -65,7 +61,7 @@ async fn abstract_names() {
     assert!(!path.exists());
     relay.begin_drain(PATIENCE);
     let free = || Listener::unix(&path, &usual).is_ok();
-    until(free, || "the name is taken".to_owned()).await;
+    until(free, || "the name is taken").await;
 }
 
 /// The file has its mode and its owner, whatever the process's own are; without a good owner there is no socket.
@@ -91,10 +87,8 @@ async fn modes_and_owners() {
         ..SocketFile::default()
     };
     let error = Listener::unix(&path, &file).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "`no such group` is not in /etc/group; write its number"
-    );
+    let words = "`no such group` is not in /etc/group; write its number";
+    assert_eq!(error.to_string(), words);
     assert!(!path.exists(), "the socket's file stays");
     std::fs::remove_dir_all(&folder).unwrap();
 }

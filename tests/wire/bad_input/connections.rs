@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use super::*;
-use crate::support::{PATIENCE, path, raw, until};
+use crate::support::{closed_after, path, raw, soon, spawn, until};
 
 /// `streams_per_connection` as it is by default.
 const STREAMS: usize = 4096;
@@ -40,7 +39,7 @@ async fn ten_thousand_streams_on_one_connection() {
     assert!(begun.iter().max() < refused.iter().min(), "the first ones are taken");
     assert_eq!(world.relay.open().0, 1 + i64::try_from(STREAMS).unwrap());
 
-    let request = message(&encoded(Dialect::Delta, CDS, vec!["bystander".to_owned()]));
+    let request = message(&encoded(Dialect::Delta, CDS, &["bystander"]));
     let ask = |id: &u32| raw::frame(raw::DATA, 0, *id, &request);
     let requests: Vec<u8> = begun.iter().flat_map(ask).collect();
     let read = async {
@@ -70,11 +69,11 @@ async fn more_streams_than_allowed_wait_their_turn() {
     let mut calls = Vec::new();
     for _ in 0..50 {
         let mut call = world.call(Dialect::Delta).await;
-        call.send(&delta_request(CDS, vec!["bystander".to_owned()]));
+        call.send(&wants(CDS, &["bystander"]));
         calls.push(call);
     }
     let more = world.client.clone();
-    let more = crate::support::spawn(async move {
+    let more = spawn(async move {
         for _ in 0..200 {
             drop(more.call(path(Dialect::Delta)).await);
         }
@@ -85,48 +84,23 @@ async fn more_streams_than_allowed_wait_their_turn() {
     assert_eq!(world.relay.open().0, 51);
     assert!(!more.is_finished());
     drop(calls);
-    tokio::time::timeout(PATIENCE, more).await.unwrap().unwrap();
+    soon("the last call", more).await.unwrap();
     world.is_unharmed().await;
 }
 
-/// Waits until the relay has `open` connections and then pauses the clock, so that it jumps whenever nothing else happens.
-/// Returns how long it took on that clock until the relay closed this connection.
-async fn closed_after(world: &World, socket: &mut TcpStream, open: i64) -> Duration {
-    until(|| world.relay.open().1 == open, || "not accepted".to_owned()).await;
-    tokio::time::pause();
-    #[expect(clippy::disallowed_methods, reason = "the time of the paused clock")]
-    let began = tokio::time::Instant::now();
-    let mut said = Vec::new();
-    let ended = tokio::time::timeout(PATIENCE * 6, socket.read_to_end(&mut said)).await;
-    assert!(ended.is_ok(), "the connection goes on after {:?}", began.elapsed());
-    let took = began.elapsed();
-    tokio::time::resume();
-    took
-}
-
-/// A client has ten seconds to say that it speaks HTTP/2.
+/// A client has ten seconds to say that it speaks HTTP/2; the same for one that begins with HTTP/1.1 and does not finish its request.
 #[tokio::test]
 async fn a_client_that_says_nothing() {
     let mut world = World::new().await;
-    for begun in [&b""[..], &raw::PREFACE[..1], &raw::PREFACE[..raw::PREFACE.len() - 1]] {
+    let [one, all] = [1, raw::PREFACE.len() - 1].map(|bytes| &raw::PREFACE[..bytes]);
+    for (begun, least) in [(&b""[..], 9), (one, 9), (all, 9), (b"POST / HTTP/1.1\r\nhost: ", 0)] {
         let mut silent = raw::socket(world.relay.port()).await;
         silent.write_all(begun).await.unwrap();
-        let took = closed_after(&world, &mut silent, 3).await;
-        let ten = Duration::from_secs(9)..Duration::from_secs(20);
-        assert!(ten.contains(&took), "{} bytes: {took:?}", begun.len());
+        until(|| world.relay.open().1 == 3, || "not accepted").await;
+        let took = closed_after(silent).await.as_secs();
+        assert!((least..=20).contains(&took), "{} bytes: {took} s", begun.len());
         world.is_unharmed().await;
     }
-}
-
-/// The same for a client that begins with HTTP/1.1 and does not finish its request.
-#[tokio::test]
-async fn a_client_that_begins_and_stops() {
-    let mut world = World::new().await;
-    let mut silent = raw::socket(world.relay.port()).await;
-    silent.write_all(b"POST / HTTP/1.1\r\nhost: ").await.unwrap();
-    let took = closed_after(&world, &mut silent, 3).await;
-    assert!(took < Duration::from_secs(21), "{took:?}");
-    world.is_unharmed().await;
 }
 
 /// A client that sends only the HTTP/2 preface gets a ping, and is disconnected when it does not answer.
@@ -135,10 +109,6 @@ async fn a_client_that_says_no_more_than_hello() {
     let mut world = World::with(|plan| plan.settings.timers.keepalive = Some(Duration::from_millis(100))).await;
     let mut silent = raw::socket(world.relay.port()).await;
     silent.write_all(raw::PREFACE).await.unwrap();
-    let mut said = Vec::new();
-    tokio::time::timeout(PATIENCE, silent.read_to_end(&mut said))
-        .await
-        .expect("the connection goes on")
-        .unwrap();
+    soon("an end", silent.read_to_end(&mut Vec::new())).await.unwrap();
     world.is_unharmed().await;
 }

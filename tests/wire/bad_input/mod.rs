@@ -8,15 +8,17 @@ mod requests;
 use std::collections::BTreeMap;
 
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::wire::message;
 use distributary::xds::Dialect;
 use prost::Message;
+use tonic::Code;
 
+use crate::lifetimes::subscriber;
 use crate::support::client::{Call, Client, Ended};
 use crate::support::messages::{Subscriber, node};
-use crate::support::{CDS, EDS, Plan, Relay, path};
+use crate::support::{CDS, EDS, Plan, Relay, path, says, wants, wants_sotw};
 
 const BOTH: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
 
@@ -37,9 +39,7 @@ impl World {
     async fn with(plan: impl FnOnce(&mut Plan)) -> Self {
         let relay = Relay::with(plan);
         relay.put(CDS, &["bystander"], "0");
-        let call = relay.connect().await.call(path(Dialect::Delta)).await;
-        let mut bystander = Subscriber::new(call, Dialect::Delta, CDS);
-        bystander.subscribe(&["bystander"]);
+        let mut bystander = subscriber(&relay.connect().await, Dialect::Delta, CDS, "bystander").await;
         assert_eq!(bystander.take().await.bodies, ["0"]);
         let client = relay.connect().await;
         Self {
@@ -54,10 +54,6 @@ impl World {
         self.client.call(path(dialect)).await
     }
 
-    async fn subscriber(&self, dialect: Dialect, type_url: &str) -> Subscriber {
-        Subscriber::new(self.call(dialect).await, dialect, type_url)
-    }
-
     /// Asserts that the bystander and the connection are as before, and that no other stream or seat is left.
     async fn is_unharmed(&mut self) {
         self.version += 1;
@@ -69,35 +65,15 @@ impl World {
     }
 }
 
-fn sotw_request(type_url: &str, names: Vec<String>) -> DiscoveryRequest {
-    DiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
-        resource_names: names,
-        ..Default::default()
-    }
-}
-
-fn delta_request(type_url: &str, names: Vec<String>) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
-        resource_names_subscribe: names,
-        ..Default::default()
-    }
-}
-
-fn encoded(dialect: Dialect, type_url: &str, names: Vec<String>) -> Vec<u8> {
+fn encoded(dialect: Dialect, type_url: &str, names: &[&str]) -> Vec<u8> {
     match dialect {
-        Dialect::Sotw => sotw_request(type_url, names).encode_to_vec(),
-        Dialect::Delta => delta_request(type_url, names).encode_to_vec(),
+        Dialect::Sotw => wants_sotw(type_url, names).encode_to_vec(),
+        Dialect::Delta => wants(type_url, names).encode_to_vec(),
     }
 }
 
-async fn refused(world: &World, dialect: Dialect, request: &[u8], code: i32, word: &str) {
+async fn refused(world: &World, dialect: Dialect, request: &[u8], code: Code, word: &str) {
     let mut call = world.call(dialect).await;
     call.send_bytes(message(request));
-    let Ended { code: got, message, .. } = call.end().await;
-    assert_eq!(got, code, "{dialect:?}: {message}");
-    assert!(message.contains(word), "{dialect:?}: `{message}` does not say `{word}`");
+    says(&call.end().await, code, word);
 }

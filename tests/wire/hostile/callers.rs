@@ -14,7 +14,7 @@ use super::planes;
 use super::words::{FORBIDDEN, LDS, another, delta, sotw, versions, versions_of, very_many};
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, EDS};
+use crate::support::{CDS, EDS, windows};
 
 /// What the callers of one kind do.
 #[derive(Clone, Copy)]
@@ -42,10 +42,7 @@ pub(super) const CALLERS: &[(&str, Callers)] = &[
     ("large requests on sixty connections", Callers::UnansweredNames(60)),
     ("rejections of everything", Callers::Rejections(400)),
     ("rejections of everything, on 64 streams", Callers::Rejections(64)),
-    (
-        "rejections of everything, on a handful of streams",
-        Callers::Rejections(5),
-    ),
+    ("rejections of everything, on five streams", Callers::Rejections(5)),
 ];
 
 /// How many names and versions are in one request: nearly as many as there may be on a stream.
@@ -78,11 +75,7 @@ impl Callers {
             let mut called = JoinSet::new();
             called.spawn(async move {
                 let socket = connect_from(ADDRESSES, address).await.unwrap();
-                let mut http2 = h2::client::Builder::new();
-                http2
-                    .initial_window_size(16 << 20)
-                    .initial_connection_window_size(64 << 20);
-                let (client, _) = Client::over(socket, &http2).await;
+                let (client, _) = Client::over(socket, &windows(16 << 20, 64 << 20)).await;
                 self.call(&client, nth).await;
             });
             // The relay may refuse the connection, for which a client panics.

@@ -29,11 +29,11 @@ use self::crowd::Crowd;
 use self::planes::{PLANES, Running};
 use self::who::{PROBES, Who, everybody};
 use self::words::FORBIDDEN;
-pub(crate) use self::words::{versions, wrong_token};
+pub(crate) use self::words::{rejection, versions, wrong_token};
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::support::client::Client;
 use crate::support::process::{Process, processor};
-use crate::support::{CDS, EDS, PATIENCE, now, raw, spawn, until};
+use crate::support::{CDS, EDS, PATIENCE, now, raw, soon, spawn, until};
 use crate::tls::speak;
 use crate::tokens::{ISSUER, Published, Signer};
 
@@ -129,13 +129,10 @@ impl World {
         let own = authority.sign("localhost");
         let certificate = files.put("relay.pem", &own.certificate);
         let key = files.put("relay.key", &own.key);
-        let tls = format!(
-            ", tls: {{certificate: '{}', private_key: '{}'}}",
-            certificate.display(),
-            key.display()
-        );
-        let mut content = Content::new();
-        content.change();
+        let (certificate, key) = (certificate.display(), key.display());
+        let tls = format!(", tls: {{certificate: '{certificate}', private_key: '{key}'}}");
+        let mut content = Content::default();
+        let path = content.change();
         let (crowd, mut planes) = (Crowd::new(), Vec::new());
         for plane in PLANES {
             planes.push(crowd.spawn(plane.start()).await.unwrap());
@@ -143,7 +140,7 @@ impl World {
         let authorities: Vec<&str> = planes.iter().map(|plane| plane.entry.as_str()).collect();
         let upstream = format!(
             "xds_servers: [{{server_uri: '{}'}}], authorities: {{{}}}",
-            content.path().display(),
+            path.display(),
             authorities.join(", ")
         );
         let published = Published::new(&[Signer::new("key").public()]);
@@ -182,9 +179,8 @@ impl World {
         for n in 0..scale.honest {
             let client = world.client(n % 4 == 0).await;
             let dialect = [Dialect::Sotw, Dialect::Delta][n % 2];
-            world
-                .honest
-                .push(Honest::new(client, dialect, world.following.clone()).await);
+            let honest = Honest::new(client, dialect, world.following.clone());
+            world.honest.push(honest.await);
         }
         world.everybody_has_it().await;
         world
@@ -239,9 +235,7 @@ impl World {
             socket.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        let answer = tokio::time::timeout(PATIENCE, asked)
-            .await
-            .expect("no answer to a visitor");
+        let answer = soon("an answer to a visitor", asked).await;
         assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
         begun.elapsed()
     }
@@ -285,10 +279,7 @@ impl World {
             if descriptors == 0 && (bytes < SLACK || std::env::var_os("DISTRIBUTARY_BIN").is_none()) {
                 return;
             }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{descriptors} descriptors and {bytes} bytes more than before"
-            );
+            assert!(begun.elapsed() < PATIENCE, "{descriptors} and {bytes} bytes more");
             self.change().await;
             tokio::time::sleep(PAUSE).await;
         }
@@ -304,10 +295,8 @@ fn p99(sorted: &[Duration]) -> Duration {
 fn turns(metrics: &str) -> BTreeMap<String, [u64; 5]> {
     let mut turns: BTreeMap<String, [u64; 5]> = BTreeMap::new();
     let bounds = ["+Inf", "0.005", "0.01", "0.025", "0.1"].map(|bound| format!("le=\"{bound}\""));
-    for line in metrics
-        .lines()
-        .filter(|line| line.starts_with("distributary_turn_seconds_bucket"))
-    {
+    let buckets = |line: &&str| line.starts_with("distributary_turn_seconds_bucket");
+    for line in metrics.lines().filter(buckets) {
         let (labels, count) = line.rsplit_once(' ').unwrap();
         let task = labels.split_once("task=\"").unwrap().1.split('"').next().unwrap();
         if let Some(at) = bounds.iter().position(|bound| labels.contains(&**bound)) {
@@ -325,12 +314,7 @@ fn longer(before: &BTreeMap<String, [u64; 5]>, after: &BTreeMap<String, [u64; 5]
         let longer: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
         (longer[0] > 0).then(|| format!("{task} {longer:?}"))
     });
-    let counted: Vec<String> = counted.collect();
-    if counted.is_empty() {
-        "none".to_owned()
-    } else {
-        counted.join(", ")
-    }
+    counted.collect::<Vec<_>>().join(", ")
 }
 
 /// Honest clients miss nothing, new ones get in, and what the attackers took is free when they have left. Prints the times.
@@ -359,10 +343,8 @@ async fn a_hostile_fleet() {
         let (took, arrived) = world.endures(scale.of_each, who.visited()).await;
         attackers.iter().for_each(AbortHandle::abort);
         if let Who::Plane(nth) = who {
-            assert!(
-                world.planes[nth].answers.load(Ordering::Relaxed) > 0,
-                "{name}: nobody asked it"
-            );
+            let answers = world.planes[nth].answers.load(Ordering::Relaxed);
+            assert!(answers > 0, "{name}: nobody asked it");
         }
         let (p99, longest) = (p99(&took), took.last().copied().unwrap_or_default());
         let lines = world.relay.lines() - lines;

@@ -90,7 +90,12 @@ impl Plane {
     pub(super) async fn start(&self) -> Running {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address: SocketAddr = listener.local_addr().unwrap();
-        let (does, answers) = (self.does, Arc::new(AtomicUsize::new(0)));
+        let Self {
+            authority,
+            scheme,
+            does,
+        } = *self;
+        let answers = Arc::new(AtomicUsize::new(0));
         let count = answers.clone();
         spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
@@ -104,10 +109,7 @@ impl Plane {
             }
         });
         Running {
-            entry: format!(
-                "{}: {{xds_servers: [{{server_uri: '{}{address}'}}]}}",
-                self.authority, self.scheme
-            ),
+            entry: format!("{authority}: {{xds_servers: [{{server_uri: '{scheme}{address}'}}]}}"),
             answers,
         }
     }
@@ -172,10 +174,8 @@ async fn answer(mut stream: SendStream<Bytes>, does: Does, delta: bool, count: &
             Does::Swells => send(&mut stream, &[0; 1 << 18]).await?,
             Does::Multiplies => {
                 let from = turn * AT_ONCE % MULTITUDE;
-                let names: Vec<String> = (from..from + AT_ONCE)
-                    .map(|nth| name("multiplies", &nth.to_string()))
-                    .collect();
-                send(&mut stream, &response(&names, turn, delta)).await?;
+                let names = (from..from + AT_ONCE).map(|nth| name("multiplies", &nth.to_string()));
+                send(&mut stream, &response(&names.collect::<Vec<_>>(), turn, delta)).await?;
             }
             Does::Crumbles => send(&mut stream, &crumbs(turn, delta)).await?,
             Does::Listens => {

@@ -34,13 +34,11 @@ pub(super) fn everybody() -> impl Iterator<Item = (&'static str, Who)> {
     let callers = CALLERS.iter().map(|(name, callers)| (*name, Who::Callers(*callers)));
     let planes = PLANES.iter().enumerate();
     let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
-    attacks
-        .chain(callers)
-        .chain([
-            ("callers in turn", Who::Mixing),
-            ("all attacks in turn", Who::Switching),
-        ])
-        .chain(planes)
+    let turns = [
+        ("callers in turn", Who::Mixing),
+        ("all attacks in turn", Who::Switching),
+    ];
+    attacks.chain(callers).chain(turns).chain(planes)
 }
 
 impl Who {

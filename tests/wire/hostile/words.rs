@@ -6,17 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::proto::google::rpc::Status;
 use distributary::wire::message;
 use prost::Message as _;
 
 use crate::neighbours::packed;
 use crate::support::certificates::Authority;
-use crate::support::messages::node;
 use crate::support::raw::{DATA, SETTINGS, call, frame};
-use crate::support::{CDS, EDS, path};
+use crate::support::{CDS, EDS, node_of, path, wants, wants_sotw};
 use crate::tls::hello;
 use crate::tokens::ISSUER;
 
@@ -48,11 +45,9 @@ pub(super) fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
 
 pub(super) fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<String>) -> Vec<u8> {
     let request = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
         resource_names_subscribe: subscribe,
         resource_names_unsubscribe: unsubscribe,
-        ..Default::default()
+        ..wants(type_url, &[])
     };
     message(&request.encode_to_vec()).to_vec()
 }
@@ -97,17 +92,10 @@ pub(crate) fn versions(count: u32) -> Vec<u8> {
 /// The same of another type, or of names that begin so.
 pub(super) fn versions_of(type_url: &str, prefix: &str, count: u32) -> Vec<u8> {
     let stranger = another();
-    let version = |n| {
-        (
-            format!("{prefix}a-name-that-nobody-knows-{stranger}-{n}"),
-            "1".to_owned(),
-        )
-    };
+    let name = |n| format!("{prefix}a-name-that-nobody-knows-{stranger}-{n}");
     let request = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
-        initial_resource_versions: (0..count).map(version).collect(),
-        ..Default::default()
+        initial_resource_versions: (0..count).map(|n| (name(n), "1".to_owned())).collect(),
+        ..wants(type_url, &[])
     };
     message(&request.encode_to_vec()).to_vec()
 }
@@ -117,17 +105,12 @@ pub(super) fn all() -> Vec<u8> {
     names(CDS, vec!["*".to_owned()], Vec::new())
 }
 
-pub(super) fn rejection(bytes: usize) -> DiscoveryRequest {
+/// A rejection of nothing, with so many words.
+pub(crate) fn rejection(bytes: usize) -> DiscoveryRequest {
     DiscoveryRequest {
-        node: Some(node()),
-        type_url: EDS.to_owned(),
         response_nonce: "none".to_owned(),
-        error_detail: Some(Status {
-            code: 3,
-            message: "no ".repeat(bytes / 3),
-            details: Vec::new(),
-        }),
-        ..Default::default()
+        error_detail: Some(peers::messages::rejection(&"no ".repeat(bytes / 3))),
+        ..wants_sotw(EDS, &[])
     }
 }
 
@@ -173,15 +156,11 @@ pub(super) fn unfinished(bytes: usize) -> Vec<u8> {
 /// A call in a class of its own: of nodes with this cluster.
 pub(super) fn of_class(n: u32, cluster: String) -> Vec<u8> {
     let request = DiscoveryRequest {
-        node: Some(Node { cluster, ..node() }),
-        type_url: CDS.to_owned(),
-        ..Default::default()
+        node: Some(node_of("client", &cluster)),
+        ..wants_sotw(CDS, &[])
     };
-    [
-        call(id(n), sotw(), &[]),
-        data(id(n), &message(&request.encode_to_vec())),
-    ]
-    .concat()
+    let data = data(id(n), &message(&request.encode_to_vec()));
+    [call(id(n), sotw(), &[]), data].concat()
 }
 
 /// A question of CSDS that a rule allows.
@@ -195,22 +174,14 @@ const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 
 /// A new stream of a type with aliases: each thing that the client holds may be what one of its names means.
 pub(super) fn may_be_aliases(n: u32) -> Vec<u8> {
-    let texts = |what: &str| (0..1000).map(|name| format!("{what}-{name}")).collect::<Vec<_>>();
+    let held = |name| (format!("route/held-{name}"), "1".to_owned());
     let request = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: VHDS.to_owned(),
-        resource_names_subscribe: texts("route/asked"),
-        initial_resource_versions: texts("route/held")
-            .into_iter()
-            .map(|name| (name, "1".to_owned()))
-            .collect(),
-        ..Default::default()
+        resource_names_subscribe: (0..1000).map(|name| format!("route/asked-{name}")).collect(),
+        initial_resource_versions: (0..1000).map(held).collect(),
+        ..wants(VHDS, &[])
     };
-    [
-        call(id(n), delta(), &[]),
-        data(id(n), &message(&request.encode_to_vec())),
-    ]
-    .concat()
+    let data = data(id(n), &message(&request.encode_to_vec()));
+    [call(id(n), delta(), &[]), data].concat()
 }
 
 /// A new stream that asks for all clusters.

@@ -29,10 +29,8 @@ async fn whatever_the_words_are() {
             case.are_used(view, &[1]).await;
             let rows = view.rejections_of(&key(&case));
             assert_eq!((rows.len(), rows[0].clients, rows[0].older), (1, 1, 0));
-            assert!(
-                rows[0].objection.words().len() <= words.len().min(16 * 1024),
-                "they have a bound"
-            );
+            // They have a bound.
+            assert!(rows[0].objection.words().len() <= words.len().min(16 * 1024));
             let mut new = case.client("newcomer", OLD).await;
             assert_eq!(new.next().await.unwrap().bodies, ["bad"]);
             new.nack(words);
@@ -105,7 +103,7 @@ async fn very_many_names_at_once() {
     let mut other = case.client("other", OLD).await;
     assert_eq!(other.take().await.bodies[0], "bad");
     drop(old);
-    until(|| view.rejected().names().is_empty(), || "it is still there".to_owned()).await;
+    until(|| view.rejected().names().is_empty(), || "it is still there").await;
     assert!(view.expire_older(now()).is_empty());
     assert!(view.expire_older(now() + 120 * SECOND).is_empty());
     assert!(view.head().older().is_empty());
@@ -128,11 +126,7 @@ async fn no_room_for_what_nobody_uses() {
         case.are_used(view, &[1]).await;
         drop(case.newcomer("newcomer", OLD, "bad", "good").await);
         drop(old);
-        until(
-            || view.rejected().names().is_empty(),
-            || "they are still there".to_owned(),
-        )
-        .await;
+        until(|| view.rejected().names().is_empty(), || "they stay").await;
         for at in [1, 120] {
             assert!(view.expire_older(now() + at * SECOND).is_empty());
         }
@@ -163,11 +157,7 @@ async fn two_clients_with_one_id() {
         }
         case.are_used(view, &[2]).await;
         drop(twins.pop());
-        until(
-            || view.demand().readers_of(None).0 == 1,
-            || "it is still there".to_owned(),
-        )
-        .await;
+        until(|| view.demand().readers_of(None).0 == 1, || "it stays").await;
         case.are_used(view, &[2]).await;
         let third = case.newcomer("twin", OLD, "bad", "good").await;
         case.are_used(view, &[2]).await;

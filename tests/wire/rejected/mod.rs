@@ -13,9 +13,9 @@ use distributary::proto::envoy::config::core::v3::node::UserAgentVersionType;
 use distributary::xds::{Dialect, TypeUrl};
 
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, Relay, now, until};
+use crate::support::{CDS, Relay, node_of, now, until};
+use peers::messages::RDS;
 
-const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 const OLD: &str = "1.37.0";
 const NEW: &str = "1.38.0";
 
@@ -48,10 +48,9 @@ impl Case {
     async fn client(&self, id: &str, version: &str) -> Subscriber {
         let call = self.relay.connect().await.ads(self.dialect).await;
         let node = Node {
-            id: id.to_owned(),
             user_agent_name: "envoy".to_owned(),
             user_agent_version_type: Some(UserAgentVersionType::UserAgentVersion(version.to_owned())),
-            ..Node::default()
+            ..node_of(id, "")
         };
         let mut client = Subscriber::of(call, self.dialect, self.type_url, node);
         client.subscribe(self.names);
@@ -80,7 +79,7 @@ impl Case {
     }
 
     async fn acks_reach(&self, count: u64) {
-        until(|| self.acks() >= count, || "no acknowledgement".to_owned()).await;
+        until(|| self.acks() >= count, || "no acknowledgement").await;
     }
 
     /// A client comes, rejects what it is sent, and is sent this.

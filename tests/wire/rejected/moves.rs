@@ -25,17 +25,13 @@ async fn fail(case: &Case, content: &str, clients: usize) -> Arc<View> {
         let views = case.relay.shared.scopes.all();
         views.into_iter().find(|view| view.server() == 1)
     };
-    until(|| second().is_some(), || "nobody asks the second server".to_owned()).await;
+    until(|| second().is_some(), || "nobody asks the second server").await;
     let view = second().unwrap();
     let put = Update::Put(resource(&TypeUrl::new(RDS), "a", content.as_bytes()), None);
     Relay::publish_in(&view, &TypeUrl::new(RDS), vec![put]);
     view.publish_server_state(ServerState::Up);
     let readers = || view.demand().readers_of(None).0;
-    until(
-        || readers() == clients,
-        || format!("{} clients, not {clients}", readers()),
-    )
-    .await;
+    until(|| readers() == clients, readers).await;
     view
 }
 

@@ -23,26 +23,18 @@ async fn a_thousand_wait() {
     let names: Vec<String> = (0..100).map(|n| format!("cluster-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     put(&relay, CDS, &names, 1);
-    let (version, _) = Poller::connect(relay.port())
-        .await
-        .poll(CLUSTERS, &request("", &[]))
-        .await
-        .says();
+    let mut first = Poller::connect(relay.port()).await;
+    let (version, _) = first.poll(CLUSTERS, &request("", &[])).await.says();
     let before = resident();
     let body = request(&version, &[]);
     let mut pollers = Vec::with_capacity(POLLERS);
     for _ in 0..POLLERS {
         let mut poller = Poller::connect(relay.port()).await;
-        poller
-            .send(CLUSTERS, &[("content-type", "application/json")], body.as_bytes())
-            .await;
+        poller.send(CLUSTERS, &[], body.as_bytes()).await;
         pollers.push(poller);
     }
-    until(
-        || relay.view().demand().seats() == POLLERS + 1,
-        || format!("{} poll", relay.view().demand().seats()),
-    )
-    .await;
+    let seats = || relay.view().demand().seats();
+    until(|| seats() == POLLERS + 1, seats).await;
     let each = (resident().saturating_sub(before)) / POLLERS;
     let written = relay.shared.library.written();
     let begun = now();
@@ -56,7 +48,7 @@ async fn a_thousand_wait() {
     assert!((1..=names.len() as u64).contains(&made), "{made} texts");
     assert_eq!(replies.computed - written[1].computed, 1);
     println!(
-        "{each} bytes for each poll that waits; one change was with all of them after {:?}",
+        "{each} bytes for each; a change was with all after {:?}",
         begun.elapsed()
     );
     assert!(each < 40 * 1024, "{each} bytes for each poll that waits");

@@ -21,7 +21,7 @@ use tokio_rustls::client::TlsStream;
 
 pub(crate) use peers::folder::Folder;
 
-use super::{Address, Plan, Relay};
+use super::{Plan, Relay};
 
 /// A certificate authority.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -156,10 +156,7 @@ impl Signed {
 
 /// Connects, as `localhost`.
 pub(crate) async fn connect(relay: &Relay, config: &Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
-    let Address::Tcp(address) = relay.address else {
-        panic!("no port");
-    };
-    let socket = TcpStream::connect(address).await?;
+    let socket = TcpStream::connect(relay.port()).await?;
     socket.set_nodelay(true)?;
     agree(config, socket).await
 }

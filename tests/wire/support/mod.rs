@@ -6,6 +6,7 @@ pub(crate) mod polls;
 pub(crate) mod process;
 pub(crate) mod raw;
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use distributary::cache::{self, Library, Scopes, Seat, View};
 use distributary::census::{Census, ClientStatus};
 use distributary::classes::{Classes, Node};
 use distributary::clock;
-use distributary::config::{SocketFile, system_path};
+use distributary::config::{Config, Flags, SocketFile, system_path};
 use distributary::downstream::{
     Admission, AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers, Entrance, Handshakes, Shared,
     TokenLog, serve,
@@ -26,12 +27,16 @@ use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, RelayStatus};
 use distributary::token::Tokens;
 use distributary::wire::{Budget, Listener};
-use distributary::xds::{Changes, Name, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
+use distributary::xds::{Access, Changes, Name, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
 
-use client::Client;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::net::TcpStream;
+use tonic::Code;
+
+use client::{Client, Ended};
 pub(crate) use peers::client::{self, Address};
-pub(crate) use peers::messages::{CDS, EDS};
-pub(crate) use peers::{PATIENCE, agent, now, path, spawn, subscriber as messages};
+pub(crate) use peers::messages::{CDS, EDS, node_of, of_node, wants, wants_sotw};
+pub(crate) use peers::{PATIENCE, agent, now, path, soon, spawn, subscriber as messages};
 
 pub(crate) const ADS: &str = "envoy.service.discovery.v3.AggregatedDiscoveryService";
 
@@ -214,6 +219,24 @@ impl Relay {
         view.publish(&[half(true), half(false)]);
     }
 
+    /// These are the rules from now on.
+    pub(crate) fn allow(&self, access: Arc<Access>) {
+        let mut settings = ConnectionSettings::clone(&self.shared.settings.load());
+        settings.protocol = Arc::new(protocol::StreamSettings {
+            access,
+            ..protocol::StreamSettings::clone(&settings.protocol)
+        });
+        self.shared.settings.store(Arc::new(settings));
+        self.shared.scopes.call_sessions();
+    }
+
+    /// Asserts that the metrics have this line.
+    #[track_caller]
+    pub(crate) fn shows(&self, line: &str) {
+        let text = self.shared.metrics.encode().unwrap();
+        assert!(text.contains(&format!("distributary_{line}\n")), "no {line} in {text}");
+    }
+
     pub(crate) fn begin_drain(&self, within: Duration) {
         self.shared.health.advance(RelayStatus::Draining);
         self.trigger.begin(Duration::ZERO, after(within));
@@ -258,8 +281,48 @@ fn routes(servers: usize) -> cache::Routes {
     cache::Routes::new(route, std::collections::BTreeMap::new())
 }
 
+/// Asserts that a call ended with this code and these words.
+#[track_caller]
+pub(crate) fn says(ended: &Ended, code: Code, words: &str) {
+    assert_eq!(ended.code, code as i32, "{ended:?}");
+    assert!(ended.message.contains(words), "{ended:?} does not say {words}");
+}
+
+/// A configuration with one control plane.
+pub(crate) fn config(text: &str) -> Config {
+    let text = format!("upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n{text}");
+    Config::parse(&text, "relay.yaml", &Flags::default()).unwrap()
+}
+
+/// Clients whose streams and connections have these windows.
+pub(crate) fn windows(stream: u32, connection: u32) -> h2::client::Builder {
+    let mut builder = h2::client::Builder::new();
+    builder
+        .initial_window_size(stream)
+        .initial_connection_window_size(connection);
+    builder
+}
+
+/// The connection is closed without any answer.
+pub(crate) async fn is_closed(mut socket: impl AsyncRead + Unpin) {
+    let read = tokio::time::timeout(PATIENCE, socket.read(&mut [0])).await;
+    assert!(matches!(read.unwrap(), Ok(0) | Err(_)), "the connection is open");
+}
+
+/// Waits until the relay closes a connection, on a clock that jumps whenever nothing else happens. Returns how long it took on that clock.
+pub(crate) async fn closed_after(mut socket: TcpStream) -> Duration {
+    tokio::time::pause();
+    #[expect(clippy::disallowed_methods, reason = "the time of the paused clock")]
+    let began = tokio::time::Instant::now();
+    let ended = tokio::time::timeout(PATIENCE * 6, socket.read_to_end(&mut Vec::new())).await;
+    let took = began.elapsed();
+    tokio::time::resume();
+    assert!(ended.is_ok(), "the connection goes on after {took:?}");
+    took
+}
+
 /// Waits for a condition without a notification, by looking again and again.
-pub(crate) async fn until(mut done: impl FnMut() -> bool, why: impl Fn() -> String) {
+pub(crate) async fn until<W: Display>(mut done: impl FnMut() -> bool, why: impl Fn() -> W) {
     let start = now();
     loop {
         let looked = now();

@@ -34,6 +34,12 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// Asserts that the head has these words.
+    #[track_caller]
+    pub(crate) fn has(&self, words: &str) {
+        assert!(self.head.contains(words), "no {words} in {}", self.head);
+    }
+
     /// The version, and the names of the resources.
     pub(crate) fn says(&self) -> (String, Vec<String>) {
         assert_eq!(self.status, 200, "{self:?}");

@@ -65,11 +65,7 @@ impl Frames {
     pub(crate) async fn next_of(&mut self, kind: u8) -> Frame {
         loop {
             let frame = self.next().await.expect("the connection has ended");
-            assert!(
-                frame.kind != GO_AWAY || kind == GO_AWAY,
-                "sent away: {}",
-                frame.payload.escape_ascii()
-            );
+            assert!(frame.kind != GO_AWAY || kind == GO_AWAY, "sent away: {frame:?}");
             if frame.kind == kind {
                 return frame;
             }
@@ -91,8 +87,13 @@ pub(crate) fn call(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
         (":authority", "relay"),
         ("content-type", "application/grpc"),
     ];
+    frame(HEADERS, END_HEADERS, stream, &block(&[&usual, more].concat()))
+}
+
+/// Headers as they are in a frame.
+pub(crate) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
-    for (name, value) in usual.iter().chain(more) {
+    for (name, value) in fields {
         // A literal that is not indexed, with a new name.
         block.push(0);
         for text in [name, value] {
@@ -107,7 +108,7 @@ pub(crate) fn call(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
             block.extend(text.as_bytes());
         }
     }
-    frame(HEADERS, END_HEADERS, stream, &block)
+    block
 }
 
 /// The code of a frame that ends a stream or a connection.

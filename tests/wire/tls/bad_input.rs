@@ -18,7 +18,7 @@ use super::live_files::following;
 use super::{client, converses, counted, refused};
 use crate::identity::Log;
 use crate::support::certificates::{Authority, Folder, Signed, VERSIONS};
-use crate::support::{PATIENCE, Relay, raw, until};
+use crate::support::{Relay, closed_after, raw, soon, until};
 
 /// The beginning of a good handshake.
 pub(crate) fn hello(authority: &Authority) -> Vec<u8> {
@@ -34,11 +34,7 @@ pub(crate) fn hello(authority: &Authority) -> Vec<u8> {
 async fn last_words(mut socket: TcpStream) -> Vec<u8> {
     let mut said = Vec::new();
     // A reset counts as an end.
-    drop(
-        tokio::time::timeout(PATIENCE, socket.read_to_end(&mut said))
-            .await
-            .expect("the connection goes on"),
-    );
+    drop(soon("the end", socket.read_to_end(&mut said)).await);
     said
 }
 
@@ -47,12 +43,8 @@ async fn last_words(mut socket: TcpStream) -> Vec<u8> {
 async fn tls_on_one_side_only() {
     let (log, _guard) = Log::begin();
     let warned = async || {
-        let warned = || {
-            log.warnings()
-                .iter()
-                .any(|line| line.starts_with("no TLS connection: "))
-        };
-        until(warned, || "no warning".to_owned()).await;
+        let says = |line: &String| line.starts_with("no TLS connection: ");
+        until(|| log.warnings().iter().any(says), || "no warning").await;
     };
     let authority = Authority::new();
     let relay = authority.relay();
@@ -116,24 +108,15 @@ async fn a_client_that_does_not_finish() {
     let authority = Authority::new();
     let relay = authority.relay();
     let hello = hello(&authority);
-    for (count, begun) in [
-        (1, &hello[..0]),
-        (2, &hello[..1]),
-        (3, &hello[..hello.len() - 1]),
-        (4, &hello[..]),
-    ] {
+    for (count, bytes) in [(1, 0), (2, 1), (3, hello.len() - 1), (4, hello.len())] {
+        let begun = &hello[..bytes];
         let mut silent = raw::socket(relay.port()).await;
         silent.write_all(begun).await.unwrap();
         if begun.len() == hello.len() {
             assert_eq!(silent.read_u8().await.unwrap(), 22, "the relay goes on");
         }
-        until(|| relay.open().1 == 1, || "not accepted".to_owned()).await;
-        tokio::time::pause();
-        #[expect(clippy::disallowed_methods, reason = "the time of the paused clock")]
-        let began = tokio::time::Instant::now();
-        last_words(silent).await;
-        let took = began.elapsed();
-        tokio::time::resume();
+        until(|| relay.open().1 == 1, || "not accepted").await;
+        let took = closed_after(silent).await;
         let ten = Duration::from_secs(9)..Duration::from_secs(20);
         assert!(ten.contains(&took), "{} bytes: {took:?}", begun.len());
         counted(&relay, "timeout", count).await;
@@ -151,10 +134,8 @@ async fn certificates_that_are_no_good() {
     let early = clients.sign_with("edge-1", |params| params.not_before = (now + hour).into());
     let late = clients.sign_with("edge-1", |params| params.not_after = (now - hour).into());
     let key = KeyPair::generate().unwrap();
-    let alone = CertificateParams::new(["edge-1".to_owned()])
-        .unwrap()
-        .self_signed(&key)
-        .unwrap();
+    let alone = CertificateParams::new(["edge-1".to_owned()]).unwrap();
+    let alone = alone.self_signed(&key).unwrap();
     let alone = Signed {
         certificate: alone.pem(),
         key: key.serialize_pem(),
@@ -169,11 +150,7 @@ async fn certificates_that_are_no_good() {
     });
     join_all(refusals).await;
     let metrics = &relay.shared.metrics;
-    until(
-        || metrics.handshakes.count("bad_certificate") == 5,
-        || "not counted".to_owned(),
-    )
-    .await;
+    counted(&relay, "bad_certificate", 5).await;
     let text = metrics.encode().unwrap();
     let grpc = |result: &str, resumed: &str| {
         let labels = format!("grpc_tls_handshake_result=\"{result}\",grpc_tls_handshake_resumed=\"{resumed}\"");
@@ -181,20 +158,14 @@ async fn certificates_that_are_no_good() {
         let count = text.lines().find_map(|line| line.strip_prefix(series.as_str()));
         count.unwrap_or_else(|| panic!("no {series}")).parse::<u64>().unwrap()
     };
-    let failed = |result| grpc(result, "FULL_HANDSHAKE");
-    let words = [
-        "CERTIFICATE_NOT_YET_VALID",
-        "CERTIFICATE_EXPIRED",
-        "CERTIFICATE_MALFORMED",
-    ];
-    assert_eq!(words.map(failed), [1, 1, 1]);
+    let failed = |result: &str| grpc(result, "FULL_HANDSHAKE");
+    for word in ["NOT_YET_VALID", "EXPIRED", "MALFORMED"] {
+        assert_eq!(failed(&format!("CERTIFICATE_{word}")), 1, "{word}");
+    }
     // An authority that is not trusted may have the name of one that is.
     let foreign = ["CERTIFICATE_AUTHORITY_INVALID", "SIGNATURE_VERIFICATION_FAILED"].map(failed);
     assert_eq!(foreign.iter().sum::<u64>(), 2, "{foreign:?}");
     assert_eq!((failed("SUCCESS"), grpc("SUCCESS", "RESUMED_HANDSHAKE")), (0, 0));
-    client(
-        &relay,
-        &Arc::new(authority.client(Some(&clients.sign("edge-1")), &VERSIONS)),
-    )
-    .await;
+    let good = authority.client(Some(&clients.sign("edge-1")), &VERSIONS);
+    client(&relay, &Arc::new(good)).await;
 }

@@ -65,7 +65,7 @@ async fn clients_that_never_finish_keep_nobody_out() {
         }
         answered.iter().filter(|answered| **answered).count()
     };
-    until(|| look() == FLOOD, || "all are answered".to_owned()).await;
+    until(|| look() == FLOOD, || "all are answered").await;
     assert_eq!(world.relay.shared.metrics.handshakes.count("crowded"), 0);
 }
 

@@ -79,11 +79,11 @@ async fn swap(relay: &Relay, old: &Authority, new: &Authority, replace: impl FnO
 async fn files_that_are_moved_into_place() {
     let (old, new, folder) = (Authority::new(), Authority::new(), Folder::new());
     let relay = following(&old.listener(&folder, None));
-    swap(&relay, &old, &new, |own| {
+    let replace = |own: &Signed| {
         folder.replace("relay.key", &own.key);
         folder.replace("relay.pem", &own.certificate);
-    })
-    .await;
+    };
+    swap(&relay, &old, &new, replace).await;
 }
 
 #[tokio::test]

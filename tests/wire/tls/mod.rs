@@ -17,16 +17,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio_rustls::client::TlsStream;
 
 pub(crate) use self::bad_input::hello;
+use self::resumption::arrives;
 use crate::support::certificates::{Authority, Signed, VERSIONS, connect};
-use crate::support::client::{Client, Half};
+use crate::support::client::Client;
 use crate::support::messages::Subscriber;
 use crate::support::polls::{Poller, request};
-use crate::support::{CDS, PATIENCE, Relay, path, until};
+use crate::support::{CDS, Relay, path, soon, until, windows};
 
 const BOTH: [Dialect; 2] = [Dialect::Sotw, Dialect::Delta];
 
 /// An HTTP/2 client with a window for large answers.
-async fn client(relay: &Relay, config: &Arc<ClientConfig>) -> Client {
+pub(crate) async fn client(relay: &Relay, config: &Arc<ClientConfig>) -> Client {
     speak(connect(relay, config).await.unwrap()).await
 }
 
@@ -35,11 +36,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-    let mut builder = h2::client::Builder::new();
-    builder
-        .initial_window_size(16 << 20)
-        .initial_connection_window_size(64 << 20);
-    Client::over(stream, &builder).await.0
+    Client::over(stream, &windows(16 << 20, 64 << 20)).await.0
 }
 
 /// One subscription that works, with a body of several TLS records.
@@ -65,7 +62,7 @@ async fn refused(relay: &Relay, config: &Arc<ClientConfig>) -> String {
             _ => Ok(()),
         }
     };
-    let ended: std::io::Result<()> = tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    let ended: std::io::Result<()> = soon("the end", ended).await;
     ended.unwrap_err().to_string()
 }
 
@@ -110,13 +107,7 @@ async fn polls_over_tls() {
         }
     }
     let client = client(&relay, &Arc::new(authority.client(None, &VERSIONS))).await;
-    let body = Half::Unary(request("", &["a"]).into());
-    let json = [("content-type", "application/json")];
-    let call = client
-        .request("POST", crate::rest::CLUSTERS, &json, body)
-        .await
-        .unwrap();
-    assert_eq!(call.head.status(), 200);
+    assert_eq!(crate::rest::poll(&client, &[]).await.head.status(), 200);
 }
 
 /// `client_ca`: only clients with a certificate of these authorities are admitted; each refusal is counted with its reason, and
@@ -131,10 +122,8 @@ async fn only_clients_with_a_certificate() {
         converses(&relay, &good, Dialect::Delta).await;
 
         let said = refused(&relay, &shows(None)).await;
-        assert!(
-            said.contains("CertificateRequired") || said.contains("HandshakeFailure"),
-            "{said}"
-        );
+        let told = said.contains("CertificateRequired") || said.contains("HandshakeFailure");
+        assert!(told, "{said}");
         counted(&relay, "no_certificate", 1).await;
         let said = refused(&relay, &shows(Some(&Authority::new().sign("edge-1")))).await;
         assert!(said.contains("alert"), "{said}");
@@ -164,15 +153,7 @@ async fn sessions_resume() {
             let relay = Relay::with(|plan| authority.secure(plan, mutual.then_some(&clients), 256));
             let config = Arc::new(authority.client(mutual.then_some(&shown), &[version]));
             for expected in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
-                let stream = connect(&relay, &config).await.unwrap();
-                assert_eq!(
-                    stream.get_ref().1.handshake_kind(),
-                    Some(expected),
-                    "{version:?}, mutual: {mutual}"
-                );
-                // After an answer the client has also read the ticket, which comes after the handshake.
-                let (client, _) = Client::over(stream, &h2::client::Builder::new()).await;
-                converses(&relay, &client, Dialect::Delta).await;
+                arrives(&relay, &config, expected).await;
             }
             counted(&relay, "full", 1).await;
             counted(&relay, "resumed", 2).await;

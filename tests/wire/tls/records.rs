@@ -1,45 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The size of the TLS records that the relay sends.
 
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
 
 use distributary::xds::Dialect;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use super::{converses, speak};
-use crate::support::Address;
 use crate::support::certificates::{Authority, VERSIONS, agree};
+use crate::support::{raw, spawn};
 
-/// A socket, and everything that was read from it.
-struct Tap {
-    socket: TcpStream,
-    read: Arc<Mutex<Vec<u8>>>,
-}
-
-impl AsyncRead for Tap {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
-        let before = into.filled().len();
-        ready!(Pin::new(&mut self.socket).poll_read(cx, into))?;
-        self.read.lock().unwrap().extend_from_slice(&into.filled()[before..]);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Tap {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
-    }
+/// Connects over a tap. Returns its end, and everything that is read from it.
+async fn tapped(address: SocketAddr) -> (DuplexStream, Arc<Mutex<Vec<u8>>>) {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (mut forth, mut back) = tokio::io::split(far);
+    let (mut from, mut to) = raw::socket(address).await.into_split();
+    let read = Arc::<Mutex<Vec<u8>>>::default();
+    let seen = read.clone();
+    spawn(async move { drop(tokio::io::copy(&mut forth, &mut to).await) });
+    spawn(async move {
+        let mut part = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = from.read(&mut part).await {
+            seen.lock().unwrap().extend_from_slice(&part[..count]);
+            back.write_all(&part[..count]).await.unwrap();
+        }
+    });
+    (near, read)
 }
 
 /// A record takes memory while it is sealed. If the largest records had the size of the transport's buffers, the allocator would
@@ -49,14 +36,7 @@ async fn records_leave_the_transports_buffers_alone() {
     let authority = Authority::new();
     for version in VERSIONS {
         let relay = authority.relay();
-        let Address::Tcp(address) = relay.address else {
-            panic!("no port");
-        };
-        let read = Arc::<Mutex<Vec<u8>>>::default();
-        let tap = Tap {
-            socket: TcpStream::connect(address).await.unwrap(),
-            read: read.clone(),
-        };
+        let (tap, read) = tapped(relay.port()).await;
         let config = Arc::new(authority.client(None, &[version]));
         let client = speak(agree(&config, tap).await.unwrap()).await;
         converses(&relay, &client, Dialect::Delta).await;

@@ -11,7 +11,7 @@ use distributary::tls::{HTTP2, InUse, ServerTls};
 use distributary::xds::Dialect;
 use futures_util::future::join_all;
 use rcgen::SanType;
-use rustls::HandshakeKind;
+use rustls::{ClientConfig, HandshakeKind};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
@@ -49,12 +49,8 @@ fn signed(authority: &Authority, id: &str) -> Signed {
 /// An SVID that one authority has signed; the agent says to trust others.
 fn svid(own: &Authority, bundle: &[&Authority]) -> X509svid {
     let (chain, key) = signed(own, RELAY).der();
-    let der = |authority: &&Authority| {
-        CertificateDer::from_pem_slice(authority.pem().as_bytes())
-            .unwrap()
-            .to_vec()
-    };
-    let bundle: Vec<u8> = bundle.iter().flat_map(der).collect();
+    let der = |authority: &&Authority| CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap();
+    let bundle: Vec<u8> = bundle.iter().flat_map(|one| der(one).to_vec()).collect();
     X509svid {
         spiffe_id: RELAY.to_owned(),
         x509_svid: chain[0].to_vec().into(),
@@ -62,6 +58,11 @@ fn svid(own: &Authority, bundle: &[&Authority]) -> X509svid {
         bundle: bundle.into(),
         hint: String::new(),
     }
+}
+
+/// A client that trusts one authority, with a certificate of another one.
+fn edge(trusts: &Authority, signs: &Authority) -> Arc<ClientConfig> {
+    Arc::new(trusts.client(Some(&signed(signs, "spiffe://mesh/edge")), &VERSIONS))
 }
 
 fn answer(own: &Authority, bundle: &[&Authority]) -> Answer {
@@ -79,8 +80,7 @@ async fn rotation_under_an_open_stream() {
     let socket = folder.path("agent.sock");
     let agent = Agent::start(&socket, answer(&old, &[&old]));
     let (relay, in_use) = showing(&settings(&socket, None));
-    let shows = |of: &Authority| Arc::new(of.client(Some(&signed(of, "spiffe://mesh/edge")), &VERSIONS));
-    let [before, after] = [shows(&old), shows(&new)];
+    let [before, after] = [edge(&old, &old), edge(&new, &new)];
     let open = client(&relay, &before).await;
     converses(&relay, &open, Dialect::Delta).await;
     let said = refused(&relay, &Arc::new(old.client(None, &VERSIONS))).await;
@@ -89,25 +89,20 @@ async fn rotation_under_an_open_stream() {
     let sent = now();
     agent.send(answer(&new, &[&Authority::new(), &new]));
     reloaded(&relay, (1, 0)).await;
-    assert!(
-        sent.elapsed() < Duration::from_secs(9),
-        "files are looked at every ten seconds"
-    );
+    // Files are looked at every ten seconds.
+    assert!(sent.elapsed() < Duration::from_secs(9));
     converses(&relay, &client(&relay, &after).await, Dialect::Sotw).await;
     converses(&relay, &open, Dialect::Delta).await;
     let said = refused(&relay, &before).await;
     assert!(said.contains("UnknownIssuer"), "{said}");
-    let foreign = Arc::new(new.client(Some(&signed(&old, "spiffe://mesh/edge")), &VERSIONS));
-    let said = refused(&relay, &foreign).await;
+    let said = refused(&relay, &edge(&new, &old)).await;
     assert!(said.contains("UnknownCA") || said.contains("DecryptError"), "{said}");
 
     let shown = in_use.all().remove(LISTENER).unwrap();
     let origin = format!("unix:{}", socket.display());
     let own = &shown.chain[0];
-    assert_eq!(
-        (own.path.to_str(), own.uri_names.as_slice()),
-        (Some(&*origin), &[RELAY.to_owned()][..])
-    );
+    assert_eq!(own.path.to_str(), Some(&*origin));
+    assert_eq!(own.uri_names, [RELAY]);
     assert_eq!((shown.authorities.len(), shown.fault), (2, None));
     assert!(in_use.ends().contains_key(Path::new(&origin)));
 }
@@ -119,7 +114,7 @@ async fn tickets_end_with_the_bundle() {
     let socket = folder.path("agent.sock");
     let agent = Agent::start(&socket, answer(&authority, &[&authority]));
     let relay = following(&settings(&socket, None));
-    let edge = Arc::new(authority.client(Some(&signed(&authority, "spiffe://mesh/edge")), &VERSIONS));
+    let edge = edge(&authority, &authority);
     arrives(&relay, &edge, HandshakeKind::Full).await;
     agent.send(answer(&authority, &[&authority]));
     reloaded(&relay, (1, 0)).await;
@@ -137,7 +132,7 @@ async fn the_agent_is_away_for_a_while() {
     let socket = folder.path("agent.sock");
     let agent = Agent::start(&socket, answer(&old, &[&old]));
     let (relay, in_use) = showing(&settings(&socket, None));
-    let before = Arc::new(old.client(Some(&signed(&old, "spiffe://mesh/edge")), &VERSIONS));
+    let before = edge(&old, &old);
     let open = client(&relay, &before).await;
     drop(agent);
     reloaded(&relay, (0, 1)).await;
@@ -147,8 +142,7 @@ async fn the_agent_is_away_for_a_while() {
 
     let _agent = Agent::start(&socket, answer(&new, &[&new]));
     reloaded(&relay, (1, 1)).await;
-    let after = Arc::new(new.client(Some(&signed(&new, "spiffe://mesh/edge")), &VERSIONS));
-    converses(&relay, &client(&relay, &after).await, Dialect::Delta).await;
+    converses(&relay, &client(&relay, &edge(&new, &new)).await, Dialect::Delta).await;
     converses(&relay, &open, Dialect::Delta).await;
     until(|| fault(&in_use).is_none(), || format!("{:?}", fault(&in_use))).await;
 }
@@ -205,14 +199,12 @@ async fn bad_messages() {
         reloaded(&relay, (0, 1)).await;
         let (fault, expected) = (fault(&in_use).unwrap(), format!("unix:{}: {said}", socket.display()));
         assert!(fault.starts_with(&expected), "{fault}: {expected}");
-        let config = Arc::new(authority.client(Some(&signed(&authority, "spiffe://mesh/edge")), &VERSIONS));
-        client(&relay, &config).await;
+        client(&relay, &edge(&authority, &authority)).await;
 
         let next = Authority::new();
         agent.send(self::answer(&next, &[&authority]));
         reloaded(&relay, (1, 1)).await;
-        let config = Arc::new(next.client(Some(&signed(&authority, "spiffe://mesh/edge")), &VERSIONS));
-        client(&relay, &config).await;
+        client(&relay, &edge(&next, &authority)).await;
     };
     join_all(unusable().into_iter().map(told)).await;
 }
@@ -227,8 +219,7 @@ async fn several_svids() {
     let _agent = Agent::start(&socket, Answer::of(vec![svid(&first, &[&first]), hinted]));
     for (hint, authority) in [(None, &first), (Some("internal"), &second)] {
         let relay = following(&settings(&socket, hint));
-        let config = Arc::new(authority.client(Some(&signed(authority, "spiffe://mesh/edge")), &VERSIONS));
-        client(&relay, &config).await;
+        client(&relay, &edge(authority, authority)).await;
     }
     let error = ServerTls::read(&settings(&socket, Some("external")), &[HTTP2]).unwrap_err();
     let said = "no SVID has the hint `external` of `spiffe`; there are `` (spiffe://mesh/relay), `internal` (spiffe://mesh/relay)";
@@ -258,9 +249,7 @@ async fn the_agent_is_late() {
         (unknown, nobody, "PermissionDenied: no identity issued"),
     ] {
         let error = read.await.unwrap().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            format!("unix:{}: no SVID for `spiffe`: {why}; {advice}", path.display())
-        );
+        let expected = format!("unix:{}: no SVID for `spiffe`: {why}; {advice}", path.display());
+        assert_eq!(error, expected);
     }
 }

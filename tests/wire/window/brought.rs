@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients that come back with what is current.
 
-use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::xds::Dialect;
 
-use super::{Window, client, full};
+use super::{Window, full, served};
 use crate::rest::put;
-use crate::support::{CDS, PATIENCE, Relay, now};
+use crate::support::{CDS, Relay, of_node, soon, wants};
 
 /// Nothing is sent to a client that brings along what is current, and the type is in step; one that brings something else is sent it.
 #[tokio::test]
@@ -15,30 +14,19 @@ async fn what_is_current_is_in_step() {
     let relay = Relay::start();
     let window = Window::of(&relay);
     put(&relay, CDS, &["web"], 1);
-    let mut first = client(&relay, Dialect::Delta, CDS, "first").await;
-    first.subscribe(&["web"]);
-    first.take().await;
+    let _first = served(&relay, Dialect::Delta, CDS, "first", &["web"]).await;
     let seen = window.json(&format!("/resources?type={}", full(CDS))).await;
     let version = seen["resources"][full(CDS)][0]["version"].as_str().unwrap().to_owned();
     for (id, version, status) in [("back", &*version, "SYNCED"), ("late", "older", "STALE")] {
         let mut call = relay.connect().await.ads(Dialect::Delta).await;
         call.send(&DeltaDiscoveryRequest {
-            node: Some(Node {
-                id: id.to_owned(),
-                ..Node::default()
-            }),
-            type_url: CDS.to_owned(),
-            resource_names_subscribe: vec!["web".to_owned()],
             initial_resource_versions: [("web".to_owned(), version.to_owned())].into(),
-            ..Default::default()
+            ..of_node(id, "", wants(CDS, &["web"]))
         });
-        let begun = now();
-        loop {
-            let seen = window.listed(&format!("&node={id}")).await;
-            if seen.iter().any(|one| one["types"][full(CDS)]["status"] == status) {
-                break;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{id}: {seen:?}");
-        }
+        soon(status, async {
+            while window.listed(&format!("&node={id}")).await.is_empty() {}
+            window.until(id, CDS, status).await;
+        })
+        .await;
     }
 }

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use distributary::json::{Bounds, Schemas, Tree, Unknown};
 use distributary::proto::envoy::admin::v3::ClientResourceStatus;
 use distributary::proto::envoy::service::status::v3::client_config::GenericXdsConfig;
 use distributary::proto::envoy::service::status::v3::{
@@ -12,15 +11,16 @@ use distributary::proto::envoy::service::status::v3::{
 use distributary::proto::envoy::r#type::matcher::v3::{
     NodeMatcher, RegexMatcher, StringMatcher, string_matcher::MatchPattern,
 };
-use distributary::xds::{Dialect, TypeUrl, Update};
+use distributary::xds::Dialect;
 use serde_json::json;
 
-use super::{Window, client};
+use super::dump::publish;
+use super::{Window, client, served};
 use crate::access::govern;
 use crate::rest::put;
 use crate::support::client::{Call, Client};
 use crate::support::polls::Poller;
-use crate::support::{Address, CDS, EDS, Relay, resource};
+use crate::support::{CDS, EDS, Relay};
 
 const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
 const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
@@ -47,7 +47,7 @@ async fn ask(call: &mut Call, request: &ClientStatusRequest) -> Vec<ClientConfig
 }
 
 async fn over_admin(window: &Window) -> Client {
-    Client::connect(&Address::Tcp(window.0.socket().unwrap())).await
+    Client::connect(window.0.socket().unwrap()).await
 }
 
 fn at<'a>(config: &'a ClientConfig, name: &str) -> &'a GenericXdsConfig {
@@ -60,9 +60,7 @@ async fn what_the_relay_has_and_what_clients_have() {
     let relay = Relay::start();
     put(&relay, CDS, &["a", "b"], 1);
     let window = Window::of(&relay);
-    let mut edge = client(&relay, Dialect::Delta, CDS, "edge-1").await;
-    edge.subscribe(&["a", "c"]);
-    edge.take().await;
+    let _edge = served(&relay, Dialect::Delta, CDS, "edge-1", &["a", "c"]).await;
     window.until("edge-1", CDS, "SYNCED").await;
     let mut other = client(&relay, Dialect::Sotw, CDS, "other").await;
     other.subscribe(&["*"]);
@@ -75,14 +73,10 @@ async fn what_the_relay_has_and_what_clients_have() {
     assert_eq!(own.len(), 1, "grpcdebug needs exactly one");
     assert_eq!(own[0].node.as_ref().unwrap().id, "relay");
     let (a, c) = (at(&own[0], "a"), at(&own[0], "c"));
-    assert_eq!(
-        (a.client_status(), c.client_status()),
-        (ClientResourceStatus::Acked, ClientResourceStatus::Requested)
-    );
-    assert!(
-        a.xds_config.is_some() && a.last_updated.is_some() && !a.version_info.is_empty(),
-        "{a:?}"
-    );
+    assert_eq!(a.client_status(), ClientResourceStatus::Acked);
+    assert_eq!(c.client_status(), ClientResourceStatus::Requested);
+    assert!(a.xds_config.is_some() && !a.version_info.is_empty(), "{a:?}");
+    assert!(a.last_updated.is_some(), "{a:?}");
     let again = ask(&mut call, &ClientStatusRequest::default()).await;
     assert_eq!(at(&again[0], "a").last_updated, a.last_updated, "nothing has changed");
 
@@ -95,22 +89,16 @@ async fn what_the_relay_has_and_what_clients_have() {
     assert_eq!(found.len(), 1);
     let (b, error) = (at(&found[0], "b"), at(&found[0], "b").error_state.clone().unwrap());
     assert_eq!(
-        (error.details.as_str(), &error.version_info),
+        (&*error.details, &error.version_info),
         ("b: no such thing", &b.version_info)
     );
     assert!(error.failed_configuration.is_some() && b.xds_config.is_none(), "{b:?}");
 
     let bare = ask(&mut call, &about(MatchPattern::Contains("dge".to_owned()), true)).await;
-    let standing = |name| {
-        (
-            at(&bare[0], name).config_status(),
-            at(&bare[0], name).xds_config.is_some(),
-        )
-    };
-    assert_eq!(
-        (standing("a"), standing("c")),
-        ((ConfigStatus::Synced, false), (ConfigStatus::NotSent, false))
-    );
+    for (name, status) in [("a", ConfigStatus::Synced), ("c", ConfigStatus::NotSent)] {
+        let one = at(&bare[0], name);
+        assert_eq!((one.config_status(), one.xds_config.is_some()), (status, false));
+    }
     let nobody = ask(&mut call, &about(MatchPattern::Exact("edge".to_owned()), false)).await;
     assert_eq!(nobody, []);
     let mut fetch = asking.unary(FETCH, &ClientStatusRequest::default()).await;
@@ -120,11 +108,8 @@ async fn what_the_relay_has_and_what_clients_have() {
         about(MatchPattern::SafeRegex(RegexMatcher { regex }), true)
     };
     let named = async |text: &str| ask(&mut asking.call(STREAM).await, &regex(text)).await.len();
-    assert_eq!(
-        (named("(edge|x)-[0-9]+").await, named("edge").await),
-        (1, 0),
-        "the whole id fits"
-    );
+    // The whole id fits.
+    assert_eq!((named("(edge|x)-[0-9]+").await, named("edge").await), (1, 0));
     for wrong in ["", "a(", "((a{99}){99}){99}"] {
         let mut wrong = asking.unary(FETCH, &regex(wrong)).await;
         wrong.end().await.assert(tonic::Code::InvalidArgument, false);
@@ -137,9 +122,7 @@ async fn as_json() {
     let relay = Relay::start();
     put(&relay, EDS, &["e"], 1);
     let window = Window::of(&relay);
-    let mut edge = client(&relay, Dialect::Delta, EDS, "edge-1").await;
-    edge.subscribe(&["e"]);
-    edge.take().await;
+    let _edge = served(&relay, Dialect::Delta, EDS, "edge-1", &["e"]).await;
     window.until("edge-1", EDS, "SYNCED").await;
     let mut poller = Poller::connect(window.0.socket().unwrap()).await;
     let path = "/v3/discovery:client_status";
@@ -147,17 +130,13 @@ async fn as_json() {
     let said = poller.post(path, &[], question.as_bytes()).await.json();
     let shown = &said["config"][0]["generic_xds_configs"][0];
     assert_eq!(
-        (&shown["type_url"], &shown["config_status"]),
-        (&json!(EDS), &json!("SYNCED")),
-        "{said}"
+        json!([shown["type_url"], shown["config_status"]]),
+        json!([EDS, "SYNCED"])
     );
     assert_eq!(shown["xds_config"]["cluster_name"], "e", "{said}");
     assert_eq!(said["config"][0]["node"]["cluster"], "edge", "{said}");
     let own = poller.post(path, &[], b"").await.json();
-    assert_eq!(
-        own["config"][0]["generic_xds_configs"][0]["client_status"], "ACKED",
-        "{own}"
-    );
+    assert_eq!(own["config"][0]["generic_xds_configs"][0]["client_status"], "ACKED");
     let wrong = poller.post(path, &[], b"{\"nodes\": []}").await;
     assert_eq!(wrong.status, 400);
     // Each client is compared with all matchers, and expressions are compiled first: neither is without a bound.
@@ -171,11 +150,8 @@ async fn as_json() {
         (vec![member(json!({"present_match": true})); 501], 400),
     ] {
         let question = json!({"node_matchers": matchers}).to_string();
-        assert_eq!(
-            poller.post(path, &[], question.as_bytes()).await.status,
-            status,
-            "{question}"
-        );
+        let answer = poller.post(path, &[], question.as_bytes()).await;
+        assert_eq!(answer.status, status, "{question}");
     }
 }
 
@@ -188,13 +164,7 @@ async fn secrets_stay_secret() {
     let inline = json!({"@type": CDS, "name": "c", "transport_socket": {"name": "tls", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
         "common_tls_context": {"tls_certificates": [{"private_key": {"inline_bytes": "SElEREVO"}}]}}}});
-    for (type_url, json) in [(SDS, secret), (CDS, inline)] {
-        let tree = Tree::json(json.to_string().as_bytes(), Bounds::FILE).unwrap();
-        let any = Schemas::standard().resource(&tree, "", Unknown::Deny).unwrap().value;
-        let name = json["name"].as_str().unwrap();
-        let kind = TypeUrl::new(type_url);
-        relay.publish(&kind, vec![Update::Put(resource(&kind, name, &any.value), None)]);
-    }
+    publish(&relay, &[secret, inline]);
     let window = Window::of(&relay);
     let asking = over_admin(&window).await;
     let mut call = asking.unary(FETCH, &ClientStatusRequest::default()).await;

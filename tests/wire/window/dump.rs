@@ -10,17 +10,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::Window;
-use crate::rest::put;
+use crate::rest::{any, put};
 use crate::support::{CDS, EDS, Relay, resource};
 
 const TYPES: &str = "type.googleapis.com/";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 
 /// Publishes resources that are written as JSON.
-fn publish(relay: &Relay, contents: &[Value]) {
+pub(super) fn publish(relay: &Relay, contents: &[Value]) {
     for json in contents {
-        let tree = Tree::json(json.to_string().as_bytes(), Bounds::FILE).unwrap();
-        let any = Schemas::standard().resource(&tree, "", Unknown::Deny).unwrap().value;
+        let any = any(json);
         let kind = TypeUrl::new(&any.type_url);
         let name = json["name"].as_str().unwrap();
         relay.publish(&kind, vec![Update::Put(resource(&kind, name, &any.value), None)]);
@@ -41,17 +40,15 @@ fn with_everything() -> Relay {
     let scope = full("envoy.config.route.v3.ScopedRouteConfiguration");
     let extension = full("envoy.config.core.v3.TypedExtensionConfig");
     let host = full("envoy.config.route.v3.VirtualHost");
-    publish(
-        &relay,
-        &[
-            json!({"@type": listener, "name": "l", "stat_prefix": "x"}),
-            json!({"@type": route, "name": "r"}),
-            json!({"@type": scope, "name": "s", "route_configuration_name": "r"}),
-            json!({"@type": extension, "name": "x", "typed_config": {"@type": full("google.protobuf.Struct"), "value": {}}}),
-            json!({"@type": host, "name": "r/h", "domains": ["*"]}),
-            json!({"@type": SDS, "name": "k", "tls_certificate": {"private_key": {"inline_string": "HIDDEN"}}}),
-        ],
-    );
+    let all = [
+        json!({"@type": listener, "name": "l", "stat_prefix": "x"}),
+        json!({"@type": route, "name": "r"}),
+        json!({"@type": scope, "name": "s", "route_configuration_name": "r"}),
+        json!({"@type": extension, "name": "x", "typed_config": {"@type": full("google.protobuf.Struct"), "value": {}}}),
+        json!({"@type": host, "name": "r/h", "domains": ["*"]}),
+        json!({"@type": SDS, "name": "k", "tls_certificate": {"private_key": {"inline_string": "HIDDEN"}}}),
+    ];
+    publish(&relay, &all);
     relay.put(&full("acme.Unknown"), &["u"], "1");
     relay
 }
@@ -89,59 +86,39 @@ async fn every_form_is_envoys() {
         (&clusters[0]["client_status"], &clusters[0]["cluster"]["@type"]),
         (&json!("ACKED"), &json!(CDS))
     );
-    assert_eq!(
-        all["configs"][4]["dynamic_listeners"][0]["active_state"]["listener"]["name"],
-        "l"
-    );
+    let listener = &all["configs"][4]["dynamic_listeners"][0]["active_state"];
+    assert_eq!(listener["listener"]["name"], "l");
     let others = all["configs"][8]["generic_xds_configs"].as_array().unwrap();
-    let named: Vec<_> = others
+    let named = others
         .iter()
-        .map(|one| (&one["name"], one["xds_config"].is_object()))
-        .collect();
-    assert_eq!(named, [(&json!("r/h"), true), (&json!("u"), false)], "{all}");
+        .map(|one| json!([one["name"], one["xds_config"].is_object()]));
+    assert_eq!(named.collect::<Value>(), json!([["r/h", true], ["u", false]]), "{all}");
     assert!(all.to_string().contains("[redacted]") && !all.to_string().contains("HIDDEN"));
-    assert_eq!(
-        types(&window.json("/config_dump").await).len(),
-        8,
-        "endpoints are left out"
-    );
+    // Endpoints are left out.
+    assert_eq!(types(&window.json("/config_dump").await).len(), 8);
 }
 
 #[tokio::test]
 async fn some_of_it() {
     let relay = with_everything();
     let window = Window::of(&relay);
-    let one = window
-        .json("/config_dump?resource=dynamic_active_clusters&name_regex=b")
-        .await;
+    let some = async |query: &str| window.json(&format!("/config_dump?{query}")).await;
+    let one = some("resource=dynamic_active_clusters&name_regex=b").await;
     assert_eq!(types(&one), ["DynamicCluster"]);
     assert_eq!(one["configs"][0]["cluster"]["name"], "b");
-    let masked = window
-        .json("/config_dump?resource=dynamic_endpoint_configs&mask=endpoint_config.cluster_name")
-        .await;
+    let masked = some("resource=dynamic_endpoint_configs&mask=endpoint_config.cluster_name").await;
     let expected = json!([{"@type": full("envoy.admin.v3.EndpointsConfigDump.DynamicEndpointConfig"),
         "endpoint_config": {"@type": EDS, "cluster_name": "e"}}]);
     assert_eq!(masked["configs"], expected);
-    let masked = window
-        .json("/config_dump?mask=bootstrap.admin,dynamic_listeners.name")
-        .await;
+    let masked = some("mask=bootstrap.admin,dynamic_listeners.name").await;
     assert_eq!(types(&masked), ["BootstrapConfigDump", "ListenersConfigDump"]);
     assert_eq!(masked["configs"][1]["dynamic_listeners"], json!([{"name": "l"}]));
-    let named = window.json("/config_dump?name_regex=(l|r)").await;
-    assert_eq!(
-        types(&named),
-        ["BootstrapConfigDump", "ListenersConfigDump", "RoutesConfigDump"]
-    );
-    assert_eq!(
-        window.json("/config_dump?resource=static_clusters").await,
-        json!({"configs": []})
-    );
+    let named = some("name_regex=(l|r)").await;
+    let expected = ["BootstrapConfigDump", "ListenersConfigDump", "RoutesConfigDump"];
+    assert_eq!(types(&named), expected);
+    assert_eq!(some("resource=static_clusters").await, json!({"configs": []}));
     for (query, code, word) in [
-        (
-            "resource=clusters",
-            404,
-            "write resource= and one of dynamic_active_clusters, ",
-        ),
+        ("resource=clusters", 404, "write resource= and one of dynamic_"),
         ("mask=a..b", 400, "mask: write names of fields"),
         ("name_regex=(", 400, "name_regex: `(` is not a regular expression"),
         ("name_regex=((a%7B99%7D)%7B99%7D)%7B99%7D", 400, "size limit"),
@@ -158,16 +135,10 @@ async fn a_slow_reader_keeps_little() {
     const COUNT: usize = 4000;
     let relay = Relay::start();
     let kind = TypeUrl::new(CDS);
-    let tree = json!({"@type": CDS, "name": "c", "alt_stat_name": "x".repeat(8 << 10)}).to_string();
-    let tree = Tree::json(tree.as_bytes(), Bounds::FILE).unwrap();
-    let body = Schemas::standard()
-        .resource(&tree, "", Unknown::Deny)
-        .unwrap()
-        .value
-        .value;
-    let contents: Vec<Arc<Resource>> = (0..COUNT)
-        .map(|number| resource(&kind, &format!("c{number}"), &body))
-        .collect();
+    let body = any(&json!({"@type": CDS, "name": "c", "alt_stat_name": "x".repeat(8 << 10)})).value;
+    let names: Vec<String> = (0..COUNT).map(|number| format!("c{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let contents: Vec<Arc<Resource>> = names.iter().map(|name| resource(&kind, name, &body)).collect();
     let kept: Vec<_> = contents.iter().map(Arc::downgrade).collect();
     relay.publish(&kind, contents.into_iter().map(|one| Update::Put(one, None)).collect());
 
@@ -176,17 +147,11 @@ async fn a_slow_reader_keeps_little() {
     stream.write_all(b"GET /config_dump HTTP/1.0\r\n\r\n").await.unwrap();
     stream.read_exact(&mut [0; 4096]).await.unwrap();
     assert_eq!(window.get("/live").await.0, 200);
-    let names: Vec<String> = (0..COUNT).map(|number| format!("c{number}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     put(&relay, CDS, &names, 2);
     let alive = || kept.iter().filter(|one| one.strong_count() > 0).count();
     assert!(alive() < 100, "{} contents are kept", alive());
     // It goes on with what is there now.
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
-    assert!(
-        rest.contains("\"connect_timeout\":\"2s\"") && rest.ends_with("]}\n]}\n"),
-        "{}",
-        rest.len()
-    );
+    assert!(rest.contains("\"connect_timeout\":\"2s\"") && rest.ends_with("]}\n]}\n"));
 }

@@ -4,10 +4,9 @@
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use super::Window;
-use crate::support::{PATIENCE, Relay};
+use crate::support::{Relay, soon};
 
 /// Those who read at the same time.
 const READERS: usize = 16;
@@ -23,11 +22,8 @@ impl Reader {
 
     async fn line(&mut self) -> String {
         let mut line = String::new();
-        let read = timeout(PATIENCE, self.0.read_line(&mut line))
-            .await
-            .expect("no line")
-            .unwrap();
-        assert!(read > 0, "the events have ended");
+        let read = soon("a line", self.0.read_line(&mut line)).await;
+        assert!(read.unwrap() > 0, "the events have ended");
         line.trim_end().to_owned()
     }
 

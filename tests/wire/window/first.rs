@@ -2,9 +2,9 @@
 //! What a reader of the page asks for: the first of many, and a rejection beside what was there before.
 
 use distributary::xds::Dialect;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Window, client, command, full, standings};
+use super::{Window, command, full, served, standings};
 use crate::rest::put;
 use crate::support::{CDS, EDS, Relay};
 
@@ -14,9 +14,7 @@ async fn a_rejection_beside_what_was_there_before() {
         let relay = Relay::start();
         let window = Window::of(&relay);
         put(&relay, CDS, &["a", "b"], 1);
-        let mut edge = client(&relay, dialect, CDS, "edge-1").await;
-        edge.subscribe(&["*"]);
-        edge.take().await;
+        let mut edge = served(&relay, dialect, CDS, "edge-1", &["*"]).await;
         window.until("edge-1", CDS, "SYNCED").await;
         put(&relay, CDS, &["a"], 2);
         edge.next().await.unwrap();
@@ -25,18 +23,15 @@ async fn a_rejection_beside_what_was_there_before() {
 
         let found = window.json("/nacks?type=cds&name=a").await["rejections"].clone();
         assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
-        assert_eq!(found[0]["content"]["connect_timeout"], "2s", "{dialect:?} {found}");
-        assert_eq!(
-            found[0]["before"]["content"]["connect_timeout"], "1s",
-            "{dialect:?} {found}"
-        );
+        assert_eq!(found[0]["content"]["connect_timeout"], "2s", "{found}");
+        assert_eq!(found[0]["before"]["content"]["connect_timeout"], "1s", "{found}");
         assert_ne!(found[0]["before"]["version"], found[0]["version"]);
         // The list says which contents can be compared, without showing them.
         let listed = window.json("/nacks?type=cds").await["rejections"][0].clone();
         assert_eq!(listed["before"]["version"], found[0]["before"]["version"], "{listed}");
         assert_eq!(
-            (&listed["content"], &listed["before"]["content"]),
-            (&json!(null), &json!(null))
+            json!([listed["content"], listed["before"]["content"]]),
+            json!([null, null])
         );
         for nothing in ["/nacks?type=eds", "/nacks?name=c", "/nacks?name=a&version=0"] {
             assert_eq!(window.json(nothing).await["rejections"], json!([]), "{nothing}");
@@ -48,10 +43,7 @@ async fn a_rejection_beside_what_was_there_before() {
         while newest().await["content"]["connect_timeout"] != "3s" {}
         // What the client uses.
         let found = newest().await;
-        assert_eq!(
-            found["before"]["content"]["connect_timeout"], "1s",
-            "{dialect:?} {found}"
-        );
+        assert_eq!(found["before"]["content"]["connect_timeout"], "1s", "{found}");
         let (code, text) = window.get("/nacks?node=edge-1").await;
         assert!(code == 400 && text.starts_with("write /nacks, with any of"), "{text}");
     }
@@ -64,11 +56,8 @@ async fn the_first_of_many() {
     relay.put(EDS, &["a", "b", "c"], "1");
     let mut clients = Vec::new();
     for id in ["edge-1", "edge-2", "edge-3"] {
-        let mut one = client(&relay, Dialect::Delta, EDS, id).await;
-        one.subscribe(&["a", "b", "c", "z"]);
-        one.take().await;
+        clients.push(served(&relay, Dialect::Delta, EDS, id, &["a", "b", "c", "z"]).await);
         window.until(id, EDS, "SYNCED").await;
-        clients.push(one);
     }
     for (limit, more) in [(0, true), (2, true), (3, false), (4, false)] {
         let list = window.json(&format!("/clients?format=json&limit={limit}")).await;
@@ -76,10 +65,8 @@ async fn the_first_of_many() {
         assert_eq!(list["more"], more, "{list}");
     }
     let (_, text) = window.get("/clients?limit=2").await;
-    assert!(
-        text.ends_with("\nthere are more\n") && text.lines().count() == 4,
-        "{text}"
-    );
+    assert!(text.ends_with("\nthere are more\n"), "{text}");
+    assert_eq!(text.lines().count(), 4, "{text}");
 
     // What the client lacks is shown before all that it has.
     let one = window.json("/clients/node=edge-1?limit=2").await["streams"][0]["types"][full(EDS)].clone();
@@ -97,18 +84,13 @@ async fn those_in_trouble_come_first() {
     relay.put(EDS, &["a"], "1");
     let mut clients = Vec::new();
     for id in ["edge-3", "edge-1", "edge-2"] {
-        let mut one = client(&relay, Dialect::Delta, EDS, id).await;
-        one.subscribe(&["a"]);
-        one.take().await;
+        clients.push(served(&relay, Dialect::Delta, EDS, id, &["a"]).await);
         window.until(id, EDS, "SYNCED").await;
-        clients.push(one);
     }
     let order = async |query: &str| {
         let listed = window.listed(query).await;
-        let named = listed
-            .iter()
-            .map(|one| format!("{} {}", one["node"]["id"], one["state"]).replace('"', ""));
-        named.collect::<Vec<_>>()
+        let named = |one: &Value| format!("{} {}", one["node"]["id"], one["state"]).replace('"', "");
+        listed.iter().map(named).collect::<Vec<_>>()
     };
     assert_eq!(order("").await, ["edge-1 current", "edge-2 current", "edge-3 current"]);
     relay.put(EDS, &["a"], "2");
@@ -130,29 +112,22 @@ async fn those_in_trouble_come_first() {
     for sort in ["requests", "request_bytes"] {
         let by = format!("&sort={sort}");
         while order(&by).await[0] != "edge-2 current" {}
-        let sent: Vec<u64> = window
-            .listed(&by)
-            .await
-            .iter()
-            .map(|one| one[sort].as_u64().unwrap())
-            .collect();
-        assert!(
-            sent.is_sorted_by(|one, next| one >= next) && sent[0] > sent[2],
-            "{sent:?}"
-        );
+        let listed = window.listed(&by).await;
+        let sent: Vec<u64> = listed.iter().map(|one| one[sort].as_u64().unwrap()).collect();
+        assert!(sent.is_sorted_by(|one, next| one >= next), "{sent:?}");
+        assert!(sent[0] > sent[2], "{sent:?}");
     }
     assert_eq!(window.get("/clients?sort=age").await.0, 400);
     let (code, table, error) = command(&["status", "--clients", "--sort", "requests"], &[&window]).await;
     let nodes = table.lines().filter_map(|line| line.split_whitespace().next());
     assert_eq!(nodes.take(2).collect::<Vec<_>>(), ["NODE", "edge-2"], "{table}");
-    assert!(
-        code == Some(1) && error.contains("1 client stream rejects something;"),
-        "{error}"
-    );
+    assert_eq!(code, Some(1));
+    assert!(error.contains("1 client stream rejects something;"), "{error}");
     let (_, text) = window.get("/clients").await;
     let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("STREAM     STATE"), "{text}");
     assert!(
-        lines[0].starts_with("STREAM     STATE") && lines[1].contains(" rejecting ") && lines[1].ends_with("edge-3"),
+        lines[1].contains(" rejecting ") && lines[1].ends_with("edge-3"),
         "{text}"
     );
     for wrong in ["state=bad", "software=*{", "sort=age"] {
@@ -167,9 +142,7 @@ async fn the_time_of_a_change_stays() {
     let relay = Relay::start();
     let window = Window::of(&relay);
     relay.put(EDS, &["a", "b"], "1");
-    let mut edge = client(&relay, Dialect::Delta, EDS, "edge-1").await;
-    edge.subscribe(&["a", "b"]);
-    edge.take().await;
+    let mut edge = served(&relay, Dialect::Delta, EDS, "edge-1", &["a", "b"]).await;
     window.until("edge-1", EDS, "SYNCED").await;
     let time = async |name: &str| {
         let one = window.json(&format!("/resources/{name}?type=eds")).await;
@@ -196,31 +169,23 @@ async fn the_last_changes_and_the_hour() {
     let relay = Relay::start();
     let window = Window::of(&relay);
     relay.put(EDS, &["a", "b"], "1");
-    let mut edge = client(&relay, Dialect::Delta, EDS, "edge-1").await;
-    edge.subscribe(&["a", "b", "gone"]);
-    edge.take().await;
+    let mut edge = served(&relay, Dialect::Delta, EDS, "edge-1", &["a", "b", "gone"]).await;
     window.until("edge-1", EDS, "SYNCED").await;
     relay.put(EDS, &["b"], "2");
     edge.take().await;
     let changes = async || window.json("/changes").await["changes"].clone();
     while changes().await[0]["adoption"]["accepted"] != 1 {}
     let found = changes().await;
-    let told = |at: usize| (found[at]["count"].clone(), found[at]["some"].clone());
-    assert_eq!(told(0), (json!(1), json!(["b"])), "{found}");
-    assert_eq!(told(1), (json!(1), json!(["a"])), "{found}");
-    assert_eq!(
-        window.json("/changes?limit=1").await["changes"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    let told = |at: usize| json!([found[at]["count"], found[at]["some"]]);
+    assert_eq!(told(0), json!([1, ["b"]]), "{found}");
+    assert_eq!(told(1), json!([1, ["a"]]), "{found}");
+    let one = window.json("/changes?limit=1").await["changes"].clone();
+    assert_eq!(one.as_array().unwrap().len(), 1);
 
     let sorted = window.json("/resources?type=eds&sort=age&limit=1").await;
     assert_eq!(
-        (&sorted["resources"][full(EDS)][0]["name"], &sorted["more"]),
-        (&json!("b"), &json!(true)),
-        "{sorted}"
+        json!([sorted["resources"][full(EDS)][0]["name"], sorted["more"]]),
+        json!(["b", true])
     );
     let open = window.json("/resources?type=eds&state=requested").await;
     assert_eq!(open["resources"][full(EDS)][0]["name"], "gone", "{open}");

@@ -20,8 +20,10 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::admin::{Admin, Clusters, Guard, History, Logging, NameCounts, Overview, Process, Shown, Snapshots};
-use distributary::config::{Address, Config, Flags};
+use distributary::admin::{
+    Admin, Clusters, DrainOrder, Guard, History, Logging, NameCounts, Overview, Process, Shown, Snapshots,
+};
+use distributary::config::Address;
 use distributary::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use distributary::xds::Dialect;
 use futures_util::future::join_all;
@@ -33,16 +35,31 @@ use tokio::sync::mpsc;
 use crate::rest::put;
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::{CDS, EDS, Relay};
+use crate::support::{CDS, EDS, Relay, config, node_of};
 
 /// The admin address of a relay.
 struct Window(Admin);
 
 /// What the admin address says of a process that is only a test.
-pub(crate) fn process() -> Process {
-    let config = "upstream: {xds_servers: [{server_uri: cp:1}]}";
-    let config = Config::parse(config, "relay.yaml", &Flags::default()).unwrap();
-    Process::new(config, None, Logging::new(|| "info".to_owned(), |_| Ok(())))
+fn process() -> Process {
+    Process::new(config(""), None, Logging::new(|| "info".to_owned(), |_| Ok(())))
+}
+
+/// What the admin address of a relay shows, to whom this guard lets in.
+pub(crate) fn shown(relay: &Relay, order: mpsc::Sender<DrainOrder>, guard: Guard) -> Shown {
+    Shown {
+        metrics: relay.shared.metrics.clone(),
+        certificates: Arc::default(),
+        overview: Overview::new(Clusters::default, NameCounts::default),
+        status: relay.shared.status.clone(),
+        health: relay.shared.health.clone(),
+        order,
+        reload: mpsc::channel(1).0,
+        guard,
+        process: process(),
+        history: History::default(),
+        snapshots: Snapshots::default(),
+    }
 }
 
 impl Window {
@@ -52,20 +69,9 @@ impl Window {
 
     /// With these snapshots for other relays.
     fn giving(relay: &Relay, snapshots: Snapshots) -> Self {
-        let (order, _) = mpsc::channel(1);
-        let (reload, _) = mpsc::channel(1);
         let shown = Shown {
-            metrics: relay.shared.metrics.clone(),
-            certificates: Arc::default(),
-            overview: Overview::new(Clusters::default, NameCounts::default),
-            status: relay.shared.status.clone(),
-            health: relay.shared.health.clone(),
-            order,
-            reload,
-            guard: Guard::default(),
-            process: process(),
-            history: History::default(),
             snapshots,
+            ..shown(relay, mpsc::channel(1).0, Guard::default())
         };
         Self(Admin::start(&Address::parse("127.0.0.1:0").unwrap(), None, None, shown).unwrap())
     }
@@ -95,11 +101,8 @@ impl Window {
     /// Waits until the streams of a node stand so.
     async fn until(&self, node: &str, type_url: &str, status: &str) {
         let seen = async || self.listed(&format!("&node={node}")).await;
-        while seen()
-            .await
-            .iter()
-            .any(|one| one["types"][full(type_url)]["status"] != status)
-        {}
+        let other = |one: &Value| one["types"][full(type_url)]["status"] != status;
+        while seen().await.iter().any(other) {}
     }
 
     /// The streams that `/clients` lists for a query.
@@ -112,16 +115,22 @@ impl Window {
 
 /// Runs a command of the relay at these admin addresses while the relays go on. Returns its exit code and what it has written.
 async fn command(arguments: &[&str], windows: &[&Window]) -> (Option<i32>, String, String) {
-    let admin: Vec<String> = windows
-        .iter()
-        .map(|window| window.0.socket().unwrap().to_string())
-        .collect();
+    let admin = windows.iter().map(|window| window.0.socket().unwrap().to_string());
+    let admin: Vec<String> = admin.collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_distributary"));
     command.args(arguments).args(["--admin", &admin.join(",")]);
     let ran = tokio::task::spawn_blocking(move || command.output().unwrap());
     let Output { status, stdout, stderr } = ran.await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
+}
+
+/// A client that asks for these names and accepts what it is sent.
+async fn served(relay: &Relay, dialect: Dialect, type_url: &str, id: &str, names: &[&str]) -> Subscriber {
+    let mut one = client(relay, dialect, type_url, id).await;
+    one.subscribe(names);
+    one.take().await;
+    one
 }
 
 async fn client(relay: &Relay, dialect: Dialect, type_url: &str, id: &str) -> Subscriber {
@@ -132,11 +141,9 @@ async fn client(relay: &Relay, dialect: Dialect, type_url: &str, id: &str) -> Su
 async fn client_of(connection: &Client, dialect: Dialect, type_url: &str, id: &str) -> Subscriber {
     let call = connection.ads(dialect).await;
     let node = Node {
-        id: id.to_owned(),
-        cluster: "edge".to_owned(),
         user_agent_name: "probe".to_owned(),
         user_agent_version_type: Some(UserAgentVersionType::UserAgentVersion("1.2".to_owned())),
-        ..Node::default()
+        ..node_of(id, "edge")
     };
     Subscriber::of(call, dialect, type_url, node)
 }
@@ -155,17 +162,9 @@ async fn a_client_from_nothing_to_a_rejection_and_back() {
         let status = async |path: &str| window.get(path).await;
         let seen = async || window.json("/clients/node=edge-1").await["streams"][0]["types"][full(EDS)].clone();
         let sent = seen().await;
-        assert_eq!(
-            (&sent["status"], &sent["ready"]),
-            (&json!("STALE"), &json!(false)),
-            "{sent}"
-        );
+        assert_eq!(json!([sent["status"], sent["ready"]]), json!(["STALE", false]));
         assert!(sent["unanswered_since"].is_string(), "{sent}");
-        assert_eq!(
-            standings(&sent),
-            ["a sent", "b sent", "c unknown"],
-            "{dialect:?} {sent}"
-        );
+        assert_eq!(standings(&sent), ["a sent", "b sent", "c unknown"], "{sent}");
 
         // What it does not name is tried first, and then what it names.
         for _ in 0..2 {
@@ -181,10 +180,8 @@ async fn a_client_from_nothing_to_a_rejection_and_back() {
         assert_eq!(standings(&rejected), ["a rejected", "b rejected", "c unknown"]);
         let (code, text) = status("/clients/node=edge-1/ready").await;
         assert_eq!(code, 503);
-        assert!(
-            text.ends_with(": eds: a is rejected, b is rejected, c is unknown\n"),
-            "{text}"
-        );
+        let words = ": eds: a is rejected, b is rejected, c is unknown\n";
+        assert!(text.ends_with(words), "{text}");
 
         relay.put(EDS, &["a", "b", "c"], "2");
         edge.take().await;
@@ -222,10 +219,7 @@ async fn everybody_answers_once() {
     for number in 0..CLIENTS {
         let (type_url, name) = if number % 3 == 0 { (CDS, "*") } else { (EDS, "e") };
         let dialect = if number % 2 == 0 { Dialect::Sotw } else { Dialect::Delta };
-        let mut one = client(&relay, dialect, type_url, &format!("edge-{number}")).await;
-        one.subscribe(&[name]);
-        one.take().await;
-        clients.push(one);
+        clients.push(served(&relay, dialect, type_url, &format!("edge-{number}"), &[name]).await);
     }
     for all in join_all((0..8).map(|_| window.listed(""))).await {
         let mut nodes: Vec<&str> = all.iter().map(|one| one["node"]["id"].as_str().unwrap()).collect();
@@ -238,10 +232,8 @@ async fn everybody_answers_once() {
     assert_eq!(window.listed("&node=edge-11*&type=eds").await.len(), 8);
     let (_, text) = window.get("/clients?node=edge-3").await;
     let line = text.lines().nth(1).unwrap();
-    assert!(
-        line.contains(" delta ") && line.ends_with(" edge-3") && line.contains("cds:SYNCED"),
-        "{text}"
-    );
+    let has = [" delta ", " edge-3", "cds:SYNCED"].map(|word| line.contains(word));
+    assert_eq!(has, [true; 3], "{text}");
     let number = line.split(' ').next().unwrap();
     let one = window.json(&format!("/clients/{number}")).await;
     assert_eq!(one["streams"][0]["node"]["id"], "edge-3");
@@ -287,9 +279,8 @@ async fn four_clients(relay: &Relay, window: &Window) -> Vec<Subscriber> {
         } else {
             one.nack(why);
         }
-        window
-            .until(id, CDS, if why.is_empty() { "SYNCED" } else { "ERROR" })
-            .await;
+        let status = if why.is_empty() { "SYNCED" } else { "ERROR" };
+        window.until(id, CDS, status).await;
         clients.push(one);
     }
     clients
@@ -305,50 +296,25 @@ async fn who_rejects_what() {
     let nacks = window.json("/nacks").await;
     let told = |at: usize| {
         let one = &nacks["rejections"][at];
-        (
-            one["name"].clone(),
-            one["rejection"].clone(),
-            one["clients"].clone(),
-            one["some"][0]["node"].clone(),
-        )
+        json!([one["name"], one["rejection"], one["clients"], one["some"][0]["node"]])
     };
     assert_eq!(nacks["rejections"].as_array().unwrap().len(), 2, "{nacks}");
     assert_eq!(nacks["rejections"][0]["software"], json!({"probe 1.2": 2}), "{nacks}");
-    assert_eq!(
-        told(0),
-        (json!("a"), json!("bad a"), json!(2), json!("edge-1")),
-        "{nacks}"
-    );
-    assert_eq!(
-        told(1),
-        (json!("a"), json!("worse"), json!(1), json!("edge-3")),
-        "{nacks}"
-    );
+    assert_eq!(told(0), json!(["a", "bad a", 2, "edge-1"]));
+    assert_eq!(told(1), json!(["a", "worse", 1, "edge-3"]));
 
     assert_eq!(nacks["rejections"][0]["accepted"], json!(null), "{nacks}");
     let named = window.json("/nacks?name=a").await;
-    let counts = |of: &str| named["rejections"][1][of].clone();
-    assert_eq!(
-        (counts("software"), counts("accepted"), counts("waiting")),
-        (json!({"probe 1.2": 1}), json!({"probe 1.2": 1}), json!({})),
-        "{named}"
-    );
+    let counts = ["software", "accepted", "waiting"].map(|of| named["rejections"][1][of].clone());
+    assert_eq!(json!(counts), json!([{"probe 1.2": 1}, {"probe 1.2": 1}, {}]));
 
     let since = nacks["rejections"][0]["since"].as_str().unwrap_or_default();
     let one = window.json("/resources/a?type=cds").await;
     assert!(one["contents"][0]["received"].as_str() <= Some(since), "{nacks}\n{one}");
     assert_eq!(one["contents"][0]["content"]["connect_timeout"], "1s", "{one}");
-    assert_eq!(
-        one["contents"][0]["version"], nacks["rejections"][0]["version"],
-        "{one}"
-    );
-    assert_eq!(
-        (
-            &one["clients"]["accepted"]["count"],
-            &one["clients"]["rejected"]["count"]
-        ),
-        (&json!(1), &json!(3))
-    );
+    assert_eq!(one["contents"][0]["version"], nacks["rejections"][0]["version"]);
+    let counts = ["accepted", "rejected"].map(|of| one["clients"][of]["count"].clone());
+    assert_eq!(json!(counts), json!([1, 3]));
     assert_eq!(one["clients"]["rejected"]["some"][2]["rejection"], "worse", "{one}");
     let all = window.json("/resources").await;
     assert_eq!(all["resources"][full(CDS)][0]["name"], "a", "{all}");
@@ -356,9 +322,8 @@ async fn who_rejects_what() {
     assert_eq!(window.get("/resources/b").await.0, 404);
     put(&relay, EDS, &["a"], 1);
     let (code, text) = window.get("/resources/a").await;
-    assert_eq!(
-        (code, text.contains("write ?type= and one of cds, eds")),
-        (409, true),
+    assert!(
+        code == 409 && text.contains("write ?type= and one of cds, eds"),
         "{text}"
     );
 
@@ -370,15 +335,10 @@ async fn who_rejects_what() {
     assert_eq!(window.json("/nacks").await["rejections"], json!([]));
     let one = window.json("/resources/a?type=cds").await;
     assert_eq!(one["clients"]["accepted"]["count"], 4, "{one}");
-    all_have_adopted(&one["adoption"]);
-}
-
-/// All four clients had been there before the change, and have accepted it.
-fn all_have_adopted(adoption: &Value) {
-    assert_eq!(adoption["accepted"], 4, "{adoption}");
-    for others in ["came_later", "not_accepted"] {
-        assert_eq!(adoption[others], 0, "{adoption}");
-    }
+    // All four had been there before the change, and have accepted it.
+    let adoption = &one["adoption"];
+    let counts = ["accepted", "came_later", "not_accepted"].map(|of| adoption[of].clone());
+    assert_eq!(json!(counts), json!([4, 0, 0]));
     assert!(adoption["at_latest_seconds"].as_f64().unwrap() > 0.0, "{adoption}");
 }
 

@@ -10,17 +10,12 @@ use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
 use prost_reflect::{DescriptorPool, prost::Message as _};
 
 use super::Window;
-use crate::support::Address;
 use crate::support::Relay;
 use crate::support::client::{Call, Client};
 
 async fn call(window: &Window, version: &str) -> Call {
-    let client = Client::connect(&Address::Tcp(window.0.socket().unwrap())).await;
-    client
-        .call(&format!(
-            "/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
-        ))
-        .await
+    let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+    Client::connect(window.0.socket().unwrap()).await.call(&path).await
 }
 
 async fn ask(call: &mut Call, asked: MessageRequest) -> MessageResponse {
@@ -71,37 +66,25 @@ async fn what_a_program_needs_to_ask_and_to_read() {
             panic!("no list");
         };
         let names: Vec<&str> = listed.service.iter().map(|service| service.name.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "envoy.service.status.v3.ClientStatusDiscoveryService",
-                "grpc.reflection.v1.ServerReflection",
-                "grpc.reflection.v1alpha.ServerReflection",
-            ]
-        );
+        let expected = [
+            "envoy.service.status.v3.ClientStatusDiscoveryService",
+            "grpc.reflection.v1.ServerReflection",
+            "grpc.reflection.v1alpha.ServerReflection",
+        ];
+        assert_eq!(names, expected);
         let pool = files_of(&mut call, names[0]).await;
         let service = pool.get_service_by_name(names[0]).unwrap();
-        let methods: Vec<_> = service
+        let methods = service
             .methods()
-            .map(|method| (method.name().to_owned(), method.is_server_streaming()))
-            .collect();
-        assert_eq!(
-            methods,
-            [
-                ("StreamClientStatus".to_owned(), true),
-                ("FetchClientStatus".to_owned(), false)
-            ]
-        );
+            .map(|one| format!("{} {}", one.name(), one.is_server_streaming()));
+        let expected = ["StreamClientStatus true", "FetchClientStatus false"];
+        assert_eq!(methods.collect::<Vec<_>>(), expected);
         let pool = files_of(&mut call, names[1]).await;
         assert!(pool.get_service_by_name(names[1]).is_some());
         // What is in an `Any`.
         let cluster = "envoy.config.cluster.v3.Cluster";
-        assert!(
-            files_of(&mut call, cluster)
-                .await
-                .get_message_by_name(cluster)
-                .is_some()
-        );
+        let pool = files_of(&mut call, cluster).await;
+        assert!(pool.get_message_by_name(cluster).is_some());
     }
 }
 
@@ -121,9 +104,7 @@ async fn what_is_not_described() {
         MessageRequest::AllExtensionNumbersOfType("a.B".to_owned()),
     ] {
         let answer = ask(&mut call, asked).await;
-        assert!(
-            matches!(&answer, MessageResponse::ErrorResponse(error) if error.error_code == 5),
-            "{answer:?}"
-        );
+        let unknown = matches!(&answer, MessageResponse::ErrorResponse(error) if error.error_code == 5);
+        assert!(unknown, "{answer:?}");
     }
 }

@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::Window;
-use crate::support::{PATIENCE, Relay};
+use crate::support::{Relay, soon};
 
 /// What no buffer of the system takes.
 const BYTES: usize = 12 << 20;
@@ -55,10 +55,7 @@ async fn asks(window: &Window, from: u8) -> TcpStream {
 /// Waits for the status of the answer, and takes no more.
 async fn status(mut stream: TcpStream) -> (TcpStream, String) {
     let mut head = [0; 12];
-    timeout(PATIENCE, stream.read_exact(&mut head))
-        .await
-        .expect("no answer")
-        .unwrap();
+    soon("an answer", stream.read_exact(&mut head)).await.unwrap();
     (stream, String::from_utf8_lossy(&head[9..]).into_owned())
 }
 
@@ -69,9 +66,7 @@ async fn takes_nothing(window: &Window, from: u8) -> (TcpStream, String) {
 /// Takes the rest, and says whether that was all.
 async fn takes_all(mut stream: TcpStream) -> bool {
     let mut rest = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut rest))
-        .await
-        .expect("it does not end");
+    let read = soon("its end", stream.read_to_end(&mut rest)).await;
     read.is_ok() && rest.len() > BYTES && rest.ends_with(b"0\r\n\r\n")
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use distributary::xds::{Dialect, Reason, TypeUrl, Update};
 use serde_json::{Value, json};
 
-use super::{Window, client, command};
+use super::{Window, client, command, served};
 use crate::rest::put;
 use crate::support::messages::Subscriber;
 use crate::support::{CDS, EDS, Relay, now};
@@ -51,16 +51,12 @@ async fn clients_that_hang_wait_and_reject() {
     let line = "#relay::clients::8 of 19 streams are up to date; 1 rejects something; 8 have not answered a response for \
                 over 10 s; 2 wait for over 10 s for what nobody has answered\n";
     assert!(text.contains(line), "{text}");
-    let (_, metrics) = window.get("/metrics").await;
-    for sample in [
-        "distributary_rejecting_clients{type=\"cds\"} 1",
-        "distributary_lagging_clients{type=\"cds\"} 8",
-        "distributary_waiting_clients{type=\"cds\"} 0",
-        "distributary_rejecting_clients{type=\"eds\"} 0",
-        "distributary_lagging_clients{type=\"eds\"} 0",
-        "distributary_waiting_clients{type=\"eds\"} 2",
-    ] {
-        assert!(metrics.lines().any(|line| line == sample), "{sample}: {metrics}");
+    for (kind, counts) in [("cds", [1, 8, 0]), ("eds", [0, 0, 2])] {
+        for (state, count) in ["rejecting", "lagging", "waiting"].into_iter().zip(counts) {
+            let sample = format!("distributary_{state}_clients{{type=\"{kind}\"}} {count}\n");
+            let (_, metrics) = window.get("/metrics").await;
+            assert!(metrics.contains(&sample), "{sample}: {metrics}");
+        }
     }
 
     // In the end they are told that it does not exist, but nobody has said so.
@@ -89,10 +85,7 @@ async fn clients_whose_streams_end_unanswered_wait() {
     let relay = Relay::with(|plan| plan.protocol.timers.unanswered = Duration::from_secs(1));
     let window = Window::of(&relay);
     put(&relay, CDS, &["web"], 1);
-    let mut served = client(&relay, Dialect::Sotw, CDS, "served").await;
-    served.subscribe(&["*"]);
-    served.next().await.unwrap();
-    served.ack();
+    let _served = served(&relay, Dialect::Sotw, CDS, "served", &["*"]).await;
     let mut leaves = unserved(&relay, "leaves").await;
     leaves.call.end().await;
     let deadline = now() + Duration::from_secs(60);

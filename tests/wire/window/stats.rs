@@ -13,22 +13,16 @@ async fn the_metrics_in_three_forms() {
     let (status, text) = window.get("/stats").await;
     assert_eq!(status, 200);
     assert!(text.contains("distributary_streams{dialect=\"delta\"}: 0\n"), "{text}");
-    assert!(
-        text.lines().all(|line| line.contains(": ") && !line.starts_with('#')),
-        "{text}"
-    );
+    let one = |line: &str| line.contains(": ") && !line.starts_with('#');
+    assert!(text.lines().all(one), "{text}");
     let (_, some) = window.get("/stats?filter=streams.*sotw").await;
     assert_eq!(some, "distributary_streams{dialect=\"sotw\"}: 0\n");
     let (_, used) = window.get("/stats?usedonly&filter=distributary_(streams|build)").await;
-    assert!(
-        used.starts_with("distributary_build_info{") && used.lines().count() == 1,
-        "{used}"
-    );
+    assert!(used.starts_with("distributary_build_info{"), "{used}");
+    assert_eq!(used.lines().count(), 1, "{used}");
     let all = window.json("/stats?format=json&filter=dialect%3D%22sotw").await;
-    assert_eq!(
-        all,
-        json!({"stats": [{"name": "distributary_streams{dialect=\"sotw\"}", "value": 0}]})
-    );
+    let expected = json!({"name": "distributary_streams{dialect=\"sotw\"}", "value": 0});
+    assert_eq!(all, json!({"stats": [expected]}));
     let (_, prometheus) = window.get("/stats?format=prometheus&filter=distributary_views").await;
     assert!(prometheus.starts_with("# HELP distributary_views ") && prometheus.ends_with("\ndistributary_views 0\n"));
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Istio's question, with the messages that `istioctl proxy-status --xds-address` sends.
 
-use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use distributary::proto::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use distributary::xds::Dialect;
 use prost::Message as _;
 
-use super::{Window, client};
+use super::{Window, client, served};
 use crate::access::govern;
 use crate::rest::put;
 use crate::support::client::Call;
-use crate::support::{CDS, EDS, Relay};
+use crate::support::{CDS, EDS, Relay, node_of, says};
 
 const SYNCZ: &str = "istio.io/debug/syncz";
 
@@ -19,10 +18,7 @@ const SYNCZ: &str = "istio.io/debug/syncz";
 async fn ask(relay: &Relay) -> Call {
     let mut call = relay.connect().await.ads(Dialect::Sotw).await;
     call.send(&DiscoveryRequest {
-        node: Some(Node {
-            id: "debug~0.0.0.0~istioctl~cluster.local".to_owned(),
-            ..Node::default()
-        }),
+        node: Some(node_of("debug~0.0.0.0~istioctl~cluster.local", "")),
         type_url: SYNCZ.to_owned(),
         response_nonce: "2026-11-21 10:00:00.000000000 +0000 UTC".to_owned(),
         ..DiscoveryRequest::default()
@@ -34,18 +30,13 @@ async fn ask(relay: &Relay) -> Call {
 async fn the_fleet_is_listed_for_whom_a_rule_allows() {
     let relay = Relay::start();
     let end = ask(&relay).await.end().await;
-    assert!(end.message.starts_with("the relay has no rules, "), "{}", end.message);
-    end.assert(tonic::Code::PermissionDenied, false);
-    govern(
-        &relay,
-        "[{name: all}, {name: operators, identities: 'ip:127.*', dialects: csds}]",
-    );
+    says(&end, tonic::Code::PermissionDenied, "the relay has no rules, ");
+    let rules = "[{name: all}, {name: operators, identities: 'ip:127.*', dialects: csds}]";
+    govern(&relay, rules);
     put(&relay, CDS, &["a"], 1);
     put(&relay, EDS, &["a"], 1);
     let window = Window::of(&relay);
-    let mut synced = client(&relay, Dialect::Delta, CDS, "edge-1").await;
-    synced.subscribe(&["*"]);
-    synced.take().await;
+    let _synced = served(&relay, Dialect::Delta, CDS, "edge-1", &["*"]).await;
     let mut rejecting = client(&relay, Dialect::Sotw, EDS, "edge-2").await;
     rejecting.subscribe(&["a"]);
     rejecting.next().await.unwrap();
@@ -61,10 +52,8 @@ async fn the_fleet_is_listed_for_whom_a_rule_allows() {
             assert_eq!(any.type_url, "type.googleapis.com/envoy.service.status.v3.ClientConfig");
             let client = ClientConfig::decode(any.value.clone()).unwrap();
             let types = client.generic_xds_configs.iter();
-            let types = types
-                .map(|one| (one.type_url.clone(), one.config_status()))
-                .collect::<Vec<_>>();
-            (client.node.unwrap().id, types)
+            let types = types.map(|one| (one.type_url.clone(), one.config_status()));
+            (client.node.unwrap().id, types.collect::<Vec<_>>())
         });
         let mut clients: Vec<_> = clients.collect();
         clients.sort_unstable_by(|one, other| one.0.cmp(&other.0));
