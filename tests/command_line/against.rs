@@ -3,9 +3,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::{PATIENCE, PORTS, Relay, ask, file, now, output, program, serve};
+use crate::{PORTS, Relay, ask, file, has, output, program, serve, until};
 
 /// A relay with a file, and where it is asked.
 struct Stage {
@@ -31,12 +31,8 @@ impl Stage {
     fn ask(&self, text: &str) -> (PathBuf, (Option<i32>, String, String)) {
         let new = self.path.with_extension("new.yaml");
         std::fs::write(&new, text).unwrap();
-        let said = self.about(&new);
+        let said = output(&["validate", new.to_str().unwrap(), "--against", &self.admin]);
         (new, said)
-    }
-
-    fn about(&self, new: &Path) -> (Option<i32>, String, String) {
-        output(&["validate", new.to_str().unwrap(), "--against", &self.admin])
     }
 
     /// Asks about a file that is refused, with all these words. Returns what is said.
@@ -44,14 +40,8 @@ impl Stage {
         let (new, (code, out, error)) = self.ask(text);
         assert_eq!((code, out.as_str()), (Some(1), ""), "{text}");
         let new = new.display().to_string();
-        for word in words {
-            assert!(error.contains(&word.replace("NEW", &new)), "{word} in {error}");
-        }
+        words.iter().for_each(|word| has(&error, &word.replace("NEW", &new)));
         error
-    }
-
-    fn metrics(&self) -> String {
-        ask(&self.admin, "GET /metrics")
     }
 }
 
@@ -59,14 +49,9 @@ const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
 /// Clusters come from a file, so that a client has something to wait for.
 fn whole(lines: &str) -> String {
-    let resources = file(
-        "against-clusters.yaml",
-        &format!("resources: [{{'@type': {CDS}, name: web, connect_timeout: 1s}}]\n"),
-    );
-    format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\n{PORTS}{lines}",
-        resources.display()
-    )
+    let text = format!("resources: [{{'@type': {CDS}, name: web, connect_timeout: 1s}}]\n");
+    let resources = file("against-clusters.yaml", &text).display().to_string();
+    format!("upstream: {{xds_servers: [{{server_uri: '{resources}'}}]}}\n{PORTS}{lines}")
 }
 
 /// Each key is said with the moment of its effect, as after a reload; nothing changes, also not by `/reload` with a word behind it.
@@ -88,13 +73,13 @@ fn what_would_change() {
         let answer = ask(&stage.admin, &format!("POST /reload?{query}"));
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     }
-    let metrics = stage.metrics();
+    let metrics = ask(&stage.admin, "GET /metrics");
     for line in [
         "reloads_total{result=\"changed\"} 0",
         "configuration_current 1",
         "configuration_waiting 0",
     ] {
-        assert!(metrics.contains(&format!("distributary_{line}\n")), "{line}");
+        has(&metrics, &format!("distributary_{line}\n"));
     }
 }
 
@@ -103,31 +88,16 @@ fn what_would_change() {
 fn which_streams_would_end() {
     let stage = Stage::start("streams", "");
     let watch = |id: &str| {
-        let args = [
-            "get",
-            "cds",
-            "--watch",
-            "-o",
-            "name",
-            "--server",
-            &stage.listener,
-            "--node-id",
-            id,
-        ];
-        Relay::start(program(&args))
+        let mut client = program(&["get", "cds", "--watch", "-o", "name"]);
+        client.args(["--server", &stage.listener, "--node-id", id]);
+        Relay::start(client)
     };
     let _clients = ["web-1", "web-2", "api-1"].map(watch);
     let streams = || {
         let answer = ask(&stage.admin, "GET /clients?format=json");
         ["web-1", "web-2", "api-1"].map(|id| answer.contains(&format!("\"{id}\"")))
     };
-    let until = |expected: [bool; 3]| {
-        let deadline = now() + PATIENCE;
-        while streams() != expected {
-            assert!(now() < deadline, "{}", ask(&stage.admin, "GET /clients"));
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-    };
+    let until = |expected: [bool; 3]| until(|| streams() == expected, || ask(&stage.admin, "GET /clients"));
     until([true; 3]);
     let rules = whole("rules: [{name: api, nodes: {id: 'api-*'}}]\n");
     let (new, (code, out, error)) = stage.ask(&rules);
@@ -143,18 +113,14 @@ fn which_streams_would_end() {
 #[test]
 fn what_is_wrong_with_it() {
     let stage = Stage::start("wrong", "");
-    stage.refused(
-        &whole("limits: {views: many}\n"),
-        &["answers 422", "NEW:4:17: limits.views: "],
-    );
+    let words = ["answers 422", "NEW:4:17: limits.views: "];
+    stage.refused(&whole("limits: {views: many}\n"), &words);
     stage.refused("listeners:\n  - {address: [\n", &["answers 422", "NEW:2:15: not YAML"]);
     let tls = "listeners: [{address: '127.0.0.1:1', tls: {certificate: nowhere.pem, private_key: nowhere.key}}]\n";
     let base = whole("").replace("listeners: [{address: '127.0.0.1:0'}]\n", tls);
     let beside = stage.path.with_file_name("nowhere.pem");
-    stage.refused(
-        &base,
-        &[&format!("listeners[0].tls: {}: cannot be read: ", beside.display())],
-    );
+    let words = format!("listeners[0].tls: {}: cannot be read: ", beside.display());
+    stage.refused(&base, &[&words]);
 }
 
 /// Files are looked for at the relay, and nothing of them is answered: each of these has a word that nobody may learn.
@@ -162,17 +128,13 @@ fn what_is_wrong_with_it() {
 fn what_is_in_files_is_not_told() {
     let stage = Stage::start("secret", "");
     let secret = file("against-secret", "{\"keys\": [{\"hush\": 1}, \"hush\"], \"hush\": {\n");
-    let keys = file(
-        "against-keys",
-        "{\"keys\": [{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"kid\": \"hush\", \"x\": \"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}, \
-         {\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"kid\": \"hush\", \"x\": \"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}]}",
-    );
-    let bootstrap = file(
-        "against-bootstrap",
-        "{\"xds_servers\": [{\"server_uri\": \"hush hush\"}], \"node\": {\"id\": [\"hush\"]}}",
-    );
+    let key = r#"{"kty": "OKP", "crv": "Ed25519", "kid": "hush", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    let keys = file("against-keys", &format!("{{\"keys\": [{key}, {key}]}}"));
+    let bootstrap = r#"{"xds_servers": [{"server_uri": "hush hush"}], "node": {"id": ["hush"]}}"#;
+    let bootstrap = file("against-bootstrap", bootstrap);
     let [secret, keys, bootstrap] = [secret, keys, bootstrap].map(|path| path.display().to_string());
     let upstream = |path: &str| format!("upstream: '{path}'\nlisteners: [{{address: '127.0.0.1:0'}}]\n");
+    let tls = format!("127.0.0.1:0', tls: {{certificate: '{secret}', private_key: '{secret}'}}}}]");
     #[rustfmt::skip]
     let rows = [
         (upstream(&secret), format!("{secret}:1:41: something is wrong here")),
@@ -181,13 +143,7 @@ fn what_is_in_files_is_not_told() {
         (whole(&format!("descriptors: ['{secret}', nowhere.pb]\n")), "nowhere.pb: cannot be read".to_owned()),
         (whole(&format!("jwt: [{{issuer: i, audiences: [a], jwks_file: '{keys}'}}]\nrules: [{{identities: 'jwt:i#*'}}]\n")),
             "jwt[0]: its keys cannot be used".to_owned()),
-        (
-            whole("").replace(
-                "127.0.0.1:0'}]",
-                &format!("127.0.0.1:0', tls: {{certificate: '{secret}', private_key: '{secret}'}}}}]"),
-            ),
-            secret.clone(),
-        ),
+        (whole("").replace("127.0.0.1:0'}]", &tls), secret.clone()),
     ];
     for (text, words) in rows {
         let error = stage.refused(&text, &[&words]);
@@ -205,34 +161,19 @@ fn who_may_ask_and_how_much() {
     assert_eq!(code, Some(1));
     assert_eq!(error, format!("{}: a relay takes at most 4 MiB\n", new.display()));
     let large = format!("{}#{}\n", whole(""), "x".repeat(3 << 20));
-    assert_eq!(
-        stage.ask(&large).1,
-        (Some(0), "nothing would change\n".to_owned(), String::new())
-    );
+    assert_eq!(stage.ask(&large).1.1, "nothing would change\n");
     // Others may send more.
     let mut stream = TcpStream::connect(&stage.admin).unwrap();
     let length = long.len();
-    write!(
-        stream,
-        "POST /validate HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\n\r\n",
-        stage.admin
-    )
-    .unwrap();
+    let head = format!("host: {}\r\ncontent-length: {length}", stage.admin);
+    write!(stream, "POST /validate HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
     stream.write_all(&long.as_bytes()[..(4 << 20) + 1]).unwrap();
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 413");
     let guarded = Stage::start("guarded", "");
-    std::fs::write(
-        &guarded.path,
-        whole("").replace("admin: {address: '127.0.0.1:0'}", admin),
-    )
-    .unwrap();
+    let text = whole("").replace("admin: {address: '127.0.0.1:0'}", admin);
+    std::fs::write(&guarded.path, text).unwrap();
     guarded.relay.line("configuration read again");
-    let (_, (code, out, error)) = guarded.ask(&whole(""));
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(
-        error.contains("answers 403") && error.contains("may not change anything here"),
-        "{error}"
-    );
+    guarded.refused(&whole(""), &["answers 403", "may not change anything here"]);
 }

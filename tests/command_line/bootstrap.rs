@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `distributary bootstrap`, and the bootstrap that gRPC clients on the same machine find.
 
-use std::process::Output;
-
 use distributary::config::{Bootstrap, Config, Credentials, Flags, Reach, Supply, Tls};
 
-use crate::{Relay, file, output, program};
+use crate::{Relay, fails, file, has, output, prints, program, ran};
 
 /// The bootstrap for gRPC clients can be read by the relay itself: it has no unknown fields, the relay in every list, and the
 /// authorities of the relay's configuration.
@@ -21,7 +19,7 @@ fn the_bootstrap_for_grpc_is_one() {
 ";
     let config = file("federated.yaml", text);
     let relays = ["--relay", "https://relay-1:15010", "--relay", "https://[::1]:15010"];
-    let mut args = vec![
+    let grpc = [
         "bootstrap",
         "grpc",
         "--config",
@@ -29,10 +27,8 @@ fn the_bootstrap_for_grpc_is_one() {
         "--ca",
         "/ca.pem",
     ];
-    args.extend(["--node-id", "n\"1", "--node-cluster", "c"]);
-    args.extend(relays);
-    let (code, printed, error) = output(&args);
-    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let node = ["--node-id", "n\"1", "--node-cluster", "c"];
+    let printed = prints(&[&grpc[..], &node, &relays].concat());
     let flags = Flags {
         bootstrap: Some(Bootstrap::Text(printed)),
         ..Flags::default()
@@ -51,42 +47,30 @@ fn the_bootstrap_for_grpc_is_one() {
         ..Tls::default()
     };
     assert_eq!(grpc.credentials, Credentials::Tls(tls));
-    let authorities: Vec<_> = upstream
-        .authorities
-        .iter()
-        .map(|(name, authority)| {
-            let template = authority.client_listener_resource_name_template.as_str();
-            (
-                name.as_str(),
-                &authority.servers[..],
-                authority.reachability_only,
-                template,
-            )
-        })
-        .collect();
     let usual = "xdstp://a.example.com/envoy.config.listener.v3.Listener/%s";
-    assert_eq!(
-        authorities,
-        [
-            ("a.example.com", &[0, 1][..], true, usual),
-            ("b.example.com", &[0, 1], false, "xdstp://b.example.com/x/%s")
-        ]
-    );
-    assert_eq!(
-        upstream.client_default_listener_resource_name_template.as_deref(),
-        Some(usual)
-    );
-    assert_eq!(
-        upstream.server_listener_resource_name_template.as_deref(),
-        Some("server/%s")
-    );
+    for (name, only, template) in [
+        ("a.example.com", true, usual),
+        ("b.example.com", false, "xdstp://b.example.com/x/%s"),
+    ] {
+        let authority = &upstream.authorities[name];
+        assert_eq!(
+            (&authority.servers[..], authority.reachability_only),
+            (&[0, 1][..], only)
+        );
+        assert_eq!(authority.client_listener_resource_name_template, template);
+    }
+    assert_eq!(upstream.authorities.len(), 2);
+    let template = upstream.client_default_listener_resource_name_template;
+    assert_eq!(template.as_deref(), Some(usual));
+    let template = upstream.server_listener_resource_name_template;
+    assert_eq!(template.as_deref(), Some("server/%s"));
 }
 
 /// The bootstrap for Envoy is valid YAML, whatever the names; the interop suite starts real Envoys with it.
 #[test]
 fn the_bootstrap_for_envoy_is_yaml() {
     let read = |more: &[&str]| {
-        let mut args = vec![
+        let args = [
             "bootstrap",
             "envoy",
             "--node-id",
@@ -94,19 +78,11 @@ fn the_bootstrap_for_envoy_is_yaml() {
             "--node-cluster",
             "a: b # c",
         ];
-        args.extend(more);
-        let (code, printed, error) = output(&args);
-        assert_eq!((code, error.as_str()), (Some(0), ""));
+        let printed = prints(&[&args[..], more].concat());
         serde_saphyr::from_str::<serde_json::Value>(&printed).unwrap()
     };
-    let plain = read(&[
-        "--relay",
-        "127.0.0.1:15010",
-        "--relay",
-        "unix:/run/x.sock",
-        "--dialect",
-        "sotw",
-    ]);
+    let relays = ["--relay", "127.0.0.1:15010", "--relay", "unix:/run/x.sock"];
+    let plain = read(&[&relays[..], &["--dialect", "sotw"]].concat());
     assert_eq!(plain["node"]["id"], "{\"x\": y}");
     assert_eq!(plain["node"]["cluster"], "a: b # c");
     assert_eq!(plain["dynamic_resources"]["ads_config"]["api_type"], "GRPC");
@@ -115,10 +91,8 @@ fn the_bootstrap_for_envoy_is_yaml() {
     assert_eq!(cluster["type"], "STATIC");
     assert!(cluster.get("transport_socket").is_none());
     let endpoints = &cluster["load_assignment"]["endpoints"];
-    assert_eq!(
-        (&endpoints[0]["priority"], &endpoints[1]["priority"]),
-        (&0.into(), &1.into())
-    );
+    let priorities = [0, 1].map(|at| endpoints[at]["priority"].clone());
+    assert_eq!(priorities, [0, 1]);
     let address = |at: usize| &endpoints[at]["lb_endpoints"][0]["endpoint"]["address"];
     assert_eq!(address(0)["socket_address"]["port_value"], 15010);
     assert_eq!(address(1)["pipe"]["path"], "/run/x.sock");
@@ -127,20 +101,16 @@ fn the_bootstrap_for_envoy_is_yaml() {
     let ads = service(&plain["dynamic_resources"]["ads_config"]);
     assert_eq!(ads["retry_policy"]["retry_back_off"]["max_interval"], "16s");
 
-    let config = file(
-        "two-authorities.yaml",
-        "upstream: {xds_servers: [{server_uri: cp:1}], authorities: {a: {}, b: {}}}",
-    );
+    let text = "upstream: {xds_servers: [{server_uri: cp:1}], authorities: {a: {}, b: {}}}";
+    let config = file("two-authorities.yaml", text);
     let federated = read(&["--relay", "https://relay", "--config", config.to_str().unwrap()]);
     assert_eq!(federated["dynamic_resources"]["ads_config"]["api_type"], "DELTA_GRPC");
     let source = &federated["config_sources"][0];
     assert_eq!(source["authorities"], serde_json::json!([{"name": "a"}, {"name": "b"}]));
     assert_eq!(source["api_config_source"]["api_type"], "AGGREGATED_DELTA_GRPC");
     let cluster = &federated["static_resources"]["clusters"][0];
-    assert_eq!(
-        (&cluster["type"], &cluster["dns_lookup_family"]),
-        (&"STRICT_DNS".into(), &"ALL".into())
-    );
+    let family = ["type", "dns_lookup_family"].map(|key| cluster[key].clone());
+    assert_eq!(family, ["STRICT_DNS", "ALL"]);
     assert!(cluster.get("health_checks").is_none(), "there is nothing to turn to");
     assert_eq!(service(&source["api_config_source"]), ads);
     assert_eq!(cluster["transport_socket"]["typed_config"]["sni"], "relay");
@@ -179,24 +149,21 @@ upstream: {xds_servers: [{server_uri: cp:1}]}
     let files = serde_json::json!([{"certificate_chain": {"filename": "b"}, "private_key": {"filename": "c"}}]);
     assert_eq!(context["tls_certificates"], files);
     assert_eq!(context["validation_context"]["trusted_ca"]["filename"], "a");
-    assert!(
-        socket(&["--relay", "relay:2"])["typed_config"]["common_tls_context"]
-            .get("tls_certificates")
-            .is_none()
-    );
+    let bare = socket(&["--relay", "relay:2"])["typed_config"]["common_tls_context"].clone();
+    assert!(bare.get("tls_certificates").is_none());
 
-    let (code, _, error) = output(&[
+    let args = [
         "bootstrap",
         "grpc",
         "--config",
         config.to_str().unwrap(),
         "--relay",
         "relay:3",
-    ]);
-    assert_eq!(code, Some(1));
-    assert!(
-        error.contains("`relay:3` asks clients for a certificate (client_ca); add --cert and --key"),
-        "{error}"
+    ];
+    fails(
+        1,
+        &args,
+        "`relay:3` asks clients for a certificate (client_ca); add --cert and --key",
     );
 }
 
@@ -226,9 +193,7 @@ fn bad_bootstraps_are_not_printed() {
         (&["envoy", "--relay", "https://a", "--relay", "https://b"], "expects the same host name for all relays"),
         (&["grpc", "--relay", "a:1", "--config", "/nowhere/x"], "/nowhere/x: cannot be read"),
     ] {
-        let (code, out, error) = output(&[&["bootstrap"], args].concat());
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}");
-        assert!(error.contains(said), "{args:?}: {error}");
+        fails(1, &[&["bootstrap"], args].concat(), said);
     }
 }
 
@@ -237,32 +202,24 @@ fn bad_bootstraps_are_not_printed() {
 #[test]
 fn the_bootstrap_of_clients_is_found() {
     let empty = file("empty.yaml", "chunk: 1MiB\n");
-    let bootstrap = file(
-        "found.json",
-        r#"{"xds_servers": [{"server_uri": "cp:1", "colour": "red"}]}"#,
-    );
+    let text = r#"{"xds_servers": [{"server_uri": "cp:1", "colour": "red"}]}"#;
+    let bootstrap = file("found.json", text);
     let validate = |path: &str, text: &str| {
         let mut command = program(&["validate", empty.to_str().unwrap()]);
-        command
+        ran(command
             .env("GRPC_XDS_BOOTSTRAP", path)
-            .env("GRPC_XDS_BOOTSTRAP_CONFIG", text);
-        let Output { status, stdout, stderr } = command.output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (status.code(), text(stdout), text(stderr))
+            .env("GRPC_XDS_BOOTSTRAP_CONFIG", text))
     };
     let (code, out, error) = validate(bootstrap.to_str().unwrap(), "{");
     assert_eq!((code, out.as_str()), (Some(0), "OK\n"), "{error}");
-    let expected = format!(
-        "warning: {}:1:41: xds_servers[0].colour: unknown field",
-        bootstrap.display()
+    assert!(error.starts_with("warning: "), "{error}");
+    has(
+        &error,
+        &format!("{}:1:41: xds_servers[0].colour: unknown field", bootstrap.display()),
     );
-    assert!(error.starts_with(&expected), "{error}");
     let (code, _, error) = validate("", r#"{"xds_servers": []}"#);
     assert_eq!(code, Some(1));
-    assert!(
-        error.starts_with("GRPC_XDS_BOOTSTRAP_CONFIG: xds_servers: no control plane"),
-        "{error}"
-    );
+    has(&error, "GRPC_XDS_BOOTSTRAP_CONFIG: xds_servers: no control plane");
 
     let mut command = program(&["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
     command.env("GRPC_XDS_BOOTSTRAP", &bootstrap);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the admin address shows of certificates.
 
+use std::cell::OnceCell;
+
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, SerialNumber, date_time_ymd};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, Relay, address_in, ask, file, now, output, program, replace, serve};
+use super::{Relay, address_in, ask, file, has, output, program, replace, serve, until};
 
 fn made(serial: u64, until: i32) -> CertifiedKey<KeyPair> {
     let mut params = CertificateParams::new(["relay.example.com".to_owned()]).unwrap();
@@ -20,17 +22,17 @@ fn made(serial: u64, until: i32) -> CertifiedKey<KeyPair> {
 
 /// Asks for `/certs` until the answer is as wanted.
 pub(crate) fn certs(admin: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let deadline = now() + PATIENCE;
-    loop {
+    let look = || -> Value {
         let answer = ask(admin, "GET /certs");
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
-        let shown: Value = serde_json::from_str(body).unwrap();
-        if wanted(&shown) {
-            return shown;
-        }
-        assert!(now() < deadline, "{shown}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    let found = OnceCell::new();
+    let is = || {
+        let shown = look();
+        wanted(&shown) && found.set(shown).is_ok()
+    };
+    until(is, look);
+    found.into_inner().unwrap()
 }
 
 /// `/certs` has Envoy's form, for listeners and control planes, and says what is wrong with files that changed; metrics say
@@ -75,12 +77,7 @@ fn certificates_in_use() {
 
     std::fs::write(&key, second.signing_key.serialize_pem()).unwrap();
     let shown = certs(&admin, |shown| shown.get("faults").is_some());
-    assert!(
-        shown["faults"]
-            .to_string()
-            .contains("is not the key of the first certificate"),
-        "{shown}"
-    );
+    has(&shown["faults"].to_string(), "is not the key of the first certificate");
     assert_eq!(shown["certificates"][0]["cert_chain"][0]["serial_number"], "0abc");
     let metrics = ask(&admin, "GET /metrics");
     for line in [
@@ -88,7 +85,7 @@ fn certificates_in_use() {
         format!("distributary_certificate_expiry_timestamp_seconds{{path=\"{certificate_path}\"}} 7952342400"),
         format!("distributary_certificate_expiry_timestamp_seconds{{path=\"{ca_path}\"}} 11455171200"),
     ] {
-        assert!(metrics.contains(&line), "{line}: {metrics}");
+        has(&metrics, &line);
     }
     put(&second);
     relay.signal("-HUP");
@@ -111,11 +108,10 @@ fn a_certificate_ends() {
         std::fs::write(&key, signing_key.serialize_pem()).unwrap();
     };
     put(std::time::Duration::from_secs(5));
+    let [chain, private] = [&certificate, &key].map(|path| path.display());
     let text = format!(
         "upstream: {{xds_servers: [{{server_uri: '127.0.0.1:1'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
-         listeners: [{{address: '127.0.0.1:0', tls: {{certificate: '{}', private_key: '{}'}}}}]\n",
-        certificate.display(),
-        key.display()
+         listeners: [{{address: '127.0.0.1:0', tls: {{certificate: '{chain}', private_key: '{private}'}}}}]\n"
     );
     let config = file("ends.yaml", &text);
     let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
@@ -123,7 +119,8 @@ fn a_certificate_ends() {
     relay.line("a certificate has ended");
     let said = format!("{}: a certificate in it ended at ", certificate.display());
     let (code, _, error) = output(&["status", "--admin", &admin]);
-    assert!(code == Some(1) && error.contains(&said), "{error}");
+    assert_eq!(code, Some(1));
+    has(&error, &said);
     put(std::time::Duration::from_secs(60 * 24 * 3600));
     relay.signal("-HUP");
     relay.line("the certificates have changed");
@@ -157,30 +154,21 @@ fn settings_change() {
         replace(&config, text);
         relay.line("configuration read again")
     };
-    let more = format!(
-        ", tls: {{{}, minimum_tls_version: 1.3, client_ca: '{ca}.pem'}}",
-        pair(&second)
-    );
-    let line = reload(&text(
-        "cp:1",
-        &format!("{more}, proxy_protocol: {{from: [10.0.0.0/8]}}"),
-        "limits: {requests_per_second: 3}\n",
-    ));
-    assert!(
-        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol limits.requests_per_second\""),
-        "{line}"
+    let more = format!("minimum_tls_version: 1.3, client_ca: '{ca}.pem'}}, proxy_protocol: {{from: [10.0.0.0/8]}}");
+    let tls = format!(", tls: {{{}, {more}", pair(&second));
+    let line = reload(&text("cp:1", &tls, "limits: {requests_per_second: 3}\n"));
+    has(
+        &line,
+        "keys=\"listeners[0].tls listeners[0].proxy_protocol limits.requests_per_second\"",
     );
     let line = relay.line("the certificates have changed; new handshakes use them");
-    assert!(line.contains("listener=127.0.0.1:"), "{line}");
+    has(&line, "listener=127.0.0.1:");
 
-    let admin = secure.replace(
-        &format!("admin: {{address: '127.0.0.1:0', tls: {{{}}}}}", pair(&first)),
-        "admin: {address: '127.0.0.1:0'}",
-    );
-    let line = reload(&admin);
-    assert!(
-        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol admin.tls limits.requests_per_second\""),
-        "{line}"
+    let admin = format!("admin: {{address: '127.0.0.1:0', tls: {{{}}}}}", pair(&first));
+    let line = reload(&secure.replace(&admin, "admin: {address: '127.0.0.1:0'}"));
+    has(
+        &line,
+        "keys=\"listeners[0].tls listeners[0].proxy_protocol admin.tls limits.requests_per_second\"",
     );
     assert!(relay.line("take effect after a restart").contains("admin.tls"));
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::get::{CDS, Outcome, cluster, delta};
 use crate::plane::{Call, Plane, soon};
-use crate::{PATIENCE, Relay, file, now, output, replace, serve};
+use crate::{PATIENCE, Relay, fails, file, has, now, output, replace, serve};
 
 /// All that a client comes to know of a server: eleven resources of eleven kinds, each named by another one, or listed.
 const WORLD: &str = r#"resources:
@@ -110,25 +110,14 @@ const PLANTED: [(&str, &str, &[&str]); 12] = [
     ("name: b\n  connect_timeout: 1s", "name: b\n  connect_timeout: 5s",
         &["cds b differs: # at @1; # at @2", "  connect_timeout: \"1s\" -> \"5s\""]),
     ("name: b\n", "name: d\n", &["cds b differs: # at @1; nothing at @2", "cds d differs: nothing at @1; # at @2"]),
-    (
-        "address: 10.0.0.1",
-        "address: 10.0.0.2",
-        &[
-            "eds a differs: # at @1; # at @2",
-            "  endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address: \"10.0.0.1\" -> \"10.0.0.2\"",
-        ],
-    ),
+    ("address: 10.0.0.1", "address: 10.0.0.2",
+        &["eds a differs: # at @1; # at @2",
+            "  endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address: \"10.0.0.1\" -> \"10.0.0.2\""]),
     ("most-secret-one", "most-secret-two",
         &["sds cert differs: # at @1; # at @2", "  secrets are compared by their hashes"]),
-    (
-        "suppress_envoy_headers: true",
-        "start_child_span: true",
-        &[
-            "ecds limits differs: # at @1; # at @2",
-            "  typed_config.start_child_span: nothing -> true",
-            "  typed_config.suppress_envoy_headers: true -> nothing",
-        ],
-    ),
+    ("suppress_envoy_headers: true", "start_child_span: true",
+        &["ecds limits differs: # at @1; # at @2", "  typed_config.start_child_span: nothing -> true",
+            "  typed_config.suppress_envoy_headers: true -> nothing"]),
 ];
 
 /// A relay that serves a file.
@@ -142,12 +131,8 @@ fn started(upstream: &str) -> (Relay, String) {
     let text = format!(
         "listeners: [{{ address: 127.0.0.1:0 }}]\nadmin: {{ address: 127.0.0.1:0 }}\nsecrets: allow\nupstream: {{ xds_servers: [{{ server_uri: \"{upstream}\" }}] }}\n"
     );
-    let name = format!(
-        "compare-{:x}.yaml",
-        upstream
-            .bytes()
-            .fold(7_u64, |sum, byte| sum * 31 % 1_000_003 + u64::from(byte))
-    );
+    let sum = |sum: u64, byte: u8| sum * 31 % 1_000_003 + u64::from(byte);
+    let name = format!("compare-{:x}.yaml", upstream.bytes().fold(7_u64, sum));
     let (relay, _, address) = serve(&[file(&name, &text).to_str().unwrap()]);
     (relay, address)
 }
@@ -165,13 +150,8 @@ impl Served {
 }
 
 fn compared(one: &str, other: &str, more: &[&str]) -> Outcome {
-    output(
-        &[
-            &["compare", one, other, "--node-id", "edge-1", "--timeout", "30s"],
-            more,
-        ]
-        .concat(),
-    )
+    let args = ["compare", one, other, "--node-id", "edge-1", "--timeout", "30s"];
+    output(&[&args[..], more].concat())
 }
 
 /// Returns what was printed without hashes and addresses.
@@ -186,12 +166,15 @@ fn plain(out: &str, one: &str, other: &str) -> Vec<String> {
 }
 
 fn planted(text: &str, other: &str) -> String {
-    let scoped = WORLD
-        .find("- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n  name: scoped")
-        .unwrap();
-    let routes = WORLD
-        .find("- \"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration")
-        .unwrap();
+    let at = |what: &str| {
+        WORLD
+            .find(&format!("- \"@type\": type.googleapis.com/envoy.config.{what}"))
+            .unwrap()
+    };
+    let (scoped, routes) = (
+        at("listener.v3.Listener\n  name: scoped"),
+        at("route.v3.RouteConfiguration"),
+    );
     match other {
         "ADD" => format!("{WORLD}{LISTENER}"),
         "LACK" => format!("{}{}", &WORLD[..scoped], &WORLD[routes..]),
@@ -214,10 +197,7 @@ fn each_planted_difference() {
         loop {
             let (code, out, error) = compared(&one.address, &two.address, &["--settle", "200ms"]);
             let told = plain(&out, &one.address, &two.address);
-            assert!(
-                !out.contains("most-secret") && !error.contains("most-secret"),
-                "{out}{error}"
-            );
+            assert!(!format!("{out}{error}").contains("most-secret"), "{out}{error}");
             if code == Some(1) && told == expected {
                 break;
             }
@@ -249,12 +229,8 @@ fn what_stays_different_during_changes() {
         let mut round = 0_u32;
         while stopped.recv_timeout(Duration::from_millis(30)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             round += 1;
-            replace(
-                &path,
-                &WORLD
-                    .replace("stat_prefix: edge", &format!("stat_prefix: \"{round}\""))
-                    .replace("10.0.0.1", &format!("10.0.1.{}", round % 250)),
-            );
+            let text = WORLD.replace("stat_prefix: edge", &format!("stat_prefix: \"{round}\""));
+            replace(&path, &text.replace("10.0.0.1", &format!("10.0.1.{}", round % 250)));
         }
         round
     });
@@ -266,17 +242,10 @@ fn what_stays_different_during_changes() {
     assert_eq!(follows, Some(0), "{out}{error}");
     assert_eq!(apart, Some(1), "{json}");
     let json: Value = serde_json::from_str(&json).unwrap();
-    let names: Vec<&str> = json["differences"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["name"].as_str().unwrap())
-        .collect();
+    let all = json["differences"].as_array().unwrap();
+    let names: Vec<&Value> = all.iter().map(|one| &one["name"]).collect();
     assert_eq!(names, ["a", "edge"], "{json}");
-    assert_eq!(
-        (&json["equal"], &json["differences"][0]["over"]),
-        (&false.into(), &false.into())
-    );
+    assert_eq!([&json["equal"], &json["differences"][0]["over"]], [false; 2]);
 }
 
 /// A server that does not answer, that takes minutes, or is not there: nothing can be said.
@@ -286,19 +255,8 @@ async fn a_server_that_is_not_reached() {
     let address = plane.address.to_string();
     for (other, words) in [("127.0.0.1:1", "Connection refused"), (&address, "raise --timeout")] {
         let (one, other) = (address.clone(), other.to_owned());
-        let asked = move || {
-            output(&[
-                "compare",
-                &one,
-                &other,
-                "--node-id",
-                "edge-1",
-                "--timeout",
-                "2s",
-                "--dialect",
-                "delta",
-            ])
-        };
+        let more = ["--node-id", "edge-1", "--timeout", "2s", "--dialect", "delta"];
+        let asked = move || output(&[&["compare", &one, &other], &more[..]].concat());
         let asked = tokio::task::spawn_blocking(asked);
         let (code, out, error) = soon("an answer", asked).await.unwrap();
         assert_eq!((code, out.as_str()), (Some(2), ""), "{error}");
@@ -346,14 +304,8 @@ async fn what_is_rejected_and_as_whom_is_asked() {
     );
     let asked = [one.address, two.address].map(|address| address.to_string());
     let asked = tokio::task::spawn_blocking(move || {
-        let from = [
-            "--from",
-            grpc.to_str().unwrap(),
-            "--relay-from",
-            envoy.to_str().unwrap(),
-            "--dialect",
-            "delta",
-        ];
+        let [grpc, envoy] = [grpc.to_str().unwrap(), envoy.to_str().unwrap()];
+        let from = ["--from", grpc, "--relay-from", envoy, "--dialect", "delta"];
         output(&[&["compare", &asked[0], &asked[1], "--settle", "0s"], &from[..]].concat())
     });
     // Their streams stay open meanwhile.
@@ -362,9 +314,10 @@ async fn what_is_rejected_and_as_whom_is_asked() {
     let (code, out, error) = soon("an answer", asked).await.unwrap();
     assert_eq!((code, error.as_str()), (Some(1), "1 response is rejected\n"), "{out}");
     assert!(
-        out.starts_with(&format!("cds: {} sends what is rejected: ", one.address)) && out.contains("bad"),
+        out.starts_with(&format!("cds: {} sends what is rejected: ", one.address)),
         "{out}"
     );
+    has(&out, "bad");
     let seen = [&first, &second].map(|node| {
         let metadata = node.metadata.as_ref();
         let team = metadata.is_some_and(|all| all.fields.contains_key("team"));
@@ -392,21 +345,15 @@ fn faulty_bootstraps() {
     ] {
         let from = file("compare-faulty.json", text);
         let from = from.to_str().unwrap();
-        let (code, out, error) = output(&["compare", "127.0.0.1:1", "127.0.0.1:1", "--from", from]);
-        assert_eq!((code, out.as_str()), (Some(2), ""), "{text}: {error}");
-        assert!(error.contains(from) && error.contains(words), "{text}: {error}");
+        has(
+            &fails(2, &["compare", "127.0.0.1:1", "127.0.0.1:1", "--from", from], from),
+            words,
+        );
     }
     let from = file("compare-from.json", "{}");
-    let twice = [
-        "--from",
-        from.to_str().unwrap(),
-        "--from",
-        from.to_str().unwrap(),
-        "--relay-from",
-        from.to_str().unwrap(),
-    ];
-    let (code, _, error) = output(&[&["compare", "a:1", "b:1"], &twice[..]].concat());
-    assert_eq!(code, Some(2), "{error}");
+    let from = from.to_str().unwrap();
+    let twice = ["--from", from, "--from", from, "--relay-from", from];
+    fails(2, &[&["compare", "a:1", "b:1"], &twice[..]].concat(), "");
 }
 
 fn encoded(short: &str, json: &str) -> Vec<u8> {

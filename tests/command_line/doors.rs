@@ -12,10 +12,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_RSA_SHA256, RsaKeySize, SanType,
 };
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use rustls_pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 
-use super::{Relay, address_in, file, output, program};
+use super::{Relay, address_in, file, has, output, prints, program};
+use crate::get::Outcome;
 
 const PAGE: &str = include_str!("../../config/unauthenticated.md");
 const CLUSTERS: &str = r#"
@@ -73,9 +73,8 @@ impl World {
 
     fn certificate(&self, name: &str, uri: Option<&str>) -> (rcgen::Certificate, KeyPair) {
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
-        params
-            .subject_alt_names
-            .extend(uri.map(|uri| SanType::URI(uri.try_into().unwrap())));
+        let uri = uri.map(|uri| SanType::URI(uri.try_into().unwrap()));
+        params.subject_alt_names.extend(uri);
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.authority).unwrap(), key)
     }
@@ -106,10 +105,7 @@ impl World {
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-            )
+            .with_single_cert(vec![certificate.der().clone()], key.serialize_der().try_into().unwrap())
             .unwrap();
         let mut public = Jwk::from_encoding_key(&self.signer, self.algorithm).unwrap();
         public.common.key_id = Some("one".to_owned());
@@ -129,10 +125,8 @@ impl World {
                 let known = token.is_none_or(|token| head.contains(&format!("authorization: bearer {token}\r\n")));
                 let status = if known { "200 OK" } else { "401 Unauthorized" };
                 let length = body.len();
-                drop(write!(
-                    stream,
-                    "HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}"
-                ));
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}");
+                drop(write!(stream, "{head}\r\n\r\n{body}"));
                 stream.conn.send_close_notify();
                 drop(stream.flush());
             }
@@ -158,10 +152,7 @@ impl World {
             text = text.replace(written, here);
         }
         let config = self.file("relay.yaml", &text);
-        assert_eq!(
-            output(&["validate", &config]),
-            (Some(0), "OK\n".to_owned(), String::new())
-        );
+        assert_eq!(prints(&["validate", &config]), "OK\n");
         let relay = Relay::start(program(&["serve", "--config", &config]));
         let address = address_in(&relay.line("listening for clients"));
         (relay, address)
@@ -172,23 +163,18 @@ impl World {
     }
 
     /// Asks a relay for resources as a client of this cluster.
-    fn get(&self, relay: &str, cluster: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    fn get(&self, relay: &str, cluster: &str, more: &[&str]) -> Outcome {
         let (server, ca) = (format!("https://{relay}"), self.ca());
-        let always = [
-            "get",
-            "--server",
-            &server,
-            "--ca",
-            &ca,
-            "--node-cluster",
-            cluster,
-            "-o",
-            "name",
-            "--timeout",
-            "30s",
-        ];
-        output(&[&always[..], more].concat())
+        let asked = ["get", "--server", &server, "--ca", &ca, "--node-cluster", cluster];
+        output(&[&asked[..], &["-o", "name", "--timeout", "30s"], more].concat())
     }
+}
+
+/// Nothing was given, for this reason.
+#[track_caller]
+fn refused(said: &Outcome, words: &str) {
+    assert_eq!((said.0, said.1.as_str()), (Some(1), ""), "{said:?}");
+    has(&said.2, words);
 }
 
 /// The commands of the page, against the configuration of the page.
@@ -218,17 +204,15 @@ fn service_accounts_of_kubernetes() {
     let suspended = world.file("suspended", &world.token(issuer, account("suspended")));
     let secrets = block("secrets");
     let page = block("kubernetes").replace("upstream:\n", &format!("{}upstream:\n", secrets));
-    let (_relay, address) = world.serve(
-        &page,
-        &[
-            (
-                "https://kubernetes.default.svc/openid",
-                format!("https://{keys}/openid"),
-            ),
-            ("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", world.ca()),
-            ("/var/run/secrets/kubernetes.io/serviceaccount/token", own_token),
-        ],
-    );
+    let places = [
+        (
+            "https://kubernetes.default.svc/openid",
+            format!("https://{keys}/openid"),
+        ),
+        ("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", world.ca()),
+        ("/var/run/secrets/kubernetes.io/serviceaccount/token", own_token),
+    ];
+    let (_relay, address) = world.serve(&page, &places);
     let ca = world.ca();
     let here = |word: &&'static str| match *word {
         "https://relay:15010" => format!("https://{address}"),
@@ -238,35 +222,23 @@ fn service_accounts_of_kubernetes() {
         "token" => token.clone(),
         other => other.to_owned(),
     };
-    let ran: Vec<_> = commands()
-        .iter()
-        .map(|command| {
-            let args: Vec<String> = command.iter().map(here).collect();
-            output(&args.iter().map(String::as_str).collect::<Vec<_>>())
-        })
-        .collect();
+    let run = |command: Vec<&'static str>| {
+        let args: Vec<String> = command.iter().map(here).collect();
+        output(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let ran: Vec<_> = commands().into_iter().map(run).collect();
     let [without, own, of_others, claimed] = &ran[..] else {
         panic!("{ran:?}")
     };
-    assert!(
-        without.0 == Some(1) && without.2.contains("require: identity"),
-        "{without:?}"
-    );
+    refused(without, "require: identity");
     assert_eq!((own.0, own.1.as_str()), (Some(0), "a/web\n"), "{own:?}");
-    assert!(of_others.0 == Some(1) && of_others.1.is_empty(), "{of_others:?}");
-    assert!(
-        claimed.0 == Some(1) && claimed.2.contains("no rule of the relay admits"),
-        "{claimed:?}"
-    );
+    refused(of_others, "");
+    refused(claimed, "no rule of the relay admits");
 
     let with = |token: &str, more: &[&str]| world.get(&address, "a-edge", &[&["--token-file", token], more].concat());
     assert_eq!(with(&token, &["sds", "a/key"]).1, "a/key\n");
-    assert_eq!(with(&token, &["sds", "b/key"]).0, Some(1));
-    let denied = with(&suspended, &["cds"]);
-    assert!(
-        denied.0 == Some(1) && denied.2.contains("rule `suspended`"),
-        "{denied:?}"
-    );
+    refused(&with(&token, &["sds", "b/key"]), "");
+    refused(&with(&suspended, &["cds"]), "rule `suspended`");
 }
 
 #[test]
@@ -278,12 +250,10 @@ fn tokens_of_spire() {
     let [a, c] = ["a", "c"].map(|ns| world.file(ns, &world.token(issuer, id(ns))));
     let authority = format!("{keys}/keys\n    ca_certificate_file: {}", world.ca());
     let (_relay, address) = world.serve(block("spire"), &[("oidc-discovery.example.org/keys", authority)]);
-    assert_eq!(world.get(&address, "a-edge", &["cds", "--token-file", &a]).1, "a/web\n");
-    assert_eq!(world.get(&address, "a-edge", &["cds", "--token-file", &c]).0, Some(1));
-    assert_eq!(
-        world.get(&address, "a-edge", &["sds", "a/key", "--token-file", &a]).0,
-        Some(1)
-    );
+    let get = |what: &[&str], token| world.get(&address, "a-edge", &[what, &["--token-file", token]].concat());
+    assert_eq!(get(&["cds"], &a).1, "a/web\n");
+    refused(&get(&["cds"], &c), "");
+    refused(&get(&["sds", "a/key"], &a), "");
 }
 
 #[test]
@@ -292,14 +262,8 @@ fn clients_with_certificates() {
     let [certificate, key] = world.pair("client", Some("spiffe://example.org/ns/a/sa/web"));
     let (_relay, address) = world.serve(block("certificates"), &[]);
     assert!(Path::new(&certificate).exists());
-    let shown = ["--cert", &certificate, "--key", &key];
-    assert_eq!(
-        world.get(&address, "a-edge", &[&["cds"], &shown[..]].concat()).1,
-        "a/web\n"
-    );
-    assert_eq!(
-        world.get(&address, "b-edge", &[&["cds"], &shown[..]].concat()).0,
-        Some(1)
-    );
-    assert_eq!(world.get(&address, "a-edge", &["cds"]).0, Some(1));
+    let shown = ["cds", "--cert", &certificate, "--key", &key];
+    assert_eq!(world.get(&address, "a-edge", &shown).1, "a/web\n");
+    refused(&world.get(&address, "b-edge", &shown), "");
+    refused(&world.get(&address, "a-edge", &["cds"]), "");
 }

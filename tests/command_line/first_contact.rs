@@ -8,7 +8,7 @@ use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use serde_json::Value;
 
 use super::status::column;
-use super::{PATIENCE, PORTS, Relay, address_in, ask, file, now, output, program, serve};
+use super::{PATIENCE, PORTS, Relay, address_in, ask, fails, file, has, now, output, prints, program, serve, until};
 
 /// Returns a certificate for this name that signs itself.
 fn signed(name: &str) -> CertifiedKey<KeyPair> {
@@ -37,10 +37,8 @@ fn plane(name: &str, listen: &str, tls: Option<&CertifiedKey<KeyPair>>) -> (Rela
 
 /// A relay with these servers. Returns it with its admin address.
 fn relay(name: &str, servers: &str) -> (Relay, String) {
-    let config = file(
-        &format!("{name}.yaml"),
-        &format!("upstream: {{xds_servers: [{servers}]}}\n{PORTS}"),
-    );
+    let text = format!("upstream: {{xds_servers: [{servers}]}}\n{PORTS}");
+    let config = file(&format!("{name}.yaml"), &text);
     let args = ["serve", "--log-format", "json", "--config", config.to_str().unwrap()];
     let relay = Relay::start(program(&args));
     let admin = address_in(&relay.line("admin address"));
@@ -67,32 +65,22 @@ fn assert_all_say(name: &str, uri: &str, entry: &str, words: &str) {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 503 "), "{name}: {head}");
     let ready = format!("STARTING: no control plane has been reached yet; {uri}: ");
-    assert!(
-        body.starts_with(&ready) && body.contains(words) && body.lines().count() == 1,
-        "{name}: {body}"
-    );
+    assert!(body.starts_with(&ready) && body.lines().count() == 1, "{name}: {body}");
+    has(body, words);
 
     for wait in [&[][..], &["--wait", "300ms"]] {
-        let (code, out, error) = output(&[&["health", "--admin", &admin], wait].concat());
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{name}");
-        assert!(error.contains(&ready) && error.contains(words), "{name}: {error}");
+        let error = fails(1, &[&["health", "--admin", &admin], wait].concat(), &ready);
+        has(&error, words);
     }
 
     let (code, out, error) = output(&["status", "--admin", &admin]);
     assert_eq!((code, column(&out, "SERVERS")), (Some(1), vec!["0/1"]), "{name}: {out}");
-    assert!(
-        error.contains(&format!("{admin}: {uri} unreachable since ")),
-        "{name}: {error}"
-    );
+    has(&error, &format!("{admin}: {uri} unreachable since "));
     assert!(error.lines().all(|line| line.contains(words)), "{name}: {error}");
 
     let (code, out, error) = output(&["status", "--servers", "--admin", &admin]);
-    assert_eq!(
-        (code, column(&out, "STATE")),
-        (Some(1), vec!["unreachable"]),
-        "{name}: {out}"
-    );
-    assert!(error.contains(words), "{name}: {error}");
+    assert_eq!((code, column(&out, "STATE")), (Some(1), vec!["unreachable"]), "{out}");
+    has(&error, words);
     let (code, out, _) = output(&["status", "--servers", "-o", "json", "--admin", &admin]);
     assert_eq!(code, Some(1), "{name}");
     let shown: Value = serde_json::from_str(&out).unwrap();
@@ -101,8 +89,7 @@ fn assert_all_say(name: &str, uri: &str, entry: &str, words: &str) {
 
     let clusters = ask(&admin, "GET /clusters");
     for (key, value) in [("state", "unreachable"), ("last_error", ""), ("why", uri)] {
-        let fact = format!("#old::{uri}::{key}::{value}");
-        assert!(clusters.contains(&fact), "{name}: no {fact} in {clusters}");
+        has(&clusters, &format!("#old::{uri}::{key}::{value}"));
     }
     let said = clusters.lines().filter(|line| line.contains(words)).count();
     assert_eq!(said, 2, "{name}: {clusters}");
@@ -153,11 +140,6 @@ fn only_what_was_tried_has_failed() {
     let (_plane, port) = plane("contact-two", "127.0.0.1:0", None);
     let right = format!("{{server_uri: '127.0.0.1:{port}'}}");
     let wrong = "{server_uri: '127.0.0.1:1'}";
-    let states = |admin: &str| {
-        let (code, out, _) = output(&["status", "--servers", "--admin", admin]);
-        let states: Vec<String> = column(&out, "STATE").into_iter().map(str::to_owned).collect();
-        (code, states)
-    };
     for (name, servers, wanted) in [
         ("contact-second", format!("{right}, {wrong}"), (0, ["unused", "unused"])),
         (
@@ -167,15 +149,11 @@ fn only_what_was_tried_has_failed() {
         ),
     ] {
         let (_relay, admin) = relay(name, &servers);
+        prints(&["health", "--wait", "30s", "--admin", &admin]);
+        let (code, out, _) = output(&["status", "--servers", "--admin", &admin]);
         assert_eq!(
-            output(&["health", "--wait", "30s", "--admin", &admin]).0,
-            Some(0),
-            "{name}"
-        );
-        let (code, states) = states(&admin);
-        assert_eq!(
-            (code, states),
-            (Some(wanted.0), wanted.1.map(str::to_owned).to_vec()),
+            (code, &column(&out, "STATE")[..]),
+            (Some(wanted.0), &wanted.1[..]),
             "{name}"
         );
     }
@@ -187,18 +165,10 @@ fn waiting_in_vain() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = gone.local_addr().unwrap().to_string();
     let begun = now();
-    let (code, _, error) = output(&["health", "--wait", "500ms", "--admin", &silent]);
-    assert_eq!(code, Some(1));
-    assert!(error.starts_with(&format!("no answer from {silent}: ")), "{error}");
-    assert!(
-        now() < begun + PATIENCE / 10,
-        "an address that does not answer is not waited for longer"
-    );
-    let (code, _, error) = output(&["health", "--wait", "soon"]);
-    assert!(
-        code == Some(2) && error.contains("write 250ms, 3s, 5m or 1h"),
-        "{error}"
-    );
+    let words = format!("no answer from {silent}: ");
+    fails(1, &["health", "--wait", "500ms", "--admin", &silent], &words);
+    assert!(now() < begun + PATIENCE / 10, "it is not waited for longer");
+    fails(2, &["health", "--wait", "soon"], "write 250ms, 3s, 5m or 1h");
 }
 
 /// One of two sources is there: the other one is named, and what is wrong with it. Nobody asks for anything, and what the files have is
@@ -208,23 +178,14 @@ fn the_source_that_is_missing_is_named() {
     let resources =
         "- {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a, connect_timeout: 1s}\n";
     let resources = file("contact-source-resources.yaml", resources);
-    let config = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nsources: [{{name: endpoints, types: [eds], xds_servers: [{{server_uri: '127.0.0.1:1'}}]}}]\n\
-         {PORTS}",
-        resources.display()
-    );
+    let source = "sources: [{name: endpoints, types: [eds], xds_servers: [{server_uri: '127.0.0.1:1'}]}]";
+    let resources = resources.display();
+    let config = format!("upstream: {{xds_servers: [{{server_uri: '{resources}'}}]}}\n{source}\n{PORTS}");
     let config = file("contact-source.yaml", &config);
     let (_relay, admin, _) = serve(&["--config", config.to_str().unwrap()]);
     let said = "STARTING: no control plane of the source `endpoints` has been reached yet; 127.0.0.1:1: cannot connect";
-    let deadline = now() + PATIENCE;
-    loop {
-        let answer = ask(&admin, "GET /ready");
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        if body.starts_with(said) {
-            break;
-        }
-        assert!(now() < deadline, "{body}");
-    }
+    let ready = || ask(&admin, "GET /ready");
+    until(|| ready().contains(&format!("\r\n\r\n{said}")), ready);
     let (_, out, _) = output(&["status", "--servers", "--admin", &admin]);
     assert_eq!(column(&out, "RESOURCES"), ["1", "0"], "{out}");
 }

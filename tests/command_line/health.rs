@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use super::{file, output, serve};
+use super::{fails, file, output, prints, serve};
 
 fn health(admin: &str) -> (Option<i32>, String, String) {
     output(&["health", "--admin", admin])
@@ -24,32 +24,21 @@ fn it_is_what_ready_says() {
         assert!((0..1000).any(|_| health(&address).0 == Some(0)), "not ready");
         assert_eq!(health(&address), (Some(0), "READY\n".to_owned(), String::new()));
         drop(relay);
-        let (code, out, error) = health(&address);
-        assert_eq!((code, out.as_str()), (Some(1), ""));
-        assert!(error.starts_with(&format!("no answer from {address}: ")), "{error}");
+        let asked = ["health", "--admin", &address];
+        fails(1, &asked, &format!("no answer from {address}: "));
 
         let (_relay, address) = start("127.0.0.1:1");
-        let (code, out, error) = health(&address);
-        assert_eq!((code, out.as_str()), (Some(1), ""));
-        assert!(
-            error.starts_with(&format!("{address} answers 503: STARTING: ")),
-            "{error}"
-        );
-        let (code, out, _) = output(&["health", "--live", "--admin", &address]);
-        assert_eq!(
-            (code, out.as_str()),
-            (Some(0), "LIVE\n"),
-            "it runs, although it is not ready"
-        );
+        let asked = ["health", "--admin", &address];
+        fails(1, &asked, &format!("{address} answers 503: STARTING: "));
+        // It runs, although it is not ready.
+        assert_eq!(prints(&["health", "--live", "--admin", &address]), "LIVE\n");
     }
 }
 
 /// Another program at the address is an error, and its answer is not printed unescaped.
 #[test]
 fn somebody_else_answers() {
-    let (code, _, error) = health("nowhere:port");
-    assert_eq!(code, Some(2));
-    assert!(error.contains("is not an address"), "{error}");
+    fails(2, &["health", "--admin", "nowhere:port"], "is not an address");
     for (says, word) in [
         (&b"SSH-2.0-x\r\n"[..], "does not speak HTTP"),
         (b"HTTP/1.1 500 no\r\n\r\n\x1b[31mred", "\\u{1b}[31mred"),
@@ -66,9 +55,7 @@ fn somebody_else_answers() {
             }
             socket.write_all(says).unwrap();
         });
-        let (code, out, error) = health(&address);
-        assert_eq!((code, out.as_str()), (Some(1), ""));
-        assert!(error.contains(word), "{error}");
+        fails(1, &["health", "--admin", &address], word);
         other.join().unwrap();
     }
 }

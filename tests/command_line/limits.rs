@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use super::{PATIENCE, Relay, SERVE, address_in, ask, file, now, program};
+use super::{PATIENCE, Relay, SERVE, address_in, ask, file, program, until};
 
 /// A relay that is started with these limits, which are shell commands.
 fn under(limits: &str) -> Relay {
@@ -23,10 +23,7 @@ fn started(limits: &str, relay: Command) -> Relay {
 }
 
 fn address(relay: &Relay) -> SocketAddr {
-    let line = relay.line("listening for clients");
-    let at = line.find("127.0.0.1:").unwrap();
-    let end = |c: char| !c.is_ascii_digit() && c != '.' && c != ':';
-    line[at..].split(end).next().unwrap().parse().unwrap()
+    address_in(&relay.line("listening for clients")).parse().unwrap()
 }
 
 /// The relay raises its limit of open files to the hard limit.
@@ -53,8 +50,8 @@ fn connections_that_cannot_be_accepted_are_few_lines() {
         // It is not there if there were none.
         let count = line
             .split_once("suppressed=")
-            .map(|(_, count)| count.split_whitespace().next().unwrap());
-        count.map_or(0, |count| count.parse::<u64>().unwrap())
+            .map(|(_, count)| count.split_whitespace());
+        count.map_or(0, |mut count| count.next().unwrap().parse::<u64>().unwrap())
     };
     suppressed();
     assert!(suppressed() > 0);
@@ -88,16 +85,9 @@ fn silent_visitors_leave_descriptors_to_clients() {
     assert!((62..=2 * 62 + 2).contains(&taken), "{taken} of 500 descriptors");
     // 300 clients still get in, and nobody has to wait for that.
     let sockets: Vec<_> = (0..300).map(|_| TcpStream::connect(clients).unwrap()).collect();
-    let waits = |wanted: &dyn Fn(usize) -> bool| {
-        let begun = now();
-        while !wanted(descriptors()) {
-            assert!(begun.elapsed() < PATIENCE, "{} descriptors", descriptors());
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    };
-    waits(&|open| open >= before + 300);
+    until(|| descriptors() >= before + 300, descriptors);
     drop(sockets);
-    waits(&|open| open <= before + 10);
+    until(|| descriptors() <= before + 10, descriptors);
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -119,11 +109,8 @@ fn rapid_resets_are_no_lines() {
         })
         .collect();
     let reset = |n: u32| {
-        [
-            frame(1, 4, 2 * n + 1, &block),
-            frame(3, 0, 2 * n + 1, &8_u32.to_be_bytes()),
-        ]
-        .concat()
+        let reset = frame(3, 0, 2 * n + 1, &8_u32.to_be_bytes());
+        [frame(1, 4, 2 * n + 1, &block), reset].concat()
     };
     let resets: Vec<u8> = (0..200).flat_map(reset).collect();
     for _ in 0..10 {

@@ -28,6 +28,7 @@ mod survey;
 mod validate;
 mod words;
 
+use std::fmt::Display;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -39,15 +40,8 @@ use peers::process::{Process as Relay, address_in};
 use peers::{PATIENCE, agent, now, plane, process};
 
 /// A relay that needs no upstream, on free ports.
-const SERVE: [&str; 7] = [
-    "serve",
-    "--upstream",
-    "127.0.0.1:1",
-    "--listen",
-    "127.0.0.1:0",
-    "--admin",
-    "127.0.0.1:0",
-];
+#[rustfmt::skip]
+const SERVE: [&str; 7] = ["serve", "--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
 
 /// Variables of other programs that mean something to the relay.
 const OURS: [&str; 2] = ["RUST_LOG", "SPIFFE_ENDPOINT_SOCKET"];
@@ -67,12 +61,36 @@ fn program(args: &[&str]) -> Command {
 }
 
 fn output(args: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = program(args).output().unwrap();
-    (
-        status.code(),
-        String::from_utf8(stdout).unwrap(),
-        String::from_utf8(stderr).unwrap(),
-    )
+    ran(&mut program(args))
+}
+
+/// Returns the exit code of a command, what it prints, and what it says.
+fn ran(command: &mut Command) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// Returns what a command prints that ends well and says nothing.
+#[track_caller]
+fn prints(args: &[&str]) -> String {
+    let (code, out, error) = output(args);
+    assert_eq!((code, error.as_str()), (Some(0), ""), "{args:?}: {out}");
+    out
+}
+
+/// A command prints nothing, says these words, and ends with this code. Returns all that it says.
+#[track_caller]
+fn fails(code: i32, args: &[&str], words: &str) -> String {
+    let (found, out, error) = output(args);
+    assert_eq!((found, out.as_str()), (Some(code), ""), "{args:?}: {error}");
+    has(&error, words);
+    error
+}
+
+#[track_caller]
+fn has(text: &str, words: &str) {
+    assert!(text.contains(words), "no {words:?} in {text}");
 }
 
 /// What most relays of the tests have in their files: their addresses, on free ports.
@@ -122,9 +140,15 @@ fn has_metric(admin: &str, line: &str) -> bool {
 
 /// Waits until the metrics have this line.
 fn metric(admin: &str, line: &str) {
+    until(|| has_metric(admin, line), || ask(admin, "GET /metrics"));
+}
+
+/// Looks until it is so; else says why not.
+#[track_caller]
+fn until<W: Display>(is: impl Fn() -> bool, why: impl Fn() -> W) {
     let deadline = now() + PATIENCE;
-    while !has_metric(admin, line) {
-        assert!(now() < deadline, "no {line} in\n{}", ask(admin, "GET /metrics"));
+    while !is() {
+        assert!(now() < deadline, "{}", why());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -143,27 +167,20 @@ fn wrong_use_is_two() {
         &["serve", "--log-format", "xml"],
         &["validate"],
         &["steer"],
+        &["status", "--clients", "--nacks"],
+        &["status", "-o", "xml"],
+        &["status", "--admin", "ftp://nowhere"],
+        &["status", "--cert", "x"],
     ] {
-        let (code, out, error) = output(args);
-        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}");
-        assert!(
-            error.contains("Usage: ") || error.contains("--help"),
-            "{args:?}: {error}"
-        );
+        let error = fails(2, args, "");
+        assert!(error.contains("Usage") || error.contains("--help"), "{args:?}: {error}");
     }
 }
 
 #[test]
 fn asking_for_help_is_no_error() {
-    let (code, out, error) = output(&["--version"]);
-    assert_eq!(
-        (code, out.as_str(), error.as_str()),
-        (
-            Some(0),
-            format!("distributary {}\n", distributary::telemetry::BUILD).as_str(),
-            ""
-        )
-    );
+    let version = format!("distributary {}\n", distributary::telemetry::BUILD);
+    assert_eq!(prints(&["--version"]), version);
     for args in [&["--help"][..], &["serve", "--help"], &["help", "validate"]] {
         let (code, out, _) = output(args);
         assert_eq!(code, Some(0), "{args:?}");
@@ -173,15 +190,9 @@ fn asking_for_help_is_no_error() {
 
 #[test]
 fn a_bad_start_is_one() {
-    let (code, _, error) = output(&["serve"]);
-    assert_eq!(code, Some(1));
-    assert!(
-        error.starts_with("command line: upstream.xds_servers: no control plane"),
-        "{error}"
-    );
-    let (code, _, error) = output(&["serve", "--upstream", "cp:1", "--log-level", "relay=loud"]);
-    assert_eq!(code, Some(1));
-    assert!(error.starts_with("`relay=loud` is not a log level; write "), "{error}");
+    fails(1, &["serve"], "command line: upstream.xds_servers: no control plane");
+    let level = ["serve", "--upstream", "cp:1", "--log-level", "relay=loud"];
+    fails(1, &level, "`relay=loud` is not a log level; write ");
 }
 
 #[test]
@@ -192,9 +203,11 @@ fn sigterm_ends_it_cleanly() {
     let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(fields["level"], "INFO");
     let time = fields["timestamp"].as_str().unwrap();
-    assert!(
-        time.len() == 27 && time.ends_with('Z') && time.as_bytes()[10] == b'T',
-        "{time} is RFC 3339 in UTC"
+    // RFC 3339 in UTC.
+    assert_eq!(
+        (time.len(), time.find('T'), time.find('Z')),
+        (27, Some(10), Some(26)),
+        "{time}"
     );
     relay.signal("-TERM");
     relay.line("draining");
@@ -263,15 +276,11 @@ fn what_is_not_announced() {
 #[test]
 fn an_operator_has_clients_leave() {
     let (mut relay, admin, client, listener) = with_a_client("drained.yaml", "drain_announce: 10ms, drain: 200ms");
-    assert_eq!(
-        output(&["drain", "--admin", &admin]),
-        (Some(0), "OK\n".to_owned(), String::new())
-    );
+    assert_eq!(prints(&["drain", "--admin", &admin]), "OK\n");
     relay.line("draining");
     assert_eq!((&client).read(&mut [0]).unwrap_or_default(), 0, "the client is let go");
     assert!(TcpStream::connect(&listener).is_err());
-    let (code, _, error) = output(&["health", "--admin", &admin]);
-    assert!(code == Some(1) && error.contains("503: DRAINING"), "{error}");
+    fails(1, &["health", "--admin", &admin], "503: DRAINING");
     relay.signal("-TERM");
     relay.line("stopped");
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
@@ -284,15 +293,10 @@ fn the_nearest_setting_wins() {
         let text = format!("upstream: {{xds_servers: [{{server_uri: 'unix:/file'}}]}}\n{PORTS}");
         let path = file(&format!("nearest-{flag}-{variable}.yaml"), &text);
         let socket = |name: &str| format!("unix:{}/{name}-{flag}-{variable}.sock", env!("CARGO_TARGET_TMPDIR"));
-        let mut args = vec![
-            "serve".to_owned(),
-            "--config".to_owned(),
-            path.to_str().unwrap().to_owned(),
-        ];
+        let mut command = program(&["serve", "--config", path.to_str().unwrap()]);
         if flag {
-            args.extend(["--admin".to_owned(), socket("flag")]);
+            command.args(["--admin", &socket("flag")]);
         }
-        let mut command = program(&args.iter().map(String::as_str).collect::<Vec<_>>());
         if variable {
             command.env("DISTRIBUTARY_ADMIN_LISTEN", socket("variable"));
             command.env("DISTRIBUTARY_ADMIN", "of-another-relay:9901");
@@ -313,16 +317,14 @@ fn the_old_variable_of_the_admin_address() {
         command
     };
     let relay = Relay::start(serve("127.0.0.1:0"));
-    assert!(
-        relay
-            .line("DISTRIBUTARY_ADMIN")
-            .contains("set DISTRIBUTARY_ADMIN_LISTEN instead")
+    has(
+        &relay.line("DISTRIBUTARY_ADMIN"),
+        "set DISTRIBUTARY_ADMIN_LISTEN instead",
     );
     relay.line("admin address");
-    let error = String::from_utf8(serve("nowhere").output().unwrap().stderr).unwrap();
-    assert!(
-        error.contains("DISTRIBUTARY_ADMIN: `nowhere` is not an address"),
-        "{error}"
+    has(
+        &ran(&mut serve("nowhere")).2,
+        "DISTRIBUTARY_ADMIN: `nowhere` is not an address",
     );
 }
 
@@ -331,9 +333,8 @@ fn the_old_variable_of_the_admin_address() {
 fn lists_in_the_environment_are_split() {
     let mut command = program(&["serve", "--upstream", "cp:1"]);
     command.env("DISTRIBUTARY_LISTEN", "127.0.0.1:0,nowhere");
-    let error = String::from_utf8(command.output().unwrap().stderr).unwrap();
-    assert!(
-        error.starts_with("command line: DISTRIBUTARY_LISTEN: `nowhere` is not an address"),
-        "{error}"
+    has(
+        &ran(&mut command).2,
+        "command line: DISTRIBUTARY_LISTEN: `nowhere` is not an address",
     );
 }

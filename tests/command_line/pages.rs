@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{ask, file, serve};
+use crate::{ask, file, has, serve, until};
 
 fn get(admin: &str, request: &str) -> (String, String) {
     let answer = ask(admin, request);
@@ -27,36 +27,29 @@ fn the_process_shows_itself() {
     let (relay, admin, first) = serve(&["--log-format", "json", "--config", path]);
     relay.line("listening for clients");
 
-    let deadline = crate::now() + crate::PATIENCE;
-    let listeners = format!("listeners[0]::{first}\nlisteners[1]::{socket}\n");
-    while get(&admin, "GET /listeners").1 != listeners {
-        assert!(crate::now() < deadline, "{}", get(&admin, "GET /listeners").1);
-    }
+    let listeners = || get(&admin, "GET /listeners").1;
+    let both = format!("listeners[0]::{first}\nlisteners[1]::{socket}\n");
+    until(|| listeners() == both, listeners);
     let info: Value = serde_json::from_str(&get(&admin, "GET /server_info").1).unwrap();
     assert_eq!(info["state"], "PRE_INITIALIZING", "{info}");
     assert_eq!(info["node"]["id"], "relay-7", "{info}");
     let options = &info["command_line_options"];
-    assert_eq!(
-        (&options["config_path"], &options["drain_time"], &options["log_level"]),
-        (&path.into(), &"7s".into(), &"info".into()),
-        "{info}"
-    );
+    let shown = ["config_path", "drain_time", "log_level"].map(|key| options[key].clone());
+    assert_eq!(shown, [path, "7s", "info"], "{info}");
     let memory: Value = serde_json::from_str(&get(&admin, "GET /memory").1).unwrap();
     let physical: u64 = memory["total_physical_bytes"].as_str().unwrap().parse().unwrap();
     assert!(physical > 1_000_000, "{memory}");
 
     let (status, said) = get(&admin, "POST /logging?admin=debug");
-    assert!(
-        status == "200" && said.contains("  admin: debug\n") && said.contains("  app: info\n"),
-        "{said}"
-    );
+    assert_eq!(status, "200");
+    has(&said, "  admin: debug\n");
+    has(&said, "  app: info\n");
     relay.line("the log level is changed by an order");
     let _ = get(&admin, "GET /live");
     relay.line("admin request");
-    assert!(
-        get(&admin, "POST /logging")
-            .1
-            .contains("filter: info,distributary::admin=debug\n")
+    has(
+        &get(&admin, "POST /logging").1,
+        "filter: info,distributary::admin=debug\n",
     );
     assert_eq!(get(&admin, "POST /logging?level=loud").0, "400");
     assert_eq!(get(&admin, "GET /logging?level=debug").0, "400");

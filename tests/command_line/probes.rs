@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::{Relay, address_in, ask, file, program, serve};
+use crate::{Relay, address_in, ask, file, has, output, program, replace, serve, until};
 
 const PATHS: [&str; 4] = ["/ready", "/live", "/healthz", "/metrics"];
 
@@ -45,42 +45,26 @@ fn the_admin_address_has_names() {
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
-    let reads = [
-        "GET /",
-        "GET /config_dump",
-        "GET /clients",
-        "GET /certs",
-        "GET /events",
-        "GET /page.js",
-        "POST /v3/discovery:client_status",
-    ];
+    #[rustfmt::skip]
+    let reads = ["GET /", "GET /config_dump", "GET /clients", "GET /certs", "GET /events", "GET /page.js",
+        "POST /v3/discovery:client_status"];
     for read in reads {
         let answer = asks("evil.example:9901", read);
-        assert!(
-            status(&answer) == 403 && answer.contains("add the name there"),
-            "{read}: {answer}"
-        );
+        assert_eq!(status(&answer), 403, "{read}: {answer}");
+        has(&answer, "add the name there");
     }
     let port = admin.rsplit_once(':').unwrap().1;
-    let own = [
-        "127.0.0.1:8080",
-        "localhost:8080",
-        "[::1]",
-        "relay.example.com",
-        &format!("localhost:{port}"),
-    ];
+    #[rustfmt::skip]
+    let own = ["127.0.0.1:8080", "localhost:8080", "[::1]", "relay.example.com", &format!("localhost:{port}")];
     for host in own {
         assert_eq!(status(&asks(host, "GET /config_dump")), 200, "{host}");
     }
     for path in ["/ready", "/live", "/healthz", "/metrics", "/stats/prometheus"] {
         assert_ne!(status(&asks("evil.example", &format!("GET {path}"))), 403, "{path}");
     }
-    for (host, code) in [
-        ("evil.example", 403),
-        ("localhost:1", 403),
-        ("relay.example.com:80", 200),
-        (&admin, 200),
-    ] {
+    #[rustfmt::skip]
+    let orders = [("evil.example", 403), ("localhost:1", 403), ("relay.example.com:80", 200), (&*admin, 200)];
+    for (host, code) in orders {
         assert_eq!(status(&asks(host, "POST /healthcheck/ok")), code, "{host}");
     }
 }
@@ -89,45 +73,20 @@ fn the_admin_address_has_names() {
 #[test]
 fn there_is_nothing_else() {
     let (relay, admin, probes) = start("probes-only");
-    assert!(
-        (0..1000).any(|_| status(&ask(&probes, "GET /ready")) == 200),
-        "not ready"
-    );
-    assert_eq!(
-        status(&ask(&admin, "GET /metrics")),
-        403,
-        "the rules are those of the admin address"
-    );
-    assert!(ask(&probes, "GET /metrics").contains("\ndistributary_connections 0\n"));
+    until(|| status(&ask(&probes, "GET /ready")) == 200, || "not ready");
+    // The rules are those of the admin address.
+    assert_eq!(status(&ask(&admin, "GET /metrics")), 403);
+    has(&ask(&probes, "GET /metrics"), "\ndistributary_connections 0\n");
     for path in PATHS {
         assert_eq!(status(&ask(&probes, &format!("GET {path}"))), 200, "{path}");
         assert_eq!(status(&ask(&probes, &format!("HEAD {path}"))), 200, "{path}");
         let answer = ask(&probes, &format!("POST {path}"));
         assert_eq!(status(&answer), 405, "{path}");
     }
-    for path in [
-        "/",
-        "/help",
-        "/clusters",
-        "/clients",
-        "/config_dump",
-        "/certs",
-        "/server_info",
-        "/events",
-        "/stats",
-        "/stats/prometheus",
-        "/healthz/ready",
-        "/ready/",
-        "//ready",
-        "/ready/../clients",
-        "/drain_listeners",
-        "/reload",
-        "/validate",
-        "/healthcheck/fail",
-        "/logging",
-        "/v3/discovery:client_status",
-        "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus",
-    ] {
+    let others = "/ /help /clusters /clients /config_dump /certs /server_info /events /stats /stats/prometheus /healthz/ready \
+        /ready/ //ready /ready/../clients /drain_listeners /reload /validate /healthcheck/fail /logging \
+        /v3/discovery:client_status /envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+    for path in others.split(' ') {
         for method in ["GET", "POST"] {
             let answer = ask(&probes, &format!("{method} {path}"));
             assert_eq!(status(&answer), 404, "{method} {path}: {answer}");
@@ -156,9 +115,8 @@ fn strangers_do_no_harm() {
     }
     let mut stream = TcpStream::connect(&probes).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    stream
-        .write_all(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\nGET /live HTTP/1.1\r\nhost: x\r\n\r\n")
-        .unwrap();
+    let twice = b"GET /live HTTP/1.1\r\nhost: x\r\n\r\nGET /live HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(twice).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert_eq!(answer.matches("LIVE").count(), 1, "{answer}");
@@ -171,21 +129,13 @@ fn it_is_bound_once() {
     let (relay, _, probes) = start("probes-bound");
     let path = file("probes-bound.yaml", "");
     let text = "upstream: {xds_servers: [{server_uri: cp:1}]}\nlisteners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\n";
-    let other = path.with_extension("new");
-    std::fs::write(&other, text).unwrap();
-    std::fs::rename(&other, &path).unwrap();
+    replace(&path, text);
     let line = relay.line("take effect after a restart");
     assert!(line.contains("probes"), "{line}");
     assert_eq!(status(&ask(&probes, "GET /live")), 200);
 
     let taken = file("probes-taken.yaml", &format!("{text}probes: {{address: '{probes}'}}\n"));
-    let output = program(&["serve", "--config", taken.to_str().unwrap()])
-        .output()
-        .unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(
-        error.contains(&format!("probes.address: cannot listen on {probes}: ")),
-        "{error}"
-    );
+    let (code, _, error) = output(&["serve", "--config", taken.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{error}");
+    has(&error, &format!("probes.address: cannot listen on {probes}: "));
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::agent::{Agent, Answer};
 use crate::certificates::certs;
-use crate::{Relay, address_in, ask, file, output, program};
+use crate::{Relay, address_in, ask, file, has, output, program};
 
 fn svid(serial: u64) -> Answer {
     let mut params = CertificateParams::new([]).unwrap();
@@ -53,15 +53,13 @@ fn one_agent_for_all() {
     let shown = certs(&admin, |shown| of_both(shown, "01"));
     assert_eq!(shown["certificates"][0]["cert_chain"][0]["path"], origin.as_str());
     let expiry = format!("distributary_certificate_expiry_timestamp_seconds{{path=\"{origin}\"}} ");
-    let metrics = ask(&admin, "GET /metrics");
-    assert!(metrics.contains(&expiry), "{metrics}");
+    has(&ask(&admin, "GET /metrics"), &expiry);
 
     agent.send(svid(2));
     certs(&admin, |shown| of_both(shown, "02"));
     drop(agent);
-    let shown = certs(&admin, |shown| {
-        shown["faults"].as_object().is_some_and(|all| all.len() == 2)
-    });
+    let two = |shown: &Value| shown["faults"].as_object().is_some_and(|all| all.len() == 2);
+    let shown = certs(&admin, two);
     assert!(of_both(&shown, "02"), "{shown}");
     let lines = [(); 2].map(|()| relay.line(&format!("{origin}: cannot connect")));
     for told in [
@@ -70,11 +68,8 @@ fn one_agent_for_all() {
     ] {
         assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
     }
-    let metrics = ask(&admin, "GET /metrics");
-    assert!(
-        metrics.contains("distributary_certificate_reloads_total{result=\"bad\"} 2"),
-        "{metrics}"
-    );
+    let counted = "distributary_certificate_reloads_total{result=\"bad\"} 2";
+    has(&ask(&admin, "GET /metrics"), counted);
 
     let _agent = Agent::start(&socket, svid(3));
     let shown = certs(&admin, |shown| of_both(shown, "03") && shown.get("faults").is_none());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{PORTS, Relay, address_in, ask, file, metric, output, program, replace};
+use super::{PORTS, Relay, address_in, ask, file, has, metric, output, program, replace};
 
 /// A relay with this configuration, and its admin address.
 fn start(name: &str, config: &str) -> (Relay, String) {
@@ -13,14 +13,20 @@ fn start(name: &str, config: &str) -> (Relay, String) {
     (relay, admin)
 }
 
+/// The configuration of a relay with this source.
+fn from(source: &Path) -> String {
+    format!(
+        "upstream: {{xds_servers: [{{server_uri: 'file://{}'}}]}}\n{PORTS}",
+        source.display()
+    )
+}
+
 /// Checks that `status` has the exit code 1 for this reason alone.
 fn assert_status_says(admin: &str, words: &str) {
     let (code, _, error) = output(&["status", "--admin", admin]);
     assert_eq!((code, error.lines().count()), (Some(1), 1), "{error}");
-    assert!(
-        error.starts_with(&format!("{admin}: ")) && error.contains(words),
-        "{error}"
-    );
+    assert!(error.starts_with(&format!("{admin}: ")), "{error}");
+    has(&error, words);
 }
 
 /// Checks that nothing is wrong.
@@ -33,18 +39,13 @@ fn assert_well(admin: &str) {
 #[test]
 fn a_bad_configuration() {
     let resources = file("standing-config-resources.yaml", "resources: []\n");
-    let good = format!(
-        "upstream: {{xds_servers: [{{server_uri: 'file://{}'}}]}}\n{PORTS}",
-        resources.display()
-    );
+    let good = from(&resources);
     let (relay, admin) = start("config", &good);
     relay.line("ready: clients can be served");
     assert_well(&admin);
     let config = resources.with_file_name("standing-config.yaml");
-    replace(
-        &config,
-        &format!("{good}limits: {{views: many}}\ntimers: {{linger: soon}}\n"),
-    );
+    let bad = format!("{good}limits: {{views: many}}\ntimers: {{linger: soon}}\n");
+    replace(&config, &bad);
     metric(&admin, "configuration_current 0");
     let words = format!(
         "the configuration is bad; the earlier one stays in effect: {}:4:17: limits.views: ",
@@ -72,8 +73,7 @@ fn bad_files() {
     let put = |name: &str, text: &str| replace(&folder.join(name), text);
     put("one.yaml", &cluster("1s"));
     let uri = format!("file://{}", folder.display());
-    let config = format!("upstream: {{xds_servers: [{{server_uri: '{uri}'}}]}}\n{PORTS}");
-    let (relay, admin) = start("files", &config);
+    let (relay, admin) = start("files", &from(&folder));
     relay.line("ready: clients can be served");
     let bad = |count: usize| metric(&admin, &format!("bad_files{{server=\"{uri}\"}} {count}"));
     bad(0);

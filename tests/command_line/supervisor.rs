@@ -25,6 +25,11 @@ impl Manager {
         Self { socket, path }
     }
 
+    /// How long it waits for a message.
+    fn waits(&self, time: Duration) {
+        self.socket.set_read_timeout(Some(time)).unwrap();
+    }
+
     fn next(&self) -> String {
         let mut message = [0; 4096];
         let length = self.socket.recv(&mut message).unwrap();
@@ -61,15 +66,11 @@ fn it_is_told_what_happens() {
     command.env("NOTIFY_SOCKET", &manager.path);
     let mut relay = Relay::start(command);
     let (_, before) = manager.until("READY=1");
-    assert!(
-        before.iter().all(|message| message.starts_with("STATUS=")),
-        "{before:?}"
-    );
+    let status = |message: &String| message.starts_with("STATUS=");
+    assert!(before.iter().all(status), "{before:?}");
     relay.line("listening for clients");
-    assert_eq!(
-        manager.until("STATUS=").0,
-        "STATUS=no control plane has been reached yet"
-    );
+    let (status, _) = manager.until("STATUS=");
+    assert_eq!(status, "STATUS=no control plane has been reached yet");
 
     // A good configuration and a bad one: the state ends, because the relay serves on.
     for text in [text, "nonsense"] {
@@ -81,10 +82,8 @@ fn it_is_told_what_happens() {
     relay.signal("-TERM");
     let (stopping, before) = manager.until("STOPPING=1");
     assert_eq!(number(&stopping, "EXTEND_TIMEOUT_USEC"), 53_000_000);
-    assert!(
-        !before.iter().any(|message| message.starts_with("WATCHDOG")),
-        "nobody has asked for it"
-    );
+    // Nobody has asked for it.
+    assert!(!before.iter().any(|message| message.starts_with("WATCHDOG")));
     assert_eq!(relay.child.wait().unwrap().code(), Some(0));
 }
 
@@ -117,19 +116,13 @@ fn signs_of_life_are_for_who_asks() {
         manager.until("WATCHDOG=1");
     }
     drop(watched);
-    manager
-        .socket
-        .set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
+    manager.waits(Duration::from_millis(500));
     while manager.socket.recv(&mut [0; 4096]).is_ok() {}
 
     let _other = start("1");
-    manager.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    manager.waits(PATIENCE);
     manager.until("READY=1");
-    manager
-        .socket
-        .set_read_timeout(Some(Duration::from_millis(2500)))
-        .unwrap();
+    manager.waits(Duration::from_millis(2500));
     let mut message = [0; 4096];
     let silence = loop {
         match manager.socket.recv(&mut message) {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::get::{CDS, Outcome, answer, any, delta};
 use crate::plane::{Call, Plane};
-use crate::{PORTS, file, output};
+use crate::{PORTS, file, has, output, program, ran};
 
 const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
@@ -42,12 +42,17 @@ impl Answering {
 
     /// Runs the command with these clients.
     async fn survey(&self, clients: &[PathBuf], more: &[&str]) -> Outcome {
-        let mut args = vec!["survey".to_owned(), self.address.clone()];
-        args.extend(more.iter().map(|arg| (*arg).to_owned()));
-        args.push("--from".to_owned());
-        args.extend(clients.iter().map(|path| path.display().to_string()));
-        let run = tokio::task::spawn_blocking(move || output(&args.iter().map(String::as_str).collect::<Vec<_>>()));
-        answer(run).await
+        let mut command = program(&[&["survey", &self.address], more, &["--from"]].concat());
+        command.args(clients);
+        answer(tokio::task::spawn_blocking(move || ran(&mut command))).await
+    }
+
+    /// The same in vain.
+    async fn fails(&self, clients: &[PathBuf], more: &[&str], words: &str) -> String {
+        let (code, out, notes) = self.survey(clients, more).await;
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{notes}");
+        has(&notes, words);
+        notes
     }
 
     fn ids(&self) -> Vec<String> {
@@ -82,10 +87,8 @@ impl Drop for Answering {
 fn response(type_url: &str, text: &str) -> DeltaDiscoveryResponse {
     let source = "\"eds_cluster_config\": {\"eds_config\": {\"ads\": {}, \"resource_api_version\": \"V3\"}}";
     let cluster = format!("{{\"@type\": \"{CDS}\", \"name\": \"web\", \"type\": \"EDS\", {source}}}");
-    let metadata = format!(
-        "\"metadata\": {{\"filter_metadata\": {{\"said\": {{\"text\": {}}}}}}}",
-        json!(text)
-    );
+    let text = json!(text);
+    let metadata = format!("\"metadata\": {{\"filter_metadata\": {{\"said\": {{\"text\": {text}}}}}}}");
     let endpoint = format!("{{\"endpoint\": {{\"address\": {{\"pipe\": {{\"path\": \"/x\"}}}}}}, {metadata}}}");
     let endpoints = format!(
         "{{\"@type\": \"{EDS}\", \"cluster_name\": \"web\", \"endpoints\": [{{\"lb_endpoints\": [{endpoint}]}}]}}"
@@ -119,13 +122,10 @@ fn two(of: &str) -> [PathBuf; 2] {
 
 fn member(node: &Node, key: &str) -> Option<String> {
     let kind = node.metadata.as_ref()?.fields.get(key)?.kind.as_ref()?;
-    if let Kind::NumberValue(number) = kind {
-        return Some(format!("number {number}"));
-    }
-    if let Kind::StringValue(text) = kind {
-        Some(text.clone())
-    } else {
-        None
+    match kind {
+        Kind::NumberValue(number) => Some(format!("number {number}")),
+        Kind::StringValue(text) => Some(text.clone()),
+        Kind::NullValue(_) | Kind::BoolValue(_) | Kind::StructValue(_) | Kind::ListValue(_) => None,
     }
 }
 
@@ -178,10 +178,7 @@ async fn what_decides() {
         assert_eq!(code, Some(0), "{name}: {notes}");
         assert_eq!(block(&out), expected, "{name}: {out}");
         if views > 0 {
-            assert!(
-                out.contains(&format!("# Views that these 2 clients make: {views}.\n")),
-                "{name}: {out}"
-            );
+            has(&out, &format!("# Views that these 2 clients make: {views}.\n"));
         }
         let asked = plane.ids();
         assert!(asked.len() <= most, "{name}: {} questions", asked.len());
@@ -191,11 +188,8 @@ async fn what_decides() {
         let own = |id: &String| *id == one || *id == other;
         assert_eq!(asked.get(..3), Some(&[one.clone(), one.clone(), other.clone()][..]));
         assert!(asked.iter().all(|id| own(id) || id.starts_with("survey-")), "{asked:?}");
-        assert_eq!(
-            asked.iter().filter(|id| own(id)).count(),
-            4,
-            "three first and one last: {asked:?}"
-        );
+        // Three first and one last.
+        assert_eq!(asked.iter().filter(|id| own(id)).count(), 4, "{asked:?}");
         assert!(!out.contains("hush") && !notes.contains("hush"), "{out}{notes}");
         behind_a_relay(name, &plane, &clients, &block(&out)).await;
     }
@@ -203,10 +197,8 @@ async fn what_decides() {
 
 /// Asks a relay with these classes as each client, and compares what it says with what the control plane says itself.
 async fn behind_a_relay(name: &str, plane: &Answering, clients: &[PathBuf], classes: &str) {
-    let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\n{PORTS}{classes}",
-        plane.address
-    );
+    let server = &plane.address;
+    let text = format!("upstream: {{xds_servers: [{{server_uri: '{server}'}}]}}\n{PORTS}{classes}");
     let path = file(&format!("survey-{name}.relay.yaml"), &text);
     let (code, _, error) = output(&["validate", path.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{error}");
@@ -230,24 +222,17 @@ fn told(path: &PathBuf, server: &str) -> String {
     let text = |key: &str| whole.pointer(key).unwrap().as_str().unwrap().to_owned();
     let place = format!("r/{}", text("/node/locality/zone"));
     let metadata = whole.pointer("/node/metadata").unwrap().to_string();
-    let node = [
-        "--node-id",
-        &text("/node/id"),
+    let (id, cluster) = (text("/node/id"), text("/node/cluster"));
+    let mut get = program(&["get", "eds", "web", "-o", "json", "--server", server, "--node-id", &id]);
+    get.args([
         "--node-cluster",
-        &text("/node/cluster"),
+        &cluster,
         "--locality",
         &place,
         "--node-metadata",
         &metadata,
-    ]
-    .map(str::to_owned);
-    let args = ["get", "eds", "web", "-o", "json", "--server", server];
-    let (code, out, error) = output(
-        &args
-            .into_iter()
-            .chain(node.iter().map(String::as_str))
-            .collect::<Vec<_>>(),
-    );
+    ]);
+    let (code, out, error) = ran(&mut get);
     assert_eq!(code, Some(0), "{error}");
     out
 }
@@ -257,45 +242,26 @@ fn told(path: &PathBuf, server: &str) -> String {
 async fn what_cannot_be_told() {
     let clients = two("random");
     let plane = Answering::start(|_, count| Some(count.to_string())).await;
-    let (code, out, notes) = plane.survey(&clients, &[]).await;
-    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let notes = plane.fails(&clients, &[], "").await;
     let words = "it cannot be told what the answer depends on: the same question as random-a was answered otherwise a second time (1 of eds)\n";
     assert!(notes.ends_with(words), "{notes}");
     assert_eq!(plane.ids().len(), 2);
 
     let plane = Answering::start(|node, count| Some(format!("{} {}", node.cluster, count > 6))).await;
-    let (code, out, notes) = plane.survey(&clients, &[]).await;
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(
-        notes.contains("the answer is another one than at first (1 of eds)"),
-        "{notes}"
-    );
+    let words = "the answer is another one than at first (1 of eds)";
+    plane.fails(&clients, &[], words).await;
 
     // Each of 40 fields counts: so many questions there are not.
-    let all = |node: &Node, _| {
-        Some(
-            (0..40)
-                .filter_map(|at| member(node, &format!("OWN_{at:02}")))
-                .collect::<String>(),
-        )
-    };
+    let all = |node: &Node, _| Some((0..40).filter_map(|at| member(node, &format!("OWN_{at:02}"))).collect());
     let plane = Answering::start(all).await;
-    let (code, out, notes) = plane.survey(&clients, &[]).await;
-    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let words = "64 questions were not enough. So far it is known that the answer depends on: metadata.OWN_";
+    let notes = plane.fails(&clients, &[], words).await;
     assert_eq!(plane.ids().len(), 64);
-    assert!(
-        notes.contains("64 questions were not enough. So far it is known that the answer depends on: metadata.OWN_"),
-        "{notes}"
-    );
     assert!(!notes.contains("hush"), "{notes}");
 
     let plane = Answering::start(|node, _| node.id.ends_with("-a").then(String::new)).await;
-    let (code, out, notes) = plane.survey(&clients, &["--timeout", "3s"]).await;
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(
-        notes.contains("as random-b of ") && notes.contains("raise --timeout"),
-        "{notes}"
-    );
+    let notes = plane.fails(&clients, &["--timeout", "3s"], "as random-b of ").await;
+    has(&notes, "raise --timeout");
 }
 
 /// Nobody but the clients is asked for if that is wished, and then only what could be is said.
@@ -306,9 +272,9 @@ async fn own_ids_alone() {
     let (code, out, notes) = plane.survey(&clients, &["--own-ids-only"]).await;
     assert_eq!(code, Some(0), "{notes}");
     assert_eq!(plane.ids(), ["own-a", "own-a", "own-b"]);
-    assert!(
-        out.contains("only mixtures tell which: id, cluster, locality.zone, metadata.OWN_00, "),
-        "{out}"
+    has(
+        &out,
+        "only mixtures tell which: id, cluster, locality.zone, metadata.OWN_00, ",
     );
     assert_eq!(block(&out), "classes:\n  - { key: [id], node: client }\n");
     // Of clusters alone, which are the same for all.
@@ -332,12 +298,8 @@ async fn bootstraps_that_cannot_be_used() {
     ];
     for (text, words) in rows {
         let bad = file("survey-bad.yaml", text);
-        let (code, out, error) = plane.survey(&[good.clone(), bad.clone()], &[]).await;
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{text}");
-        assert!(
-            error.starts_with(&bad.display().to_string()) && error.contains(words),
-            "{error}"
-        );
+        let error = plane.fails(&[good.clone(), bad.clone()], &[], words).await;
+        assert!(error.starts_with(&bad.display().to_string()), "{error}");
     }
     let (code, _, error) = plane.survey(&[good], &[]).await;
     assert!(code == Some(2) && error.contains("two clients or more"), "{error}");

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is said of wrong settings and missing files.
 
-use crate::{SERVE, output};
+use crate::{SERVE, fails};
 
 /// What is no level and no directive is an error: it would hide all lines, errors included.
 #[test]
 fn a_log_level_is_a_level() {
     for level in ["warning", "info,loud", "distributary=loud"] {
-        let (code, _, error) = output(&[&SERVE[..], &["--log-level", level]].concat());
-        assert_eq!(code, Some(1), "{level}");
-        assert!(
-            error.contains("is not a log level; write error, warn, info") && error.lines().count() == 1,
-            "{error}"
-        );
+        let args = [&SERVE[..], &["--log-level", level]].concat();
+        let error = fails(1, &args, "is not a log level; write error, warn, info");
+        assert_eq!(error.lines().count(), 1, "{error}");
     }
 }
 
@@ -25,8 +22,7 @@ fn causes_are_said_once() {
         &["get", "cds", "--snapshot", "/none/x.snapshot"],
         &["get", "cds", "--descriptors", "/none/x.pb"],
     ] {
-        let (code, _, error) = output(args);
-        assert_eq!(code, Some(1), "{args:?}");
+        let error = fails(1, args, "");
         assert_eq!(error.matches("No such file").count(), 1, "{error}");
     }
 }
