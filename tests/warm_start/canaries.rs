@@ -8,7 +8,7 @@ use distributary::xds::bucket;
 use crate::messages::{of_node, resources, wants};
 use crate::plane::{Call, Plane};
 use crate::sources::{BASE, next, sent, servers, story_of};
-use crate::stage::{CDS, Client, Delta, EDS, Relay, clusters, eventually};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, clusters, until};
 
 /// A relay whose configuration is replaced.
 struct Stage {
@@ -32,7 +32,7 @@ impl Stage {
     }
 
     async fn shows(&self, text: &str) {
-        eventually(text, || self.relay.admin("/clusters").contains(text).then_some(())).await;
+        until(text, || self.relay.admin("/clusters").contains(text)).await;
     }
 }
 

@@ -5,7 +5,7 @@ use crate::fresh;
 use crate::lint::lint;
 use crate::messages;
 use crate::plane::{Plane, soon};
-use crate::stage::{CDS, Client, Delta, Relay, asking, clusters, eventually};
+use crate::stage::{CDS, Client, Delta, Relay, asking, clusters, has, until};
 
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
 
@@ -65,10 +65,8 @@ async fn series_begin_at_zero() {
         .find(|line| line.starts_with("distributary_build_info{"))
         .unwrap();
     let (version, commit) = (distributary::telemetry::VERSION, distributary::telemetry::COMMIT);
-    assert_eq!(
-        build,
-        format!("distributary_build_info{{version=\"{version}\",commit=\"{commit}\"}} 1")
-    );
+    let expected = format!("distributary_build_info{{version=\"{version}\",commit=\"{commit}\"}} 1");
+    assert_eq!(build, expected);
     let hexadecimal = commit.chars().all(|c| c.is_ascii_hexdigit());
     assert!(commit.is_empty() || commit.len() == 40 && hexadecimal, "{commit}");
 }
@@ -86,16 +84,13 @@ async fn the_process_is_measured() {
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     let resident = resident.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0;
     let shown = value("process_resident_memory_bytes");
-    assert!(
-        (resident / 2.0..resident * 2.0).contains(&shown),
-        "{shown}, not {resident}"
-    );
+    assert!((0.5..2.0).contains(&(shown / resident)), "{shown}, not {resident}");
     assert!(value("process_virtual_memory_bytes") >= shown);
     let open = value("process_open_fds");
     assert!(open > 5.0 && open < value("process_max_fds"), "{open}");
     // The kernel counts in hundredths of a second, and a start may take less than one.
-    eventually("a hundredth of a second", || {
-        (self::value(&metrics(&relay), "process_cpu_seconds_total") > Some(0.0)).then_some(())
+    until("a hundredth of a second", || {
+        self::value(&metrics(&relay), "process_cpu_seconds_total") > Some(0.0)
     })
     .await;
 }
@@ -117,27 +112,19 @@ async fn a_relay_that_serves() {
         let nonce = soon("a response", stream.message()).await.nonce;
         stream.says(&messages::answer(CDS, &nonce, None));
         let acked = "distributary_acks_total{type=\"cds\"}";
-        eventually("an acknowledgement", || {
-            (value(&metrics(&relay), acked) == Some(acks)).then_some(())
-        })
-        .await;
+        until("an acknowledgement", || value(&metrics(&relay), acked) == Some(acks)).await;
     }
     let mut odd = fresh();
     odd.type_url = "type.googleapis.com/evil.\"\\\n{x=\"y\"} 1".to_owned();
     let _odd: Delta = client.open(&odd).await;
     let others = "distributary_requests_total{type=\"other\"}";
-    eventually("a request", || {
-        (value(&metrics(&relay), others) == Some(1.0)).then_some(())
-    })
-    .await;
+    until("a request", || value(&metrics(&relay), others) == Some(1.0)).await;
 
     let text = metrics(&relay);
     assert_eq!(lint(&text), [] as [String; 0], "{text}");
     assert!(!text.contains("evil"), "{text}");
-    assert_eq!(
-        value(&text, "distributary_convergence_seconds_count{type=\"cds\"}"),
-        Some(1.0)
-    );
+    let converged = "distributary_convergence_seconds_count{type=\"cds\"}";
+    assert_eq!(value(&text, converged), Some(1.0));
     let resources = format!(
         "grpc_xds_client_resources{{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"acked\",grpc_xds_resource_type=\"{CLUSTERS}\"}}"
     );
@@ -146,8 +133,8 @@ async fn a_relay_that_serves() {
     let age = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64() - value(&text, &success).unwrap();
     assert!((-1.0..600.0).contains(&age), "{age}");
     // A series that has begun between both is in one of them alone.
-    eventually("the same series", || {
-        is_openmetrics(&relay.openmetrics(), &metrics(&relay)).then_some(())
+    until("the same series", || {
+        is_openmetrics(&relay.openmetrics(), &metrics(&relay))
     })
     .await;
 
@@ -155,10 +142,7 @@ async fn a_relay_that_serves() {
     assert_eq!(value(&text, &stale), Some(0.0));
     drop(call);
     drop(plane);
-    eventually("staleness", || {
-        (value(&metrics(&relay), &stale) == Some(1.0)).then_some(())
-    })
-    .await;
+    until("staleness", || value(&metrics(&relay), &stale) == Some(1.0)).await;
     let clusters_page = relay.admin("/clusters");
     assert!(clusters_page.contains("::cds::stale::true"), "{clusters_page}");
     assert!(!clusters_page.contains("from a snapshot"), "{clusters_page}");
@@ -166,19 +150,13 @@ async fn a_relay_that_serves() {
     let mut call = soon("a call", plane.call()).await;
     call.delta().await;
     call.send(&clusters("n3", &[("a", "2"), ("b", "1")], &[]));
-    eventually("an answer", || {
-        (value(&metrics(&relay), &stale) == Some(0.0)).then_some(())
-    })
-    .await;
+    until("an answer", || value(&metrics(&relay), &stale) == Some(0.0)).await;
 }
 
 /// Whether this has the same series, in the form of OpenMetrics.
 fn is_openmetrics(answer: &str, prometheus: &str) -> bool {
     let (head, text) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(
-        head.contains("content-type: application/openmetrics-text; version=1.0.0"),
-        "{head}"
-    );
+    has(head, "content-type: application/openmetrics-text; version=1.0.0");
     assert!(text.ends_with("\n# EOF\n"), "{text}");
     assert!(text.contains("# TYPE distributary_acks counter\n"), "{text}");
     let series = |text: &str| {

@@ -13,7 +13,7 @@ use tonic::Code;
 use crate::folder::Folder;
 use crate::plane::{Call, Plane};
 use crate::secured::tls_plane_for;
-use crate::stage::{ANYWHERE, CDS, Client, Delta, Relay, clusters, eventually};
+use crate::stage::{ANYWHERE, CDS, Client, Delta, Relay, clusters, until};
 
 fn certified() -> CertifiedKey<KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
@@ -79,8 +79,8 @@ timers: {{unanswered: 1s, linger: 0}}
         ),
     );
     relay.line("every client is in this class");
-    eventually("ready without a certificate for all", || {
-        relay.admin("/ready").contains(" 200 ").then_some(())
+    until("ready without a certificate for all", || {
+        relay.admin("/ready").contains(" 200 ")
     })
     .await;
 

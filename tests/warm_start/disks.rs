@@ -8,7 +8,7 @@ use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
 use prost::Message as _;
 
 use crate::plane::Plane;
-use crate::stage::{self, Client, Delta, Relay, clusters, directory, eventually};
+use crate::stage::{self, Client, Delta, Relay, clusters, directory, eventually, until};
 use crate::{find, fresh};
 
 /// A response with one cluster of some more than so many bytes.
@@ -58,7 +58,7 @@ async fn a_file_may_not_grow() {
     let line = relay.line("cannot write a snapshot; clients are still served");
     assert!(line.contains("cannot be written") && line.contains(WORDS), "{line}");
     let counted = || relay.number("distributary_snapshots_total{result=\"not_written\"} ") >= 3.0;
-    eventually("failed writes, which are one line", || counted().then_some(())).await;
+    until("failed writes, which are one line", counted).await;
     assert_eq!(relay.lines("cannot write a snapshot"), 1);
     // It is what is wrong with the relay for as long as it is, with the age of what a restart would begin with.
     let fault = || {
@@ -88,5 +88,5 @@ async fn a_file_may_not_grow() {
     assert_eq!(delta.next().await.versions.len(), 1);
     let next = || largest(&dir).filter(|size| *size > small && *size < 500);
     eventually("the next snapshot", next).await;
-    eventually("no fault", || fault().is_none().then_some(())).await;
+    until("no fault", || fault().is_none()).await;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the operator sees while control planes are away: `/clusters`, metrics and the log.
 
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tonic::Code;
 
 use crate::messages::wants;
 use crate::plane::Plane;
-use crate::stage::{self, ANYWHERE, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node, replace};
+use crate::stage::{
+    self, ANYWHERE, CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, has, replace, until,
+};
 use crate::{first_run, fresh};
 
 const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
@@ -34,12 +35,8 @@ fn files_are_shown_before_anybody_reads_them() {
         }
     };
     let text = until("::state::unreachable\n");
-    assert!(
-        text.contains(
-            "/2.yaml:2:3: [0]: envoy.config.cluster.v3.Cluster has no field `nme`; did you mean `name`? (and 1 more)\n"
-        ),
-        "{text}"
-    );
+    let words = "[0]: envoy.config.cluster.v3.Cluster has no field `nme`; did you mean `name`? (and 1 more)\n";
+    has(&text, &format!("/2.yaml:2:3: {words}"));
     relay.line("2.yaml:2:3");
     relay.line("3.yaml:");
     let metrics = relay.admin("/metrics");
@@ -50,10 +47,8 @@ fn files_are_shown_before_anybody_reads_them() {
     write("2.yaml", "[]");
     write("3.yaml", "[]");
     let text = until("::state::answering\n");
-    assert!(
-        !text.contains("last_error") && text.contains("::last_success::"),
-        "{text}"
-    );
+    assert!(!text.contains("last_error"), "{text}");
+    has(&text, "::last_success::");
 }
 
 /// C-21, M-03: with a SotW upstream, a client that waits for a virtual host is answered at once, also if it asks as Envoy does:
@@ -139,13 +134,7 @@ async fn an_outage_is_explained() {
     let client = Client::connect(relay.address).await;
     let mut reader: Delta = client.open(&fresh()).await;
     assert_eq!(reader.next().await.versions.len(), 2);
-    let lacks = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: EDS.to_owned(),
-        resource_names_subscribe: vec!["never sent".to_owned()],
-        ..Default::default()
-    };
-    let _lacking: Delta = client.open(&lacks).await;
+    let _lacking: Delta = client.open(&wants(EDS, &["never sent"])).await;
     let text = eventually("the words", || {
         let text = relay.admin("/clusters");
         let words = [
@@ -164,7 +153,7 @@ async fn an_outage_is_explained() {
         format!("#old::{address}::why::{address} unreachable since "),
         "; resources from a snapshot: cds\n".to_owned(),
     ] {
-        assert!(text.contains(&line), "{line} is missing in\n{text}");
+        has(&text, &line);
     }
     assert!(first(&relay, "last_error").as_str().unwrap().contains("cannot connect"));
     assert_eq!(first(&relay, "lacking/count"), 1);
@@ -174,7 +163,7 @@ async fn an_outage_is_explained() {
         "grpc_xds_client_resources{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"requested\",grpc_xds_resource_type=\"envoy.config.endpoint.v3.ClusterLoadAssignment\"} 1\n".to_owned(),
         format!("grpc_xds_client_server_failure_total{{grpc_target=\"#relay\",grpc_xds_server=\"{address}\"}} 1\n"),
     ] {
-        assert!(metrics.contains(&line), "{line} is missing in\n{metrics}");
+        has(&metrics, &line);
     }
     relay.line("server lost");
 
@@ -182,7 +171,7 @@ async fn an_outage_is_explained() {
     let mut call = plane.call().await;
     assert_eq!(call.delta().await.type_url, CDS);
     call.send(&clusters("n2", &[("a", "1"), ("b", "1")], &[]));
-    eventually("an answer", || (first(&relay, "state") == "answering").then_some(())).await;
+    until("an answer", || first(&relay, "state") == "answering").await;
     assert_eq!(first(&relay, "last_error"), serde_json::Value::Null);
     relay.line("server back");
     let valid = format!(

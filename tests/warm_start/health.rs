@@ -71,10 +71,7 @@ async fn reports_of_health_end_here() {
     assert_eq!(two.next().await.type_url, CDS);
     for nonce in ["n1", "n2"] {
         let request = call.delta().await;
-        assert_eq!(
-            (request.type_url.as_str(), request.response_nonce.as_str()),
-            (CDS, nonce)
-        );
+        assert_eq!((&*request.type_url, &*request.response_nonce), (CDS, nonce));
     }
     assert!(plane.has_call().is_none(), "no stream for reports");
 

@@ -43,7 +43,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 
 use peers::{folder, messages, plane, secured};
 use plane::Plane;
-use stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually};
+use stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually, has, until};
 
 /// How many clients come back at once.
 const CLIENTS: usize = 200;
@@ -118,11 +118,8 @@ async fn a_relay_starts_without_its_control_plane() {
 
     let mut new: Delta = client.open(&fresh()).await;
     let got = new.next().await;
-    assert_eq!(
-        (got.versions, got.removed),
-        (held.clone(), vec![]),
-        "equal versions before and after"
-    );
+    // Equal versions before and after.
+    assert_eq!((got.versions, got.removed), (held.clone(), vec![]));
     let mut sotw: Sotw = client.open(&state_of_the_world("")).await;
     let got = sotw.next().await;
     assert_eq!((got.resources.len(), got.version_info.as_str()), (2, version.as_str()));
@@ -142,10 +139,8 @@ async fn a_relay_starts_without_its_control_plane() {
         assert_eq!((got.versions.len(), got.removed.len()), (0, 0), "nothing is resent");
     }
     assert_eq!(ahead.first().await.removed, Vec::<String>::new());
-    assert!(
-        ahead_sotw.is_silent().await,
-        "a full state would take what it holds besides"
-    );
+    // A full state would take what it holds besides.
+    assert!(ahead_sotw.is_silent().await);
     stale(&relay, 1).await;
 
     // The control plane is back, with a changed, b gone, c new.
@@ -155,10 +150,8 @@ async fn a_relay_starts_without_its_control_plane() {
     call.send(&clusters("n2", &[("a", "2"), ("c", "1")], &[]));
     back.push(new);
     are_told_the_difference(&mut back).await;
-    assert!(
-        ahead_sotw.next().await.resources.len() >= 2,
-        "what it holds is decided by the control plane"
-    );
+    // What it holds is decided by the control plane.
+    assert!(ahead_sotw.next().await.resources.len() >= 2);
     let mut removed = Vec::new();
     while removed.len() < 2 {
         removed.extend(ahead.next().await.removed);
@@ -189,7 +182,7 @@ async fn are_told_the_difference(clients: &mut [Delta]) {
 async fn stale(relay: &Relay, types: usize) {
     let end = format!("\"}} {types}");
     let shown = |line: &str| line.starts_with("distributary_stale_serving{server=") && line.ends_with(&end);
-    eventually("a gauge", || relay.admin("/metrics").lines().any(shown).then_some(())).await;
+    until("a gauge", || relay.admin("/metrics").lines().any(shown)).await;
 }
 
 /// Resources from files are not written to snapshots: the files are there at the next start anyway.
@@ -220,16 +213,10 @@ async fn a_torn_snapshot_is_not_served() {
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let relay = Relay::start(address.unwrap(), &dir);
     let line = relay.line("a snapshot is not used");
-    assert!(
-        line.contains(path.to_str().unwrap()) && line.contains("byte "),
-        "{line}"
-    );
+    has(&line, path.to_str().unwrap());
+    has(&line, "byte ");
     assert!(relay.admin("/ready").starts_with("HTTP/1.1 503 "));
-    assert!(
-        relay
-            .admin("/metrics")
-            .contains("distributary_snapshots_total{result=\"not_loaded\"} 1\n")
-    );
+    relay.shows("snapshots_total{result=\"not_loaded\"} 1");
     let client = Client::connect(relay.address).await;
     let mut new: Delta = client.open(&fresh()).await;
     assert!(new.is_silent().await);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::messages::wants;
-use crate::stage::{Client, Delta, EDS, Relay, directory, eventually, place};
+use crate::stage::{Client, Delta, EDS, Relay, directory, eventually, place, until};
 
 /// A rule for relays, and one for all else.
 const RULES: &str = "rules: [{name: relays, identities: 'ip:127.0.0.1', relay: true}, {name: all}]\nsecrets: allow\n";
@@ -129,9 +129,9 @@ async fn a_ring_that_is_closed_while_all_is_idle() {
     for transport in ["delta", "sotw"] {
         let ring = Ring::start(3, transport, "", false);
         let _second = ring.asks(1, "1").await;
-        eventually("the third relay is asked", || (ring.streams(2) == 1).then_some(())).await;
+        until("the third relay is asked", || ring.streams(2) == 1).await;
         let _first = ring.asks(0, "1").await;
-        eventually("the second relay is asked", || (ring.streams(1) == 2).then_some(())).await;
+        until("the second relay is asked", || ring.streams(1) == 2).await;
         ring.close();
         let found = eventually("the ring is found", || ring.is_shown().then_some(()));
         let found = tokio::time::timeout(FOUND, found).await;

@@ -11,7 +11,7 @@ use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 
 use crate::messages::{of_node, resources, wants};
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node, replace};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, clusters, directory, eventually, node, replace, until};
 
 pub(crate) const BASE: &str =
     "listeners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\nnode: {id: relay}\n";
@@ -268,8 +268,8 @@ async fn a_type_moves() {
     assert_eq!(request.resource_names_subscribe, ["x", "y"]);
     of_c.send(&resources(EDS, "n1", &[("x", "5"), ("y", "2")], &[]));
     assert_eq!(next(&mut delta).await, sent(EDS, &[("x", "5")], &[]));
-    eventually("the first source is gone", || {
-        (!relay.admin("/clusters").contains("#one::")).then_some(())
+    until("the first source is gone", || {
+        !relay.admin("/clusters").contains("#one::")
     })
     .await;
 
@@ -339,7 +339,7 @@ async fn a_relay_is_ready_with_all_sources() {
     .await;
     b = Plane::again(address).await;
     let ready = || relay.admin("/ready").starts_with("HTTP/1.1 200 ");
-    eventually("it is ready", || ready().then_some(())).await;
+    until("it is ready", ready).await;
     drop((a, b));
     relay.line("ready: clients can be served");
     assert!(ready());
@@ -360,11 +360,11 @@ async fn a_relay_is_ready_by_the_snapshot_of_a_source() {
             .filter(|path| path.extension().is_some_and(|of| of == "snapshot"))
             .count()
     };
-    eventually("a snapshot of each", || (saved() == 2).then_some(())).await;
+    until("a snapshot of each", || saved() == 2).await;
     drop((relay, all, b));
     let relay = Relay::run("sources-saved-again", &text);
     let ready = || relay.admin("/ready").starts_with("HTTP/1.1 200 ");
-    eventually("it is ready", || ready().then_some(())).await;
+    until("it is ready", ready).await;
 }
 
 /// F-18: what a client is expected to ask for next is foreseen at its owner, and nowhere else.

@@ -14,6 +14,16 @@ pub(crate) use peers::process::{Process, address_in, ask};
 pub(crate) use peers::stream::{Delta, Got, Sotw};
 pub(crate) use peers::{eventually, now};
 
+/// Looks until it is so.
+pub(crate) async fn until(what: &str, mut is: impl FnMut() -> bool) {
+    eventually(what, || is().then_some(())).await;
+}
+
+#[track_caller]
+pub(crate) fn has(text: &str, words: &str) {
+    assert!(text.contains(words), "no {words:?} in {text}");
+}
+
 /// A new directory for a test.
 pub(crate) fn directory(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{name}"));
@@ -147,6 +157,12 @@ impl Relay {
     /// Returns the response of the admin address.
     pub(crate) fn admin(&self, path: &str) -> String {
         ask(self.admin, &format!("GET {path}"), "", "")
+    }
+
+    /// Asserts that the metrics have this line.
+    #[track_caller]
+    pub(crate) fn shows(&self, line: &str) {
+        has(&self.admin("/metrics"), &format!("distributary_{line}\n"));
     }
 
     /// The same, which is JSON.

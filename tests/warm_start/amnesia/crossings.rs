@@ -8,7 +8,7 @@ use super::{
     CDS, EDS, LDS, RDS, Server, Watcher, cluster, endpoints, guarded, holding, holds, nothing_held, one, order,
     put_path, route,
 };
-use crate::stage::{Relay, directory, eventually, replace};
+use crate::stage::{Relay, directory, eventually, replace, until};
 
 /// A control plane with a route to `a` and a cluster `b` beside it; one that has endpoints of `a` only; and a client that has all of it.
 async fn start() -> (Server, Server, Relay, Watcher) {
@@ -50,14 +50,12 @@ async fn a_route_waits_for_endpoints() {
     assert_eq!(watcher.sent("r"), 1);
     let (code, text) = relay.command(&["holds"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(
-        text.contains("r: it leads to eds b, which the other source does not have yet"),
-        "{text}"
-    );
+    let words = "r: it leads to eds b, which the other source does not have yet";
+    assert!(text.contains(words), "{text}");
     aside.put(EDS, "b", endpoints("b", 1));
-    eventually("the new route", || (watcher.sent("r") == 2).then_some(())).await;
+    until("the new route", || watcher.sent("r") == 2).await;
     assert!(watcher.sent("b") >= 1, "the route came before the endpoints");
-    eventually("the end of the hold", || holds(&relay).is_empty().then_some(())).await;
+    until("the end of the hold", || holds(&relay).is_empty()).await;
     let ended = "distributary_held_removals_ended_total{reason=\"unready\",by=\"free\"} ";
     assert_eq!(relay.number(ended), 1.0);
 }
@@ -94,7 +92,7 @@ async fn the_next_control_plane_of_the_source() {
     holding(&relay, "rds", "unready", "r").await;
     watcher.wants(EDS, "b").await;
     watcher.has(EDS, "a b").await;
-    eventually("the new route", || (watcher.sent("r") == 2).then_some(())).await;
+    until("the new route", || watcher.sent("r") == 2).await;
     nothing_held(&relay).await;
 }
 
@@ -141,5 +139,5 @@ async fn a_route_of_a_file() {
     let said = order(&relay, &["holds", "release", "rds/r"]);
     let words = "1 waiting change is served: 1 rds for another source\n";
     assert_eq!(said, (Some(0), words.to_owned()));
-    eventually("what was let go", || (watcher.sent("r") == 2).then_some(())).await;
+    until("what was let go", || watcher.sent("r") == 2).await;
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::messages::{LDS, RDS};
-use crate::stage::{ANYWHERE, CDS, EDS, Relay, eventually};
+use crate::stage::{ANYWHERE, CDS, EDS, Relay, eventually, until};
 use content::{cluster, endpoints, listener, route};
 use peers::{server, state as content};
 use server::Server;
@@ -107,7 +107,7 @@ async fn holding(relay: &Relay, word: &str, reason: &str, names: &str) {
 
 /// Waits until nothing is held.
 async fn nothing_held(relay: &Relay) {
-    eventually("the end of all holds", || holds(relay).is_empty().then_some(())).await;
+    until("the end of all holds", || holds(relay).is_empty()).await;
 }
 
 /// Runs an order, and returns what it says.

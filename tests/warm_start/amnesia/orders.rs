@@ -2,7 +2,7 @@
 //! Orders of people: they act on what they name, and what goes all the same is told.
 
 use super::{LDS, RDS, Server, Watcher, held, holding, of, order, put_listeners, put_path, relay, route};
-use crate::stage::{CDS, eventually};
+use crate::stage::{CDS, until};
 
 /// A release of what is referenced, by the id of its hold, lets nothing go that a judgement names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,7 +43,7 @@ async fn one_is_extended_and_one_is_lost() {
     watcher.has(LDS, "l1 l3 l4 l5").await;
     assert_eq!(held(&relay, "lds", "mass"), "l1");
     let by_clock = "distributary_held_removals_ended_total{reason=\"mass\",by=\"clock\"} ";
-    eventually("a count", || (relay.number(by_clock) == 1.0).then_some(())).await;
+    until("a count", || relay.number(by_clock) == 1.0).await;
     let line = relay.line("by=clock");
     assert!(line.contains("level=warn") && line.contains("one=l2"), "{line}");
 }
