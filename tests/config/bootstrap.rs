@@ -53,32 +53,22 @@ fn uris(upstream: &Upstream) -> Vec<&str> {
 #[test]
 fn the_bootstrap_of_clients_is_taken_as_it_is() {
     let path = file("clients.json", CLIENTS);
-    let shown = path.display().to_string();
+    let (shown, text) = (path.display().to_string(), Bootstrap::Text(CLIENTS.to_owned()));
     for (config, origin) in [
         (good(&format!("upstream: {shown}\n")), shown.as_str()),
         (with("", Bootstrap::File(path)).unwrap(), &shown),
-        (
-            with("", Bootstrap::Text(CLIENTS.to_owned())).unwrap(),
-            "GRPC_XDS_BOOTSTRAP_CONFIG",
-        ),
+        (with("", text).unwrap(), "GRPC_XDS_BOOTSTRAP_CONFIG"),
     ] {
         assert_eq!(uris(&config.upstream), ["cp.example.com:443"]);
         assert_eq!(first(&config).token, Some("/t".into()));
         let server = &config.upstream.servers[0];
         assert!(server.features.resource_timer_is_transient_error);
         let authority = &config.upstream.authorities["x.example.com"];
-        assert_eq!(
-            (authority.servers.as_slice(), authority.reachability_only),
-            (&[0][..], true)
-        );
-        assert_eq!(
-            config.upstream.authorities[""].client_listener_resource_name_template,
-            "xdstp:///envoy.config.listener.v3.Listener/%s"
-        );
-        assert_eq!(
-            config.upstream.server_listener_resource_name_template.as_deref(),
-            Some("server/%s")
-        );
+        assert_eq!((&authority.servers[..], authority.reachability_only), (&[0][..], true));
+        let template = &config.upstream.authorities[""].client_listener_resource_name_template;
+        assert_eq!(template, "xdstp:///envoy.config.listener.v3.Listener/%s");
+        let template = config.upstream.server_listener_resource_name_template;
+        assert_eq!(template.as_deref(), Some("server/%s"));
         assert_eq!(config.node.id, "bootstrap-id");
         let warnings = [
             ":6:28: xds_servers[0].call_creds[0]: `oauth` is not supported; write jwt_token_file; ignored",
@@ -117,25 +107,17 @@ fn the_own_node_wins() {
     let node = with(own, Bootstrap::Text(CLIENTS.to_owned())).unwrap().node;
     let locality = node.locality.unwrap();
     let place = [locality.region, locality.zone, locality.sub_zone].join("/");
-    assert_eq!(
-        (node.id.as_str(), node.cluster.as_str(), place.as_str()),
-        ("bootstrap-id", "own", "r/own/s")
-    );
-    let metadata: Vec<String> = node
-        .metadata
-        .unwrap()
-        .fields
-        .into_iter()
+    assert_eq!([&*node.id, &*node.cluster, &*place], ["bootstrap-id", "own", "r/own/s"]);
+    let fields = node.metadata.unwrap().fields.into_iter();
+    let metadata: Vec<String> = fields
         .map(|(key, value)| format!("{key}={:?}", value.kind.unwrap()))
         .collect();
-    assert_eq!(
-        metadata,
-        [
-            r#"A=StringValue("theirs")"#,
-            r#"B=StringValue("own")"#,
-            r#"C=StringValue("own")"#
-        ]
-    );
+    let expected = [
+        r#"A=StringValue("theirs")"#,
+        r#"B=StringValue("own")"#,
+        r#"C=StringValue("own")"#,
+    ];
+    assert_eq!(metadata, expected);
 }
 
 /// The configuration wins over the environment of gRPC clients.
@@ -167,43 +149,33 @@ fn bad_bootstraps_elsewhere() {
         ("{}", format!("xds_servers: {advice}")),
         (r#"{"xds_servers": []}"#, format!("xds_servers: {advice}")),
         (r#"{"xds_servers": [{}]}"#, "1:18: xds_servers[0]: missing field `server_uri`".to_owned()),
-        (
-            r#"{"xds_servers": [{"server_uri": ""}]}"#,
-            "1:33: xds_servers[0].server_uri: `` is not a server; write host:port, \
-            such as cp.example.com:18000"
-                .to_owned(),
-        ),
+        (r#"{"xds_servers": [{"server_uri": ""}]}"#,
+            "1:33: xds_servers[0].server_uri: `` is not a server; write host:port, such as cp.example.com:18000".to_owned()),
         (r#"{"xds_servers": 5}"#, "1:17: xds_servers: expected a list, found `5`".to_owned()),
         ("{\"node\": {},\n \"node\": {}}",
             "2:2: the key `node` is there twice, first in line 1; remove one".to_owned()),
     ];
     for (text, said) in rows {
-        let place = if said.starts_with(|c: char| c.is_ascii_digit()) {
-            ":"
-        } else {
-            ": "
-        };
+        let place = [": ", ":"][usize::from(said.starts_with(|c: char| c.is_ascii_digit()))];
         let expected = format!("GRPC_XDS_BOOTSTRAP_CONFIG{place}{said}");
-        assert_eq!(
-            with("", Bootstrap::Text(text.to_owned())).unwrap_err(),
-            expected,
-            "{text}"
-        );
+        let error = with("", Bootstrap::Text(text.to_owned())).unwrap_err();
+        assert_eq!(error, expected, "{text}");
     }
-    let said = with("", Bootstrap::File("/nowhere/b.json".into())).unwrap_err();
-    assert!(
-        said.starts_with("relay.yaml: GRPC_XDS_BOOTSTRAP: the bootstrap /nowhere/b.json cannot be read: No such file"),
-        "{said}"
-    );
-    let said = parse("upstream: /nowhere/b.json").unwrap_err();
-    assert!(
-        said.starts_with("relay.yaml:1:11: upstream: the bootstrap /nowhere/b.json cannot be read"),
-        "{said}"
-    );
-    assert_eq!(
-        parse("upstream: [5]").unwrap_err(),
-        "relay.yaml:1:11: upstream: expected a single value, or a mapping, found a list"
-    );
+    let missing = "the bootstrap /nowhere/b.json cannot be read: No such file";
+    for (said, words) in [
+        (
+            with("", Bootstrap::File("/nowhere/b.json".into())),
+            format!(" GRPC_XDS_BOOTSTRAP: {missing}"),
+        ),
+        (parse("upstream: /nowhere/b.json"), format!("1:11: upstream: {missing}")),
+        (
+            parse("upstream: [5]"),
+            "1:11: upstream: expected a single value, or a mapping, found a list".to_owned(),
+        ),
+    ] {
+        let said = said.unwrap_err();
+        assert!(said.starts_with(&format!("relay.yaml:{words}")), "{said}");
+    }
 }
 
 /// A file that names itself as its bootstrap.
@@ -212,12 +184,10 @@ fn a_bootstrap_that_leads_back() {
     let path = file("cyclic.yaml", "");
     std::fs::write(&path, format!("upstream: {}\n", path.display())).unwrap();
     let said = Config::load(Some(&path), &Flags::default()).unwrap_err().to_string();
+    let path = path.display();
     assert_eq!(
         said,
-        format!(
-            "{0}:1:11: upstream: {0} is this file itself; write the path of a bootstrap",
-            path.display()
-        )
+        format!("{path}:1:11: upstream: {path} is this file itself; write the path of a bootstrap")
     );
 }
 
@@ -290,29 +260,26 @@ fn authorities_share_equal_servers() {
 ",
     );
     let upstream = config.upstream;
-    let uris: Vec<&str> = upstream.servers.iter().map(|server| server.uri.as_str()).collect();
-    assert_eq!(uris, ["a:1", "b:1", "b:1", "b:1", "c:1"]);
+    assert_eq!(uris(&upstream), ["a:1", "b:1", "b:1", "b:1", "c:1"]);
     let names: Vec<String> = (0..5).map(|at| upstream.name(at)).collect();
     assert_eq!(names, ["a:1", "b:1", "b:1 (2)", "b:1 (3)", "c:1"]);
     assert_eq!(upstream.top, [0, 1]);
-    let lists: Vec<_> = upstream
-        .authorities
-        .iter()
-        .map(|(name, authority)| (name.as_str(), authority.servers.clone(), authority.reachability_only))
-        .collect();
-    assert_eq!(
-        lists,
-        [
-            ("four", vec![2], false),
-            ("one", vec![0, 1], false),
-            ("three", vec![3], false),
-            ("two", vec![4, 1], true)
-        ]
-    );
-    assert_eq!(
-        upstream.authorities["one"].client_listener_resource_name_template,
-        "xdstp://one/envoy.config.listener.v3.Listener/%s"
-    );
+    assert_eq!(upstream.authorities.len(), 4);
+    for (name, servers, only) in [
+        ("four", &[2][..], false),
+        ("one", &[0, 1], false),
+        ("three", &[3], false),
+        ("two", &[4, 1], true),
+    ] {
+        let authority = &upstream.authorities[name];
+        assert_eq!(
+            (&authority.servers[..], authority.reachability_only),
+            (servers, only),
+            "{name}"
+        );
+    }
+    let template = &upstream.authorities["one"].client_listener_resource_name_template;
+    assert_eq!(template, "xdstp://one/envoy.config.listener.v3.Listener/%s");
 }
 
 /// Deep nesting, bombs, bytes that are not UTF-8: an error within a short time, and never a panic.

@@ -78,10 +78,7 @@ fn bad_files() {
 
     let gone = Path::new("/nowhere/x.pem");
     for said in [fits(gone), opens(gone), admits(gone)] {
-        assert!(
-            said.starts_with("/nowhere/x.pem: cannot be read: No such file"),
-            "{said}"
-        );
+        assert!(said.starts_with("/nowhere/x.pem: cannot be read: No such file"));
     }
     let empty = folder.put("empty.pem", "");
     let cut = folder.put("cut.pem", text.trim_end_matches("-----\n"));
@@ -119,46 +116,33 @@ fn certificates_out_of_time() {
     let folder = Folder::new();
     let key = KeyPair::generate().unwrap();
     let private = folder.put("relay.key", &key.serialize_pem());
-    let warning = |from, until| {
+    let between = |from, until| {
         let mut params = params();
-        (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
+        (params.not_before, params.not_after) = (from, until);
         let certificate = folder.put("relay.pem", &params.self_signed(&key).unwrap().pem());
         listener(&certificate, &private, None).unwrap()
     };
+    let warning = |from, until| between(date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
     assert_eq!(warning(2000, 4000), None);
     let now = std::time::SystemTime::now();
     let minutes = |minutes: u64| std::time::Duration::from_secs(60 * minutes);
-    let ending = |lived, left| {
-        let mut params = params();
-        (params.not_before, params.not_after) = ((now - minutes(lived)).into(), (now + minutes(left)).into());
-        let certificate = folder.put("relay.pem", &params.self_signed(&key).unwrap().pem());
-        listener(&certificate, &private, None).unwrap()
-    };
+    let ending = |lived, left| between((now - minutes(lived)).into(), (now + minutes(left)).into());
     let day = 24 * 60;
     for (lived, left, words) in [
         (365 * day, 10 * day, ["10 days", "9 days"]),
         (40, 19, ["19 min", "18 min"]),
     ] {
         let said = ending(lived, left).unwrap();
-        assert!(
-            words
-                .iter()
-                .any(|left| said.ends_with(&format!("relay.pem: it ends in {left}; renew it"))),
-            "{said}"
-        );
+        let ends = |left: &&str| said.ends_with(&format!("relay.pem: it ends in {left}; renew it"));
+        assert!(words.iter().any(ends), "{said}");
     }
     // An agent of SPIFFE renews a certificate at half of its life.
     for (lived, left) in [(365 * day, 15 * day), (1, 59), (31, 29)] {
         assert_eq!(ending(lived, left), None);
     }
-    let said = warning(2000, 2001).unwrap();
-    assert!(
-        said.contains("relay.pem: clients will refuse it: certificate expired"),
-        "{said}"
-    );
-    let said = warning(3999, 4000).unwrap();
-    assert!(
-        said.contains("relay.pem: clients will refuse it: certificate not valid yet"),
-        "{said}"
-    );
+    for (from, until, words) in [(2000, 2001, "expired"), (3999, 4000, "not valid yet")] {
+        let words = format!("relay.pem: clients will refuse it: certificate {words}");
+        let said = warning(from, until).unwrap();
+        assert!(said.contains(&words), "{said}");
+    }
 }

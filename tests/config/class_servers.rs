@@ -73,25 +73,15 @@ fn what_nobody_reads() {
             .filter(|said| said.contains("no client"))
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        of(&format!("- {{match: {{cluster: one}}, {own}}}\n")),
-        [""; 0],
-        "others read it"
-    );
-    assert_eq!(of(&format!("- {{match: {{cluster: one}}, {own}}}\n- {{}}\n")), [""; 0]);
-    assert_eq!(
-        of(&format!("- {{match: {{cluster: one}}, {own}}}\n- {{{own}}}\n")),
-        [
-            "relay.yaml:2:9: canary: no client reads it: each class has servers or a canary of its own; give those classes that are meant a \
-          `canary`, or remove it"
-        ]
-    );
-    assert_eq!(
-        of("- {}\n- {match: {cluster: one}}\n"),
-        [
-            "relay.yaml:5:3: classes[1]: no client is of it, because classes[0] is for all clients; write it before that one"
-        ]
-    );
+    // Others read it.
+    let one = format!("- {{match: {{cluster: one}}, {own}}}\n");
+    assert_eq!(of(&one), [""; 0]);
+    assert_eq!(of(&format!("{one}- {{}}\n")), [""; 0]);
+    let said = "relay.yaml:2:9: canary: no client reads it: each class has servers or a canary of its own; give those classes that are meant a \
+          `canary`, or remove it";
+    assert_eq!(of(&format!("{one}- {{{own}}}\n")), [said]);
+    let said = "relay.yaml:5:3: classes[1]: no client is of it, because classes[0] is for all clients; write it before that one";
+    assert_eq!(of("- {}\n- {match: {cluster: one}}\n"), [said]);
 }
 
 /// K-28: a control plane that sees the views of one class only cannot mix them up with others.
@@ -104,19 +94,11 @@ fn node_ids_at_different_control_planes() {
         said.iter().filter(|said| said.contains("the same node id")).count()
     };
     assert_eq!(of(&format!("classes:\n{one}{other}")), 0);
-    assert_eq!(
-        of(&format!("classes:\n{other}{other}").replacen("cluster: b", "cluster: a", 1)),
-        1
-    );
-    let source = |server: &str| format!("sources: [{{types: [eds], xds_servers: [{{server_uri: '{server}'}}]}}]\n");
-    assert_eq!(
-        of(&format!("{}classes:\n{one}{other}", source("eds:1"))),
-        1,
-        "both read the source"
-    );
-    assert_eq!(
-        of(&format!("{}classes:\n{one}{other}", source("/files"))),
-        0,
-        "files see no node"
-    );
+    let twice = format!("classes:\n{other}{other}").replacen("cluster: b", "cluster: a", 1);
+    assert_eq!(of(&twice), 1);
+    // Both read the source; files see no node.
+    for (server, warnings) in [("eds:1", 1), ("/files", 0)] {
+        let source = format!("sources: [{{types: [eds], xds_servers: [{{server_uri: '{server}'}}]}}]\n");
+        assert_eq!(of(&format!("{source}classes:\n{one}{other}")), warnings);
+    }
 }

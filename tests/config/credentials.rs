@@ -42,12 +42,8 @@ fn what_credentials_mean_is_said() {
     let good = class("certificate_file: 'a/{cluster}', private_key_file: b, jwt_token_file: 'c/{metadata.NAMESPACE}'");
     let all = warnings(&format!("{TLS}{good}"));
     let [said] = &all[..] else { panic!("{all:?}") };
-    assert!(
-        said.starts_with(
-            "relay.yaml:4:38: classes[0].credentials: every client is in this class and gets all resources"
-        ),
-        "{said}"
-    );
+    let words = "relay.yaml:4:38: classes[0].credentials: every client is in this class and gets all resources";
+    assert!(said.starts_with(words), "{said}");
     let matching = good.replace("  - key", "  - match: { cluster: a }\n    key");
     assert!(warnings(&format!("{TLS}{matching}"))[0].contains("every client whose node matches is"));
 

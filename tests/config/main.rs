@@ -43,12 +43,8 @@ fn parse(text: &str) -> Result<Config, String> {
 
 /// The servers of the top list, in order.
 fn top(config: &Config) -> Vec<&Server> {
-    config
-        .upstream
-        .top
-        .iter()
-        .map(|at| &config.upstream.servers[*at])
-        .collect()
+    let all = config.upstream.top.iter();
+    all.map(|at| &config.upstream.servers[*at]).collect()
 }
 
 /// Returns the first server's settings; it must be a gRPC server.
@@ -83,10 +79,10 @@ fn the_configuration_of_the_readme_loads() {
 fn a_name_for_virtual_hosts() {
     let hosts = "envoy.config.route.v3.VirtualHost";
     let types = |field: &str| {
-        let text = format!(
-            "upstream: {{xds_servers: [{{server_uri: 'cp:1'}}]}}\ntypes: [{{type_url: {hosts}, wildcard: true{field}}}]\n"
-        );
-        good(&text).types
+        good(&format!(
+            "{SERVER}types: [{{type_url: {hosts}, wildcard: true{field}}}]\n"
+        ))
+        .types
     };
     assert!(types("")[hosts].delta_only);
     assert!(!types(", name_field: 1")[hosts].delta_only);
@@ -98,32 +94,29 @@ fn zero_is_off() {
         "limits: {{request: 0, views: 0}}\ntimers: {{linger: 0, keepalive: 0s}}\nchunk: 0\n{SERVER}"
     ));
     assert_eq!((config.limits.request, config.limits.views), (0, 0));
-    assert_eq!(
-        (config.timers.linger, config.timers.keepalive),
-        (Duration::ZERO, Duration::ZERO)
-    );
+    assert_eq!([config.timers.linger, config.timers.keepalive], [Duration::ZERO; 2]);
     assert_eq!(config.chunk, usize::MAX);
 }
 
 #[test]
 fn credentials_follow_scheme_and_list() {
-    let credentials = |entry: &str| {
-        first(&good(&format!("upstream: {{xds_servers: [{{{entry}}}]}}")))
-            .credentials
-            .clone()
-    };
-    let tls = Credentials::Tls(Tls::default());
-    assert_eq!(credentials("server_uri: cp:1"), Credentials::Insecure);
-    assert_eq!(credentials("server_uri: 'http://cp:1'"), Credentials::Insecure);
-    assert_eq!(credentials("server_uri: 'https://cp'"), tls);
-    assert_eq!(
-        credentials("server_uri: cp:1, channel_creds: [{type: google_default}, {type: tls}]"),
-        tls
-    );
-    assert_eq!(
-        credentials("server_uri: cp:1, channel_creds: [{type: insecure}, {type: tls}]"),
-        Credentials::Insecure
-    );
+    let (clear, tls) = (Credentials::Insecure, Credentials::Tls(Tls::default()));
+    for (entry, credentials) in [
+        ("server_uri: cp:1", &clear),
+        ("server_uri: 'http://cp:1'", &clear),
+        ("server_uri: 'https://cp'", &tls),
+        (
+            "server_uri: cp:1, channel_creds: [{type: google_default}, {type: tls}]",
+            &tls,
+        ),
+        (
+            "server_uri: cp:1, channel_creds: [{type: insecure}, {type: tls}]",
+            &clear,
+        ),
+    ] {
+        let config = good(&format!("upstream: {{xds_servers: [{{{entry}}}]}}"));
+        assert_eq!(first(&config).credentials, *credentials, "{entry}");
+    }
 }
 
 #[test]
@@ -137,13 +130,11 @@ fn flags_replace_the_file() {
         ..Flags::default()
     };
     let config = Config::parse(&format!("{file}{SERVER}"), "relay.yaml", &flags).unwrap();
-    assert_eq!(
-        config.listeners,
-        [
-            Listener::plain(Address::Socket("127.0.0.1:3".parse().unwrap())),
-            Listener::plain(Address::Unix("/run/x".into()))
-        ]
-    );
+    let addresses = [
+        Address::Socket("127.0.0.1:3".parse().unwrap()),
+        Address::Unix("/run/x".into()),
+    ];
+    assert_eq!(config.listeners, addresses.map(Listener::plain));
     assert_eq!(top(&config)[0].uri, "https://other");
     assert_eq!(config.admin, Address::Socket("[::1]:4".parse().unwrap()));
     assert_eq!(config.log_filter.as_str(), "warn");
@@ -221,20 +212,18 @@ fn bad_flags_are_named() {
         log_level: Some("loud".to_owned()),
         ..Flags::default()
     };
-    assert_eq!(
-        Config::load(None, &flags).unwrap_err().to_string(),
-        "command line: --listen: `localhost:1` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name\n\
+    let error = Config::load(None, &flags).unwrap_err().to_string();
+    let expected = "command line: --listen: `localhost:1` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name\n\
          command line: --admin: `x` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name\n\
          command line: --upstream: `cp` is not a server; write host:port, such as cp.example.com:18000\n\
-         command line: --log-level: `loud` is not a log level; write error, warn, info, debug, trace, off or target=level,..."
-    );
+         command line: --log-level: `loud` is not a log level; write error, warn, info, debug, trace, off or target=level,...";
+    assert_eq!(error, expected);
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Config::load(Some(Path::new("/nowhere/relay.yaml")), &Flags::default())
-        .unwrap_err()
-        .to_string();
+    let error = Config::load(Some(Path::new("/nowhere/relay.yaml")), &Flags::default());
+    let error = error.unwrap_err().to_string();
     assert!(error.starts_with("/nowhere/relay.yaml: cannot be read: "), "{error}");
 }
 
@@ -242,10 +231,8 @@ fn a_missing_file_is_named() {
 fn nothing_to_ask_is_an_error() {
     let advice = "upstream.xds_servers: no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
     assert_eq!(parse("").unwrap_err(), format!("relay.yaml: {advice}"));
-    assert_eq!(
-        Config::load(None, &Flags::default()).unwrap_err().to_string(),
-        format!("command line: {advice}")
-    );
+    let error = Config::load(None, &Flags::default()).unwrap_err().to_string();
+    assert_eq!(error, format!("command line: {advice}"));
 }
 
 #[test]
