@@ -409,6 +409,12 @@ fn refusal(path: &Path, bytes: &[u8]) -> SnapshotError {
     read(path, &Types::default(), now()).unwrap_err()
 }
 
+#[track_caller]
+fn is_broken(path: &Path, bytes: &[u8]) {
+    let refused = refusal(path, bytes);
+    assert!(matches!(refused, SnapshotError::Broken { .. }), "{refused:?}");
+}
+
 /// A change of any byte or of the length is found: nothing of a torn or changed file is used.
 #[test]
 fn a_torn_or_changed_file_is_refused() {
@@ -416,23 +422,17 @@ fn a_torn_or_changed_file_is_refused() {
     write(&path, &of(), &cut(), true).unwrap();
     let whole = fs::read(&path).unwrap();
     for len in 0..whole.len() {
-        assert!(
-            matches!(refusal(&path, &whole[..len]), SnapshotError::Broken { .. }),
-            "{len} bytes"
-        );
+        is_broken(&path, &whole[..len]);
     }
     for at in 0..whole.len() {
         for flip in [0x01, 0x80, 0xff] {
             let mut changed = whole.clone();
             changed[at] ^= flip;
-            assert!(
-                matches!(refusal(&path, &changed), SnapshotError::Broken { .. }),
-                "byte {at}"
-            );
+            is_broken(&path, &changed);
         }
     }
     let longer = [whole.as_slice(), &[0]].concat();
-    assert!(matches!(refusal(&path, &longer), SnapshotError::Broken { .. }));
+    is_broken(&path, &longer);
 }
 
 /// What is held, as the version before wrote it: no end of a clock that stands; and as the one before that did: no number of a judgement, and
@@ -475,10 +475,7 @@ fn a_torn_file_of_the_version_before_is_refused() {
     assert_eq!(held, [(Some(1), Some(Duration::MAX), 2), (None, None, 1)]);
     assert!(found.older().is_empty() && found.slots().count() == 2);
     for len in 0..bytes.len() {
-        assert!(
-            matches!(refusal(&path, &bytes[..len]), SnapshotError::Broken { .. }),
-            "{len} bytes"
-        );
+        is_broken(&path, &bytes[..len]);
     }
 }
 
@@ -500,8 +497,7 @@ fn a_file_of_the_program_before() {
         [(Some(1), over, "c4 c5 c6".to_owned()), (None, None, "c0".to_owned())]
     );
     for len in 0..bytes.len() {
-        let refused = refusal(&path, &bytes[..len]);
-        assert!(matches!(refused, SnapshotError::Broken { .. }), "{len} bytes");
+        is_broken(&path, &bytes[..len]);
     }
 }
 
@@ -589,19 +585,13 @@ fn a_refusal_says_what_is_wrong() {
     };
     assert_eq!(words(b"something else"), "byte 0: this is not a snapshot of a relay");
     assert_eq!(words(b""), "byte 0: this is not a snapshot of a relay");
-    assert_eq!(
-        words(b"xdssnap\n\x01\0\0\0 and so on"),
-        "byte 8: its format is 1, but this relay reads only format 2"
-    );
-    assert!(
-        words(b"xdssnap\n\x02\0\0\0 and so on, and on").contains("it is incomplete or was changed"),
-        "torn"
-    );
+    let old = "byte 8: its format is 1, but this relay reads only format 2";
+    assert_eq!(words(b"xdssnap\n\x01\0\0\0 and so on"), old);
+    let torn = words(b"xdssnap\n\x02\0\0\0 and so on, and on");
+    assert!(torn.contains("it is incomplete or was changed"), "{torn}");
     let error = read(&dir, &Types::default(), now()).unwrap_err().to_string();
-    assert!(
-        error.ends_with("cannot be read: it is not a regular file, or is larger than 16 GiB; check its owner and mode"),
-        "{error}"
-    );
+    let kind = "cannot be read: it is not a regular file, or is larger than 16 GiB; check its owner and mode";
+    assert!(error.ends_with(kind), "{error}");
 }
 
 /// A file under the name of another view is not used for this one.
@@ -634,19 +624,11 @@ fn a_failed_write_leaves_the_last_one() {
         error.contains("cannot be written") && error.contains("snapshot.dir"),
         "{error}"
     );
-    assert!(
-        read(&path, &Types::default(), now())
-            .unwrap()
-            .cut
-            .slots()
-            .next()
-            .is_some()
-    );
-    let folder = Folder::new(path, false, 0);
-    assert!(
-        matches!(folder.save(&of(), &cut()), Err(SnapshotError::Write { .. })),
-        "a file is no directory"
-    );
+    let found = read(&path, &Types::default(), now()).unwrap().cut;
+    assert!(found.slots().next().is_some());
+    // A file is no directory.
+    let saved = Folder::new(path, false, 0).save(&of(), &cut());
+    assert!(matches!(saved, Err(SnapshotError::Write { .. })));
 }
 
 /// A half-written file of a killed run is replaced.
