@@ -125,18 +125,14 @@ fn a_resource_answers_to_its_aliases() {
     let mut upstream = Upstream::streaming(Dialect::Delta, VHDS, &["rc/host.x", "rc/host.y"]);
     let mut host = resource(VHDS, "rc/hosts", "1");
     host.aliases = vec!["rc/host.y".to_owned(), "rc/host.x".to_owned()];
-    let mut response = delta(VHDS, "n1", &[], &[]);
-    response.resources.push(host.clone());
-    upstream.hears(response);
+    upstream.hears_with(VHDS, ("", "n1"), &[], [host.clone()]);
     assert_eq!(upstream.named(VHDS), "rc/hosts=1");
     upstream.pass(ms(60_000));
     assert_eq!(upstream.named(VHDS), "rc/hosts=1", "both names were answered");
 
     // It loses one: the relay waits for that one like for a new name.
     host.aliases.pop();
-    let mut response = delta(VHDS, "n2", &[], &[]);
-    response.resources.push(host);
-    upstream.hears(response);
+    upstream.hears_with(VHDS, ("", "n2"), &[], [host]);
     upstream.pass(ms(15_000));
     assert_eq!(upstream.named(VHDS), "rc/host.x:TimedOut rc/hosts=1");
     // No session wants the other any more, so nothing holds the resource.
@@ -151,9 +147,7 @@ fn a_virtual_host_without_a_body_does_not_exist() {
     let mut host = resource(VHDS, "rc/host.x", "1");
     host.aliases = vec!["rc/host.x".to_owned()];
     host.resource = None;
-    let mut response = delta(VHDS, "n1", &[], &[]);
-    response.resources.push(host);
-    upstream.hears(response);
+    upstream.hears_with(VHDS, ("", "n1"), &[], [host]);
     assert_eq!(upstream.named(VHDS), "rc/host.x:Said");
     assert_eq!(upstream.sent(), ["vhds ack n1"]);
 }
@@ -164,30 +158,18 @@ fn a_time_to_live() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["x"]);
     let mut x = resource(EDS, "x", "1");
     x.ttl = seconds(10);
-    let mut response = delta(EDS, "n1", &[], &[]);
-    response.resources.push(x.clone());
-    upstream.hears(response);
-    let first = upstream
-        .cut
-        .slot(&TypeUrl::new(EDS))
-        .unwrap()
-        .named
-        .expiry(&"x".into())
-        .unwrap();
+    let expiry = |upstream: &Upstream| {
+        let slot = upstream.cut.slot(&TypeUrl::new(EDS)).unwrap();
+        slot.named.expiry(&"x".into()).unwrap()
+    };
+    upstream.hears_with(EDS, ("", "n1"), &[], [x.clone()]);
+    let first = expiry(&upstream);
     assert_eq!(first.at, upstream.now + ms(10_000));
 
     upstream.pass(ms(8_000));
     x.resource = None;
-    let mut response = delta(EDS, "n2", &[], &[]);
-    response.resources.push(x);
-    upstream.hears(response);
-    let second = upstream
-        .cut
-        .slot(&TypeUrl::new(EDS))
-        .unwrap()
-        .named
-        .expiry(&"x".into())
-        .unwrap();
+    upstream.hears_with(EDS, ("", "n2"), &[], [x]);
+    let second = expiry(&upstream);
     assert_eq!(second.at, upstream.now + ms(10_000));
     assert_ne!(first.beat, second.beat);
 
@@ -232,13 +214,12 @@ fn a_cluster_names_its_endpoints() {
         resource.resource.as_mut().unwrap().value = cluster.encode_to_vec().into();
         resource
     };
-    let mut response = delta(CDS, "n1", &[], &[]);
-    response.resources = vec![
+    let clusters = [
         cluster("own", cluster::DiscoveryType::Eds, ""),
         cluster("service", cluster::DiscoveryType::Eds, "s"),
         cluster("static", cluster::DiscoveryType::Static, "s"),
     ];
-    upstream.hears(response);
+    upstream.hears_with(CDS, ("", "n1"), &[], clusters);
     let slot = upstream.cut.slot(&TypeUrl::new(CDS)).unwrap().wildcard.clone().unwrap();
     let endpoints = |name: &str| {
         slot.resource(&name.into())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use protocol::{Demand, LegKind};
-use xds::{Changes, Cut, Name, Phase, Resource, ResourceParts, Target, TypeUrl, Update, Want};
+use xds::{Changes, Cut, Name, Resource, ResourceParts, Target, TypeUrl, Update, Want};
 
 use crate::{CDS, EDS};
 
@@ -54,14 +54,8 @@ impl View {
         let type_url = TypeUrl::new(CDS);
         let put = |(name, alias): &(&str, &str)| self.put(name, alias, name);
         let gone = gone.iter().map(|name| Update::Forget(Name::from(*name)));
-        let changes = Changes {
-            type_url,
-            wildcard: true,
-            updates: puts.iter().map(put).chain(gone).collect(),
-            complete: Some(complete),
-            answered: None,
-            phase: Phase::Steady,
-        };
+        let mut changes = Changes::of((type_url, true), puts.iter().map(put).chain(gone).collect());
+        changes.complete = Some(complete);
         self.hear(&changes)
     }
 
@@ -84,15 +78,8 @@ impl View {
     }
 }
 
-fn news(wildcard: bool, update: Update) -> Changes {
-    Changes {
-        type_url: TypeUrl::new(CDS),
-        wildcard,
-        updates: vec![update],
-        complete: wildcard.then_some(true),
-        answered: None,
-        phase: Phase::Steady,
-    }
+fn news(update: Update) -> Changes {
+    Changes::of((TypeUrl::new(CDS), false), vec![update])
 }
 
 fn lines(wants: &[(LegKind, Want)]) -> Vec<String> {
@@ -177,16 +164,16 @@ fn an_alias_of_what_the_wildcard_has_otherwise() {
         if complete {
             assert_eq!(view.wildcard(&[], &[], true), NOTHING);
         }
-        assert_eq!(view.hear(&news(false, view.put("a", "nick", "old"))), NOTHING);
+        assert_eq!(view.hear(&news(view.put("a", "nick", "old"))), NOTHING);
         assert_eq!(view.wildcard(&[("a", "no")], &[], true), ["Main -nick", "Main +nick"]);
         let known = |view: &View, name| view.cut.slot(&TypeUrl::new(CDS)).unwrap().known(name).is_some();
         assert!(!known(&view, &nick) && known(&view, &a));
-        let mut gone = news(false, Update::Forget(nick.clone()));
+        let mut gone = news(Update::Forget(nick.clone()));
         gone.updates.push(Update::Forget(a.clone()));
         assert_eq!(view.hear(&gone), NOTHING);
         assert_eq!(view.wildcard(&[("b", "no")], &[], true), NOTHING);
         // The same content under the alias alone is not different content.
-        assert_eq!(view.hear(&news(false, view.put("a", "nick", "a"))), NOTHING);
+        assert_eq!(view.hear(&news(view.put("a", "nick", "a"))), NOTHING);
         assert!(known(&view, &nick));
     }
 }

@@ -172,15 +172,23 @@ fn cluster(text: &str) -> Any {
     }
 }
 
+/// Both streams, on which these clusters and these endpoints are held.
+fn holding(names: &[&str], clusters: &[&str]) -> Both {
+    let mut both = Both::new(names);
+    both.main.sent();
+    both.clusters("1", clusters);
+    let puts: Vec<String> = names.iter().map(|name| format!("{name}=1")).collect();
+    let puts: Vec<&str> = puts.iter().map(String::as_str).collect();
+    both.main.hears_sotw(sotw(EDS, "1", "e1", &puts));
+    both.sent();
+    both
+}
+
 /// K-01, K-16: a cluster is renamed. The old name leaves the list with the first new one, at once; what is held of it stays, and it is
 /// asked for on the other stream once it is clear that clients hold it. When content names it again, it comes back.
 #[test]
 fn a_name_that_content_names_no_longer() {
-    let mut both = Both::new(&["a", "old"]);
-    both.main.sent();
-    both.clusters("1", &["a", "old"]);
-    both.main.hears_sotw(sotw(EDS, "1", "e1", &["a=1", "old=1"]));
-    both.sent();
+    let mut both = holding(&["a", "old"], &["a", "old"]);
     both.clusters("2", &["a", "new"]);
     assert_eq!(both.sent(), [vec!["eds [a] v1 ack e1".to_owned()], vec![]]);
     both.want("new");
@@ -201,12 +209,7 @@ fn a_name_that_content_names_no_longer() {
 /// another cluster names.
 #[test]
 fn who_leaves_the_list() {
-    let mut both = Both::new(&["a", "old", "shared", "never"]);
-    both.main.sent();
-    both.clusters("1", &["a", "old", "x:shared", "y:shared"]);
-    both.main
-        .hears_sotw(sotw(EDS, "1", "e1", &["a=1", "old=1", "shared=1", "never=1"]));
-    both.sent();
+    let mut both = holding(&["a", "old", "shared", "never"], &["a", "old", "x:shared", "y:shared"]);
     both.wanted.remove("old");
     both.clusters("2", &["a", "y:shared"]);
     assert_eq!(both.sent(), [vec!["eds [a never shared] v1 ack e1".to_owned()], vec![]]);
@@ -221,11 +224,7 @@ fn who_leaves_the_list() {
 /// K-01: the last name of a list stays in it until there is another, because servers take an empty list for a question about all.
 #[test]
 fn no_list_becomes_empty() {
-    let mut both = Both::new(&["old"]);
-    both.main.sent();
-    both.clusters("1", &["old"]);
-    both.main.hears_sotw(sotw(EDS, "1", "e1", &["old=1"]));
-    both.sent();
+    let mut both = holding(&["old"], &["old"]);
     both.clusters("2", &["new"]);
     assert_eq!(both.sent(), [[""; 0]; 2]);
     both.want("new");
@@ -235,11 +234,7 @@ fn no_list_becomes_empty() {
 /// K-01: what the server says of a name that stays in the list until another one comes counts, also when content names it again.
 #[test]
 fn what_stays_in_the_list_is_heard() {
-    let mut both = Both::new(&["old"]);
-    both.main.sent();
-    both.clusters("1", &["old"]);
-    both.main.hears_sotw(sotw(EDS, "1", "e1", &["old=1"]));
-    both.sent();
+    let mut both = holding(&["old"], &["old"]);
     both.clusters("2", &["new"]);
     both.main.hears_sotw(sotw(EDS, "2", "e2", &["old=2"]));
     assert_eq!(both.main.named(EDS), "old=2");

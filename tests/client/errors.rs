@@ -5,7 +5,7 @@ use proto::envoy::service::discovery::v3::{ResourceError, ResourceName};
 use proto::google::rpc::Status;
 use xds::{Dialect, Name, ServerFeatures, Trouble, TypeUrl};
 
-use crate::{CDS, EDS, RDS, Upstream, body, delta, ms, refusal, resource, sotw};
+use crate::{CDS, EDS, RDS, Upstream, delta, ms, refusal, resource, sotw};
 
 pub(crate) fn error(name: &str, code: i32) -> ResourceError {
     ResourceError {
@@ -112,9 +112,7 @@ fn data_errors() {
         let mut upstream = saying(Dialect::Delta, features, &["a", "b", "c", "d"]);
         upstream.hears_errors(Dialect::Delta, "1", &["a=1", "b=1", "c=1", "d=1"], &[]);
         upstream.hears_errors(Dialect::Delta, "2", &[], &[("a", 5), ("b", 7), ("c", 14)]);
-        let mut malformed = delta(EDS, "3", &[], &[]);
-        malformed.resources = vec![resource(RDS, "d", "2")];
-        upstream.hears(malformed);
+        upstream.hears_with(EDS, ("", "3"), &[], [resource(RDS, "d", "2")]);
         assert_eq!(upstream.named(EDS), after);
     }
 }
@@ -153,10 +151,7 @@ fn silence_of_a_server_that_speaks() {
     assert_eq!((upstream.named(EDS), upstream.error("a")), (String::new(), None));
     upstream.pass(ms(1));
     assert_eq!((upstream.named(EDS), upstream.error("a")), (String::new(), Some(14)));
-    let mut response = delta(EDS, "1", &[], &[]);
-    response.resources = vec![resource(EDS, "a", "1")];
-    response.resources[0].resource = Some(body(EDS, "a", "1"));
-    upstream.hears(response);
+    upstream.hears(delta(EDS, "1", &["a=1"], &[]));
     assert_eq!((upstream.named(EDS), upstream.error("a")), ("a=1".to_owned(), None));
 }
 
@@ -174,20 +169,9 @@ impl Upstream {
 fn what_was_rejected_is_known() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
         let mut upstream = saying(dialect, ServerFeatures::default(), &["a", "b"]);
-        let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str], bad: &[&str]| match dialect {
-            Dialect::Delta => {
-                let mut response = delta(EDS, nonce, puts, &[]);
-                response
-                    .resources
-                    .extend(bad.iter().map(|name| resource(RDS, name, "2")));
-                upstream.hears(response);
-            }
-            Dialect::Sotw => {
-                let mut response = sotw(EDS, nonce, nonce, puts);
-                let bad = bad.iter().map(|name| crate::wrapped(&resource(RDS, name, "2")));
-                response.resources.extend(bad);
-                upstream.hears_sotw(response);
-            }
+        let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str], bad: &[&str]| {
+            let bad = bad.iter().map(|name| resource(RDS, name, "2"));
+            upstream.hears_with(EDS, (nonce, nonce), puts, bad);
         };
         say(&mut upstream, "1", &["a=1"], &["b", "nobody"]);
         assert_eq!(upstream.named(EDS), "a=1");
@@ -212,28 +196,19 @@ fn what_was_rejected_is_known() {
 #[test]
 fn what_was_rejected_of_a_wildcard() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
-    let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str], bad: &[&str]| {
-        let mut response = sotw(CDS, nonce, nonce, puts);
-        let bad = bad.iter().map(|name| crate::wrapped(&resource(RDS, name, "2")));
-        response.resources.extend(bad);
-        upstream.hears_sotw(response);
-    };
-    say(&mut upstream, "1", &["a=1"], &["b"]);
+    upstream.hears_with(CDS, ("1", "1"), &["a=1"], [resource(RDS, "b", "2")]);
     assert_eq!(upstream.trouble(CDS, true, "b"), Some(Trouble::Rejected));
-    say(&mut upstream, "2", &["a=1"], &[]);
+    upstream.hears_sotw(sotw(CDS, "2", "2", &["a=1"]));
     assert_eq!(upstream.trouble(CDS, true, "b"), None);
 
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
-    let mut response = delta(CDS, "1", &["a=1"], &[]);
-    response.resources.push(resource(RDS, "b", "1"));
-    upstream.hears(response);
+    upstream.hears_with(CDS, ("", "1"), &["a=1"], [resource(RDS, "b", "1")]);
     assert_eq!(upstream.trouble(CDS, true, "b"), Some(Trouble::Rejected));
     upstream.hears(delta(CDS, "2", &[], &["b"]));
     assert_eq!(upstream.trouble(CDS, true, "b"), None);
     // The number of such names has a bound, however many a server sends.
-    let mut response = delta(CDS, "3", &[], &[]);
-    response.resources = (0..5000).map(|n| resource(RDS, &format!("n{n}"), "1")).collect();
-    upstream.hears(response);
+    let many = (0..5000).map(|n| resource(RDS, &format!("n{n}"), "1"));
+    upstream.hears_with(CDS, ("", "3"), &[], many);
     let slot = upstream.cut.slot(&TypeUrl::new(CDS)).unwrap();
     assert_eq!(slot.wildcard.as_ref().unwrap().errors().len(), 1024);
 }
@@ -244,9 +219,7 @@ fn what_was_rejected_while_nobody_wanted_it() {
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
     upstream.want(EDS, "e");
     upstream.unwant(CDS, "*");
-    let mut response = delta(CDS, "1", &["a=1"], &[]);
-    response.resources.push(resource(RDS, "b", "1"));
-    upstream.hears(response);
+    upstream.hears_with(CDS, ("", "1"), &["a=1"], [resource(RDS, "b", "1")]);
     assert_eq!(upstream.trouble(CDS, true, "b"), None);
     upstream.want(CDS, "*");
     assert_eq!(upstream.trouble(CDS, true, "b"), Some(Trouble::Rejected));
@@ -273,13 +246,9 @@ fn what_is_deleted_and_kept() {
 fn a_bad_entry_in_another_spelling() {
     let name = "xdstp://a/envoy.config.cluster.v3.Cluster/x?a=1&b=2";
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &[name]);
-    let mut good = sotw(CDS, "1", "1", &[]);
-    good.resources = vec![crate::wrapped(&resource(CDS, name, "1"))];
-    upstream.hears_sotw(good);
-    let mut bad = sotw(CDS, "2", "2", &[]);
+    upstream.hears_with(CDS, ("1", "1"), &[], [resource(CDS, name, "1")]);
     let other = "xdstp://a/envoy.config.cluster.v3.Cluster/x?b=2&a=1";
-    bad.resources = vec![crate::wrapped(&resource(RDS, other, "2"))];
-    upstream.hears_sotw(bad);
+    upstream.hears_with(CDS, ("2", "2"), &[], [resource(RDS, other, "2")]);
     assert_eq!(upstream.named(CDS), format!("{name}=1"));
     assert_eq!(upstream.trouble(CDS, false, name), Some(Trouble::Rejected));
 }

@@ -13,9 +13,7 @@ use crate::{CDS, EDS, RDS, Upstream, cut, delta, ms, refusal, resource, sotw, wr
 #[test]
 fn the_good_ones_are_used() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
-    let mut response = delta(EDS, "n1", &["a=1"], &[]);
-    response.resources.push(resource(RDS, "b", "1"));
-    upstream.hears(response);
+    upstream.hears_with(EDS, ("", "n1"), &["a=1"], [resource(RDS, "b", "1")]);
     assert_eq!(upstream.named(EDS), "a=1");
     let text = refusal(&mut upstream);
     let all = ["resource \"b\"", "RouteConfiguration", "ClusterLoadAssignment"];
@@ -84,18 +82,7 @@ fn no_body_and_nothing_held() {
         let mut upstream = Upstream::streaming(dialect, EDS, &["a", "b"]);
         let mut none = resource(EDS, "a", "1");
         none.resource = None;
-        match dialect {
-            Dialect::Delta => {
-                let mut response = delta(EDS, "n1", &["b=1"], &[]);
-                response.resources.push(none);
-                upstream.hears(response);
-            }
-            Dialect::Sotw => {
-                let mut response = sotw(EDS, "1", "n1", &["b=1"]);
-                response.resources.push(wrapped(&none));
-                upstream.hears_sotw(response);
-            }
-        }
+        upstream.hears_with(EDS, ("1", "n1"), &["b=1"], [none]);
         assert_eq!(upstream.named(EDS), "a:Said b=1", "{dialect:?}");
         assert_eq!(refusal(&mut upstream), "", "{dialect:?}");
         assert!(!upstream.client.lacks(), "{dialect:?}");
@@ -125,13 +112,7 @@ fn equal_refusals_are_slow() {
         for round in 0..17_000 {
             let nonce = format!("n{round}");
             let (one, other) = (format!("a={}", version(round)), format!("a={}", version(round) + 1));
-            match dialect {
-                Dialect::Delta => upstream.hears(delta(EDS, &nonce, &[&one, &other], &[])),
-                Dialect::Sotw => {
-                    let version = format!("v{}", version(round));
-                    upstream.hears_sotw(sotw(EDS, &version, &nonce, &[&one, &other]));
-                }
-            }
+            upstream.hears_puts(EDS, &format!("v{}", version(round)), &nonce, &[&one, &other]);
             for line in upstream.sent() {
                 let nonce = line
                     .rsplit("nack n")

@@ -138,9 +138,28 @@ impl Upstream {
 
     /// The server sends this in its dialect.
     pub(crate) fn hears_puts(&mut self, type_url: &str, version: &str, nonce: &str, puts: &[&str]) {
+        self.hears_with(type_url, (version, nonce), puts, []);
+    }
+
+    /// The same, and some entries more.
+    pub(crate) fn hears_with(
+        &mut self,
+        type_url: &str,
+        (version, nonce): (&str, &str),
+        puts: &[&str],
+        more: impl IntoIterator<Item = Resource>,
+    ) {
         match self.client.dialect() {
-            Dialect::Delta => self.hears(delta(type_url, nonce, puts, &[])),
-            Dialect::Sotw => self.hears_sotw(sotw(type_url, version, nonce, puts)),
+            Dialect::Delta => {
+                let mut response = delta(type_url, nonce, puts, &[]);
+                response.resources.extend(more);
+                self.hears(response);
+            }
+            Dialect::Sotw => {
+                let mut response = sotw(type_url, version, nonce, puts);
+                response.resources.extend(more.into_iter().map(|entry| wrapped(&entry)));
+                self.hears_sotw(response);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use xds::Dialect;
 
-use crate::{CDS, EDS, Upstream, body, delta, ms, refusal, relay, resource, seconds, sotw, wrapped};
+use crate::{CDS, EDS, Upstream, delta, ms, refusal, relay, resource, seconds, sotw};
 
 const E: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
 const C: &str = "xdstp://a/envoy.config.cluster.v3.Cluster";
@@ -79,15 +79,11 @@ fn any_text_is_a_name() {
     for bad in ["xdstp:x", &format!("{E}/x"), &format!("{C}/%zz")] {
         let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
         upstream.accepts_sotw(sotw(CDS, "1", "n1", &["a=1"]));
-        let mut response = sotw(CDS, "2", "n2", &[]);
-        response.resources = vec![body(CDS, "b", "1"), wrapped(&resource(CDS, bad, "1"))];
-        upstream.hears_sotw(response);
+        upstream.hears_with(CDS, ("2", "n2"), &["b=1"], [resource(CDS, bad, "1")]);
         assert_eq!(upstream.wildcard(CDS), format!("b=1 {bad}=1 complete"));
         assert_eq!(upstream.asks(), ["cds [] v2 ack n2"]);
         let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &[bad]);
-        let mut response = delta(CDS, "n1", &[], &[]);
-        response.resources = vec![resource(CDS, bad, "1")];
-        upstream.hears(response);
+        upstream.hears_with(CDS, ("", "n1"), &[], [resource(CDS, bad, "1")]);
         assert_eq!(upstream.named(CDS), format!("{bad}=1"));
     }
 }
@@ -101,9 +97,8 @@ fn what_nobody_asked_for() {
         &["E/d/x?k=v=1", "E/d/x=1", "E/d/e/x?k=v=1", "E/x?k=v=1", "d/x=1"],
         &["E/other", "E/e/*"],
     );
-    let mut other = delta(EDS, "n2", &[], &[]);
-    other.resources = vec![resource(EDS, &long("E/d/x?k=v").replace("//a/", "//b/"), "1")];
-    upstream.hears(other);
+    let other = resource(EDS, &long("E/d/x?k=v").replace("//a/", "//b/"), "1");
+    upstream.hears_with(EDS, ("", "n2"), &[], [other]);
     assert_eq!(upstream.knows(), "E/d/x?k=v=1");
     assert_eq!(upstream.asks(), ["eds ack n1", "eds ack n2"]);
 }
@@ -131,17 +126,15 @@ fn quiet_makes_a_collection_whole() {
 #[test]
 fn the_end_of_an_answer_of_another_relay() {
     let mut upstream = asking(&["E/d/*", "x"]);
-    let say = |upstream: &mut Upstream, nonce: &str, puts: &[&str]| {
-        let puts: Vec<String> = puts.iter().map(|put| long(put)).collect();
-        let puts: Vec<&str> = puts.iter().map(String::as_str).collect();
-        let mut response = delta(EDS, nonce, &puts, &[]);
+    let say = |upstream: &mut Upstream, nonce: &str, put: &str| {
+        let mut response = delta(EDS, nonce, &[&long(put)], &[]);
         response.control_plane = relay();
         upstream.accepts(response);
     };
-    say(&mut upstream, "x-1+", &["E/d/x=1"]);
+    say(&mut upstream, "x-1+", "E/d/x=1");
     upstream.pass(ms(60_000));
     assert!(!whole(&upstream));
-    say(&mut upstream, "x-2", &["x=1"]);
+    say(&mut upstream, "x-2", "x=1");
     assert!(!whole(&upstream), "a relay may know more later");
     upstream.pass(ms(250));
     assert!(whole(&upstream));
@@ -306,11 +299,10 @@ fn a_member_asked_for_by_itself_after_a_reconnect() {
         if given_up {
             upstream.unwant(EDS, &long(name));
         }
-        let mut response = delta(EDS, "m1", &[], &[]);
         let mut member = resource(EDS, &long("E/d/x"), "1");
         member.aliases = vec![long("E/d/alias")];
-        response.resources = vec![member];
-        upstream.accepts(response);
+        upstream.hears_with(EDS, ("", "m1"), &[], [member]);
+        upstream.sent();
         // A resource that was declared and not asked for by itself is such a proof.
         if proof {
             upstream.accepts_short("m2", &["E/d/y=1"], &[]);
@@ -333,16 +325,14 @@ fn in_sotw() {
     let member = |name: &str, ttl: Option<i64>| {
         let mut member = resource(CDS, &long(name), "1");
         member.ttl = ttl.and_then(seconds);
-        wrapped(&member)
+        member
     };
-    let mut response = sotw(CDS, "1", "n1", &[]);
-    response.resources = vec![member("C/d/x", None), member("C/d/y", Some(10))];
-    upstream.hears_sotw(response.clone());
+    let members = [member("C/d/x", None), member("C/d/y", Some(10))];
+    upstream.hears_with(CDS, ("1", "n1"), &[], members.clone());
     assert_eq!(short(&upstream.named(CDS)), "C/d/x=1 C/d/y=1");
     upstream.pass(ms(10_000));
     assert_eq!(short(&upstream.named(CDS)), "C/d/x=1");
-    response.resources.remove(0);
-    upstream.hears_sotw(response);
+    upstream.hears_with(CDS, ("1", "n1"), &[], members.into_iter().skip(1));
     assert_eq!(short(&upstream.named(CDS)), "C/d/y=1");
 }
 
@@ -373,18 +363,7 @@ fn bodies_are_opaque() {
                 type_url: LIST.to_owned(),
                 value: content.into(),
             });
-            match dialect {
-                Dialect::Delta => {
-                    let mut response = delta(LIST, "n1", &[], &[]);
-                    response.resources = vec![list];
-                    upstream.hears(response);
-                }
-                Dialect::Sotw => {
-                    let mut response = sotw(LIST, "1", "n1", &[]);
-                    response.resources = vec![wrapped(&list)];
-                    upstream.hears_sotw(response);
-                }
-            }
+            upstream.hears_with(LIST, ("1", "n1"), &[], [list]);
             let slot = upstream.cut.slot(&xds::TypeUrl::new(LIST)).unwrap();
             let held = slot.named.resource(&name.into()).unwrap();
             assert_eq!(held.body(), content);

@@ -184,18 +184,7 @@ fn after_a_refusal_of_our_own() {
         let mut upstream = with_a(dialect);
         let mut faulty = resource(CDS, "a", "2");
         faulty.resource.as_mut().unwrap().type_url = EDS.to_owned();
-        match dialect {
-            Dialect::Sotw => {
-                let mut response = sotw(CDS, "2", "2", &[]);
-                response.resources.push(faulty.resource.unwrap());
-                upstream.hears_sotw(response);
-            }
-            Dialect::Delta => {
-                let mut response = delta(CDS, "2", &[], &[]);
-                response.resources.push(faulty);
-                upstream.hears(response);
-            }
-        }
+        upstream.hears_with(CDS, ("2", "2"), &[], [faulty]);
         assert!(upstream.sent()[0].ends_with("nack 2"));
         upstream.client.handle_rejected(&TypeUrl::new(CDS), upstream.now);
         upstream.pass(ms(10_000));

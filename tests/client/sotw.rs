@@ -3,7 +3,7 @@
 
 use xds::Dialect;
 
-use crate::{CDS, EDS, LDS, RDS, Upstream, body, delta, ms, relay, resource, seconds, sotw, wrapped};
+use crate::{CDS, EDS, LDS, RDS, Upstream, body, delta, ms, relay, resource, seconds, sotw};
 
 /// E-02, E-03: acknowledgements carry the version, the nonce and all names; so does every later request.
 #[test]
@@ -141,9 +141,7 @@ fn the_wrapper_names_its_resource() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["outer"]);
     let mut inner = resource(EDS, "inner", "1");
     inner.name = "outer".to_owned();
-    let mut response = sotw(EDS, "1", "n1", &[]);
-    response.resources.push(wrapped(&inner));
-    upstream.hears_sotw(response);
+    upstream.hears_with(EDS, ("1", "n1"), &[], [inner]);
     assert_eq!(upstream.named(EDS), "outer=1");
     assert_eq!(upstream.sent(), ["eds [outer] v1 ack n1"]);
 }
@@ -155,15 +153,11 @@ fn a_heartbeat_deletes_nothing() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
     let mut beat = resource(CDS, "x", "of-its-own");
     beat.ttl = seconds(10);
-    let mut response = sotw(CDS, "1", "n1", &["y=1"]);
-    response.resources.push(wrapped(&beat));
-    upstream.hears_sotw(response);
+    upstream.hears_with(CDS, ("1", "n1"), &["y=1"], [beat.clone()]);
     assert_eq!(upstream.wildcard(CDS), "x=of-its-own y=1 complete");
     upstream.pass(ms(8_000));
     beat.resource = None;
-    let mut response = sotw(CDS, "1", "n2", &[]);
-    response.resources.push(wrapped(&beat));
-    upstream.hears_sotw(response);
+    upstream.hears_with(CDS, ("1", "n2"), &[], [beat]);
     upstream.pass(ms(9_999));
     assert_eq!(upstream.wildcard(CDS), "x=of-its-own y=1 complete");
     upstream.pass(ms(1));
@@ -177,9 +171,7 @@ fn a_heartbeat_of_another_version_is_refused() {
     upstream.accepts_sotw(sotw(EDS, "1", "n1", &["x=1"]));
     let mut beat = resource(EDS, "x", "1");
     beat.resource = None;
-    let mut response = sotw(EDS, "2", "n2", &[]);
-    response.resources.push(wrapped(&beat));
-    upstream.hears_sotw(response);
+    upstream.hears_with(EDS, ("2", "n2"), &[], [beat]);
     assert_eq!(upstream.sent(), ["eds [x] v1 nack n2"]);
     assert_eq!(upstream.named(EDS), "x=1");
 }
@@ -223,9 +215,7 @@ fn a_wildcard_comes_back() {
 #[test]
 fn wrapped_and_bare_side_by_side() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
-    let mut response = sotw(EDS, "1", "n1", &["a=1"]);
-    response.resources.push(wrapped(&resource(EDS, "b", "1")));
-    upstream.hears_sotw(response);
+    upstream.hears_with(EDS, ("1", "n1"), &["a=1"], [resource(EDS, "b", "1")]);
     assert_eq!(upstream.named(EDS), "a=1 b=1");
     let mut response = sotw(EDS, "2", "n2", &["a=2"]);
     response.resources.push(body(CDS, "b", "2"));

@@ -51,10 +51,7 @@ fn equal_bytes_are_kept_once() {
             let [here, there] = both(&second, "b");
             assert!(!share(&here, &there), "{kind} {dialect:?}");
             // What changes to the same content is shared as well.
-            match dialect {
-                Dialect::Delta => second.hears(delta(kind, "n", &["b=1"], &[])),
-                Dialect::Sotw => second.hears_sotw(sotw(kind, "2", "n", &["a=1", "b=1"])),
-            }
+            second.hears_puts(kind, "2", "n", &["a=1", "b=1"]);
             let [here, there] = both(&second, "b");
             assert!(share(&here, &there), "{kind} {dialect:?}");
         }

@@ -32,6 +32,13 @@ fn table(type_url: &str, content: &str) -> Any {
     }
 }
 
+fn nameless(body: Any) -> Resource {
+    Resource {
+        resource: Some(body),
+        ..Resource::default()
+    }
+}
+
 impl Upstream {
     /// A response of a control plane that gives no names, in its dialect.
     fn hears_table(&mut self, dialect: Dialect, type_url: &str, nonce: &str, content: &str, removed: &[&str]) {
@@ -43,10 +50,7 @@ impl Upstream {
             }
             Dialect::Delta => {
                 let mut response = delta(type_url, nonce, &[], removed);
-                response.resources = vec![Resource {
-                    resource: Some(table(type_url, content)),
-                    ..Resource::default()
-                }];
+                response.resources = vec![nameless(table(type_url, content))];
                 self.hears(response);
             }
         }
@@ -137,15 +141,11 @@ fn garbage() {
 fn names_that_are_missing() {
     for type_url in [CDS, VHDS] {
         let mut upstream = Upstream::streaming(Dialect::Delta, type_url, &["*"]);
-        let mut response = delta(type_url, "n1", &[], &[]);
-        let value = Bytes::from_static(&[0x7a, 0x02, b'=', b'1']);
-        let type_url = type_url.to_owned();
-        let resource = Some(Any { type_url, value });
-        response.resources = vec![Resource {
-            resource,
-            ..Resource::default()
-        }];
-        upstream.hears(response);
+        let body = Any {
+            type_url: type_url.to_owned(),
+            value: Bytes::from_static(&[0x7a, 0x02, b'=', b'1']),
+        };
+        upstream.hears_with(type_url, ("", "n1"), &[], [nameless(body)]);
         upstream.refuses("has no name");
     }
     let mut upstream = Upstream::streaming(Dialect::Sotw, NDS, &["*"]);
@@ -205,9 +205,7 @@ fn prefixes() {
 
     let other = "acme.com/envoy.config.cluster.v3.Cluster";
     let mut upstream = Upstream::streaming(Dialect::Delta, other, &["a"]);
-    let mut response = delta(other, "n1", &["a=1"], &[]);
-    response.resources.extend(delta(CDS, "", &["b=1"], &[]).resources);
-    upstream.hears(response);
+    upstream.hears_with(other, ("", "n1"), &["a=1"], [crate::resource(CDS, "b", "1")]);
     upstream.refuses("has the type \"envoy.config.cluster.v3.Cluster\", not \"acme.com/");
     assert_eq!(upstream.named(other), "a=1");
     assert_eq!(upstream.named(CDS), "");

@@ -2,10 +2,10 @@
 //! Entries that are for some clients only (F-16).
 
 use bytes::Bytes;
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource, ResourceName};
+use proto::envoy::service::discovery::v3::{Resource, ResourceName};
 use xds::Dialect;
 
-use crate::{EDS, Upstream, delta, refusal, resource, sotw, wrapped};
+use crate::{EDS, Upstream, refusal, resource};
 
 fn full_name(name: &str, constraints: &'static [u8]) -> ResourceName {
     ResourceName {
@@ -30,17 +30,8 @@ fn entry(text: &str) -> Resource {
 impl Upstream {
     /// Takes a response with these entries. Returns how many counted, and how many were ignored.
     fn takes(&mut self, dialect: Dialect, nonce: &str, entries: &[&str]) -> (usize, usize) {
-        let resources = entries.iter().map(|text| entry(text));
-        match dialect {
-            Dialect::Delta => self.hears(DeltaDiscoveryResponse {
-                resources: resources.collect(),
-                ..delta(EDS, nonce, &[], &[])
-            }),
-            Dialect::Sotw => self.hears_sotw(DiscoveryResponse {
-                resources: resources.map(|entry| wrapped(&entry)).collect(),
-                ..sotw(EDS, nonce, nonce, &[])
-            }),
-        }
+        let entries = entries.iter().map(|text| entry(text));
+        self.hears_with(EDS, (nonce, nonce), &[], entries);
         let received = self.client.take_received().unwrap();
         (received.valid, received.ignored)
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use xds::{Changes, Cut, Dialect, Phase, Reason, TypeUrl, Update};
+use xds::{Changes, Cut, Dialect, Reason, TypeUrl, Update};
 
 use super::plane::{Content, cluster, endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
@@ -293,14 +293,8 @@ fn what_is_covered_elsewhere_is_not_gone() {
         named.put(CDS, "x", cluster("x"));
         named.pass(Duration::from_secs(20));
         let x = named.upstream.cut.slot(&TypeUrl::new(CDS)).unwrap().named.resources();
-        let also_x = Changes {
-            type_url: TypeUrl::new(CDS),
-            wildcard: false,
-            updates: x.map(|x| Update::Put(x.clone(), None)).collect(),
-            complete: None,
-            answered: Some(true),
-            phase: Phase::Steady,
-        };
+        let also_x = x.map(|x| Update::Put(x.clone(), None)).collect();
+        let also_x = Changes::of((TypeUrl::new(CDS), false), also_x);
         let (there, _) = settled(dialect, USUAL).upstream.cut.with(&also_x);
 
         let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (RDS, "r"), (CDS, "c0"), (CDS, "c1")]);

@@ -204,14 +204,8 @@ fn an_unconfirmed_route_that_leaves_the_view() {
     let mut stage = settled(Dialect::Delta, USUAL);
     stage.remove(CDS, "c0");
     stage.pass(ms(200));
-    stage.publish(vec![Changes {
-        type_url: TypeUrl::new(RDS),
-        wildcard: false,
-        updates: vec![Update::Absent(Name::from("r"), Reason::TimedOut)],
-        complete: None,
-        answered: None,
-        phase: Phase::Steady,
-    }]);
+    let late = Update::Absent(Name::from("r"), Reason::TimedOut);
+    stage.publish(vec![Changes::of((TypeUrl::new(RDS), false), vec![late])]);
     stage.pass(Duration::from_secs(60));
     assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     stage.wanted.clear();

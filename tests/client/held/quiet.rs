@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use prost::Message;
-use xds::{Changes, Dialect, GuardSettings, Name, Phase, Reason, TypeUrl, Update};
+use xds::{Changes, Dialect, GuardSettings, Name, Reason, TypeUrl, Update};
 
 use super::plane::{cluster, endpoints, listener, plain, route};
 use super::stage::Stage;
@@ -153,14 +153,8 @@ fn a_name_that_returns() {
 fn what_never_waits() {
     let mut stage = settled(Dialect::Delta);
     for reason in [Reason::Expired, Reason::TimedOut] {
-        stage.publish(vec![Changes {
-            type_url: TypeUrl::new(EDS),
-            wildcard: false,
-            updates: vec![Update::Absent(Name::from("a"), reason)],
-            complete: None,
-            answered: None,
-            phase: Phase::Steady,
-        }]);
+        let gone = Update::Absent(Name::from("a"), reason);
+        stage.publish(vec![Changes::of((TypeUrl::new(EDS), false), vec![gone])]);
         assert_eq!(stage.upstream.named(EDS), format!("a:{reason:?}"));
         stage.plane.repeat(EDS, "a");
         stage.exchange();
