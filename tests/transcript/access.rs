@@ -103,21 +103,6 @@ stories! {
         client gets vhds x [x@-:aka=x]
     ";
 
-    /// S-01, C-20: that another of its names is denied brings what the wildcard has now, before the answer to the wildcard's change; so
-    /// what the wildcard has then is sent if it differs.
-    a_denied_alias_brings_what_the_wildcard_has => delta "
-        relay rule {names: a}
-        origin put rds a@1:aka=x
-        client subscribe rds *
-        client <- rds [a@1:aka=x]
-        origin put rds a@2:aka=x
-        client subscribe rds x
-        client <- rds [a@2:aka=x] -[x] ![x=7]
-        origin put rds a@1:aka=x
-        client ack
-        client <- rds [a@1:aka=x], ack
-    ";
-
     /// S-01, C-22: a collection has the members that the client may have.
     collections_have_what_may_be_seen => both "
         relay rule {names: ['xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/d/*']}
@@ -217,21 +202,5 @@ stories! {
         client ack
         client reads
         client <- cds [c@1], ack
-    ";
-
-    /// B-22, S-07: what was rejected, and is allowed again before it was taken away, is sent again with the others.
-    what_was_rejected_is_allowed_again => delta "
-        origin put cds a@1 b@1, put rds r@1
-        client subscribe cds *
-        client <- cds [a@1 b@1]
-        client subscribe rds r
-        client <- rds [r@1]
-        relay rules {types: cds, names: b}; {types: rds}
-        client nack cds
-        client <- cds [b@1]
-        relay rules
-        client ack cds
-        client <- cds [a@1], ack
-        client ack rds
     ";
 }

@@ -350,12 +350,6 @@ impl Client {
         begun
     }
 
-    /// The last version of a type that it was sent.
-    pub(crate) fn version(&self, type_url: &TypeUrl) -> &str {
-        let last = self.topics.get(type_url).and_then(|topic| topic.history.last());
-        &last.expect("a response").1
-    }
-
     /// What the relay wants of a type for this client.
     pub(crate) fn wanted(&self, type_url: &TypeUrl) -> Vec<String> {
         let targets = self.wants.iter().filter(|(of, _)| of == type_url);

@@ -181,57 +181,6 @@ stories! {
         client <- ecds -[e], ack
     ";
 
-    /// D-03, B-16: a removal is not held back when the wildcard comes to cover what the client has by name.
-    what_goes_beside_what_comes_to_be_covered => sotw "
-        origin silent rds, put lds a@1:aside b@1
-        client gets lds * a [a@1 b@1]
-        client subscribe rds r
-        origin put lds a@1, drop lds b
-        client <- lds [a@1], ack
-        client gates 0
-    ";
-
-    /// B-14, K-16: a resource that is asked for by name is sent, even if its server was silent too long and then has it with the same
-    /// content.
-    asked_for_while_the_server_is_silent => sotw "
-        origin put cds c@1
-        other talks sotw
-        client sends cds [*]
-        client <- cds [c@1]
-        client moves other
-        client sends cds [c] v1 n1 => ack
-        nothing for 20s
-        other put cds c@1
-        client <- cds [c@1], ack
-    ";
-
-    /// B-21, D-03: a rejected resource that goes cannot be listed again. It goes with the full state that lacks it, and no other full
-    /// state is sent for it when other types stop using it.
-    what_was_rejected_and_goes => sotw "
-        origin put cds a@1 c@1, put lds l@1
-        client sends cds [* c]
-        client <- cds [a@1 c@1]
-        client subscribe lds
-        client <- lds [l@1]
-        client stalls
-        client sends cds [* c] n1 ! => nack
-        origin drop cds c
-        client sends cds [* a] n1
-        client reads
-        client <- cds [a@1], ack
-        client ack
-    ";
-
-    /// B-22: a rejected full state is taken apart, and that the client does not ask for the bad part any more changes nothing.
-    a_part_of_what_was_rejected_is_given_up => sotw "
-        origin put lds l0@1 l1@bad
-        client sends lds [l0 l1]
-        client <- lds [l0@1 l1@bad], nack
-        client <- lds [l0@1], ack
-        nothing for 20s
-        client sends lds [l0] n2
-    ";
-
     /// B-16, B-22: an address goes from one listener to another. The one that gives it up comes first, whatever their names; and because it
     /// may not be free at once, the other one is tried once more.
     an_address_goes_to_another_listener for (asked, error) in [("*", ""), ("another web", " ![another=5]")] => sotw "

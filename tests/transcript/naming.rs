@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A removed cluster waits for the routes that the client's listeners name now.
 
-use crate::story::{both, stories};
+use crate::story::stories;
 
 stories! {
     /// D-03: a listener changes the name of its route, and what the old route led to goes in the same moment, or was held until then: the
@@ -162,48 +162,4 @@ stories! {
         client <- cds [a@1 b@1], ack
         client gates 0
     ";
-}
-
-/// D-03: a thousand listeners take other routes at once, and the clusters of the old routes wait for the last of the new ones.
-#[test]
-fn a_thousand_listeners_at_once() {
-    let listed = |word: &dyn Fn(usize) -> String| (0..1000).map(word).collect::<Vec<_>>().join(" ");
-    let listeners = |step: usize| listed(&|at| format!("l{at:03}@{step}:rds=r{step}-{at:03}"));
-    let sent = |step: usize| listed(&|at| format!("l{at:03}@{step}"));
-    let routes = |step: usize| listed(&|at| format!("r{step}-{at:03}@c{step}"));
-    let names = |step: usize| listed(&|at| format!("r{step}-{at:03}"));
-    both(&format!(
-        "
-        origin put cds c1@1 c2@1, put lds {}, put rds {}
-        client subscribe cds *
-        client <- cds [c1@1 c2@1], ack
-        client subscribe lds *
-        client <- lds [{}], ack
-        client subscribe rds {}
-        client <- rds [{}], ack
-        wait 10s
-        origin put lds {}, drop cds c1
-        client <- lds [{}], ack
-        nothing for 100ms
-        origin put rds {}
-        client subscribe rds {}
-        client <- rds [{}]
-        nothing for 1s
-        client ack
-        wait 100ms
-        client <- cds sotw [c2@1] | delta -[c1]
-        client ack
-        client gates 0
-        ",
-        listeners(1),
-        routes(1),
-        sent(1),
-        names(1),
-        routes(1),
-        listeners(2),
-        sent(2),
-        routes(2),
-        names(2),
-        routes(2),
-    ));
 }

@@ -321,20 +321,6 @@ stories! {
         client ack rds
     ";
 
-    /// C-11, D-03: a removal does not wait for a wildcard that was asked for again and is not answered.
-    what_nobody_answers_holds_nothing_back => delta "
-        client has lds x [x@1]
-        origin late lds, silent rds
-        client subscribe rds r
-        client subscribe lds *
-        client subscribe lds *
-        delta client <- lds [x@1], ack
-        nothing
-        origin drop lds x
-        client <- lds -[x], ack
-        client gates 0
-    ";
-
     /// D-01, D-04, B-20: a full state of clusters waits until all are known, and routes that may refer to clusters in it wait with it.
     a_route_waits_until_all_clusters_are_known => sotw "
         origin open cds, put cds b@1, put rds r@b
@@ -373,15 +359,6 @@ stories! {
         nothing for 1s
         client ack rds
         client <- lds sotw [c@1] | delta -[b], ack
-    ";
-
-    /// C-26: a response that is full before it comes to the listener that goes removes it all the same.
-    an_address_goes_to_a_listener_in_a_full_response for asked in ["*", "* z"] => delta "
-        relay chunk 1
-        client has lds {asked} [z@1:leads=0.0.0.0:80]
-        origin drop lds z, put lds a@1:leads=0.0.0.0:80 b@1
-        client <- lds [a@1] -[z]
-        client <- lds [b@1], ack
     ";
 
     /// D-03, B-22: a rejected full state is no reason to leave out what other types may still need.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients that poll over REST: what they have, what they ask for, and what they are answered.
 
-use std::collections::BTreeMap;
-
-use crate::story::{sotw, stories};
+use crate::story::stories;
 
 stories! {
     /// H-01, H-03: the path decides which type is polled, whatever the body says; types that cannot be polled have no path.
@@ -39,68 +37,7 @@ stories! {
         poller polls cds [a a-name-that-is-long]
         poller <- cds 200 [a@1], ack
     ";
-}
 
-/// H-02, H-04, H-06, K-09: whatever the control plane does, clients that poll by name, for everything, or seldom, hold after each
-/// poll what there is, and get nothing twice.
-#[test]
-fn random_conversations() {
-    for seed in 1..=200 {
-        sotw(&conversation(seed));
-    }
-}
-
-/// A story whose lines all come from a naive model.
-fn conversation(seed: u64) -> String {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut below = |bound: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % bound
-    };
-    let pollers: [(&str, &[&str]); 3] = [
-        ("poller-1", &[]),
-        ("poller-2", &["a", "c"]),
-        ("poller-3", &["b", "c", "d"]),
-    ];
-    let mut there: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut held: BTreeMap<&str, String> = BTreeMap::new();
-    let mut story = String::new();
-    for _ in 0..60 {
-        let name = ["a", "b", "c", "d"][usize::try_from(below(4)).expect("small")];
-        match below(5) {
-            0 | 1 => {
-                let label = below(3);
-                story += &format!("origin put eds {name}@{label}\n");
-                there.insert(name, label);
-            }
-            2 => {
-                if there.remove(name).is_some() {
-                    story += &format!("origin drop eds {name}\n");
-                }
-            }
-            _ => {
-                let (poller, names) = pollers[usize::try_from(below(3)).expect("small")];
-                let wanted = there
-                    .iter()
-                    .filter(|(name, _)| names.is_empty() || names.contains(name));
-                let set: Vec<String> = wanted.map(|(name, label)| format!("{name}@{label}")).collect();
-                let set = set.join(" ");
-                story += &format!("{poller} polls eds [{}]\n", names.join(" "));
-                if held.get(poller) == Some(&set) {
-                    story += &format!("nothing for 900ms\nwait 100ms\n{poller} <- eds 304\n");
-                } else {
-                    story += &format!("{poller} <- eds 200 [{set}], ack\n");
-                    held.insert(poller, set);
-                }
-            }
-        }
-    }
-    story
-}
-
-stories! {
     /// H-02: a poll that asks for something twice, as a collection and by name or in two spellings of one name, is answered at once like
     /// any other.
     what_is_asked_for_twice => sotw "

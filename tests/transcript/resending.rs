@@ -174,42 +174,6 @@ stories! {
         client <- address -[ghost], ack
     ";
 
-    /// C-13: what a client brought along, does not ask for and cannot have by its wildcard goes at once; the rest waits for the wildcard.
-    what_no_wildcard_covers_does_not_wait_for_it => delta "
-        origin silent cds, put cds a@1
-        client sends cds +* =a@old =gone@old =xdstp://a/CDS/x@old
-        client <- cds -[xdstp://a/CDS/x], ack
-        nothing for 5s
-        origin speaks
-        client <- cds [a@1], ack
-        client <- cds -[gone], ack
-    ";
-
-    /// C-20: a resource that an alias found, before the wildcard brought other content of it, is no longer sent under that alias.
-    an_alias_of_what_is_older_than_the_wildcard => delta "
-        origin put address a@2:aka=nick:aside b@1
-        second gets address nick [a@2:aka=nick]
-        client gets address * [b@1]
-        wait 1s
-        origin behind address, put address a@1           # what is asked by name lags behind
-        client <- address [a@1], ack
-        client subscribe address nick
-        nothing
-        origin punctual address
-        client <- address -[nick], ack
-        second <- address -[a], ack
-    ";
-
-    /// C-15, F-09: that a name does not exist is not sent again, under other texts, because its collection is asked for as well.
-    what_never_was_does_not_come_with_its_collection => delta "
-        origin put eds xdstp://a/EDS/y@1
-        client gets eds xdstp://a/EDS/%78 -[xdstp://a/EDS/%78]
-        client gets eds xdstp://a/EDS/* [xdstp://a/EDS/y@1]
-        nothing
-        origin put eds xdstp://a/EDS/x@1
-        client <- eds [xdstp://a/EDS/%78@1 xdstp://a/EDS/x@1], ack
-    ";
-
     /// C-13, C-20: what a client declared may be what it asks for by an alias, also if it gives up its wildcard before anything is known.
     what_is_declared_and_its_wildcard_given_up => delta "
         origin put address a@1:aka=nick

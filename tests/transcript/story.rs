@@ -15,7 +15,6 @@
 //! client sends cds +a -b n2 !              # type; a delta request; `!` adds an error; `=>` checks how it was understood
 //! client ack cds => changed 3s | no change # the response had a change, the oldest of which arrived so long ago
 //! client status cds Error                  # how the relay sees the client
-//! client shares cds second                 # its last version is the one that another client was sent
 //! client ends Unavailable no upstream      # the stream ends with this code, and with these words in its message
 //! client wants cds a b                      # what the relay wants of the view for this client
 //! client order b a                        # the order of the resources in the next response
@@ -305,10 +304,6 @@ impl Story {
                 let topic = type_url(topic);
                 let raw = raw(rest, client, &topic);
                 client.send(&settings, &topic, raw, now);
-            }
-            ("shares", [topic, other]) => {
-                let version = |name: &str| self.clients[name].version(&type_url(topic)).to_owned();
-                assert_eq!(version(name), version(other), "K-09: {name} and {other} hold the same");
             }
             ("speaks", [topic]) => client.service = Some(type_url(topic)),
             ("can", features) => {

@@ -112,34 +112,4 @@ stories! {
         other drop address a
         client <- address -[a], ack
     ";
-
-    /// G-08, G-17, C-26: what was to come from the view that the session has left is not sent any more.
-    moved_between_two_parts => both "
-        relay chunk 1
-        origin put rds a@1 b@1 c@1
-        other put rds a@1 b@2 c@1
-        second moves other
-        second gets rds * [a@1]
-        second <- rds [b@2], ack
-        second <- rds [c@1], ack
-        client stalls
-        client subscribe rds *
-        client reads 1
-        client <- rds [a@1], ack
-        client moves other
-        client reads
-        client <- rds [b@2], ack
-        client <- rds [c@1], ack
-    ";
-
-    /// C-20, C-25: the same, if the client has given the name up meanwhile: it keeps what it held, because it asks for its alias.
-    what_it_was_called_before_it_was_given_up => delta "
-        origin put address o@1:aka=z
-        client gets address o z [o@1:aka=z]
-        origin put address o@2
-        client <- address [o@2]
-        client sends address -o
-        client nack address
-        client <- address -[o], ack
-    ";
 }

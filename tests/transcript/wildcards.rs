@@ -177,21 +177,6 @@ stories! {
         client <- cds sotw [a@2 b@1] | delta [a@2], ack
     ";
 
-    /// B-16, D-03, K-05: a resource that leaves the wildcard and changes is listed with its present content, even while a removal is
-    /// still listed.
-    leaving_the_wildcard_with_new_content => both "
-        client has cds * a [a@1 b@1]
-        client has rds r [r@1]
-        client stalls
-        origin put cds a@2:aside, put rds r@2, drop cds b
-        nothing
-        client reads
-        client <- cds sotw [a@2 b@1] | delta [a@2]
-        client <- rds [r@2]
-        client ack
-        client <- cds sotw [a@2] | delta -[b], ack
-    ";
-
     /// C-20, K-05: the same for a client that asked by an alias; giving up an alias is answered for the resource behind it.
     leaving_the_wildcard_is_not_the_end_of_an_alias => delta "
         origin put address a@1:aka=nick b@1
@@ -247,30 +232,6 @@ stories! {
         origin put address a@1
         client ack
         client <- address [a@1], ack
-    ";
-
-    /// C-20: when a wildcard ends, a client that asks for an alias keeps what the wildcard had brought and has lost since. The removal of the
-    /// alias takes that, too.
-    an_alias_of_what_the_wildcard_has_lost => delta "
-        origin put address a@1:aka=nick, open address
-        client gets address * [a@1:aka=nick]
-        origin drop address a
-        nothing
-        client sends address +nick -*
-        client <- address -[a nick], ack
-    ";
-
-    /// C-20, G-17: newer content that is held by an alias counts only while the client reads the view that it is from.
-    an_alias_of_another_view => delta "
-        other put address a@2
-        second moves other
-        second gets address * [a@2]
-        wait 1s
-        origin put address a@1:aka=nick
-        client gets address * nick [a@1:aka=nick]
-        other silent address
-        client moves other
-        client <- address [a@2], ack
     ";
 
     /// C-20: if a wildcard is late and has other content of what an alias means, the meaning of the alias is unknown until both have

@@ -14,6 +14,7 @@ use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::Response;
 use distributary::xds::{Dialect, Name, TypeUrl};
+use peers::state::route;
 use prost::Message;
 
 use crate::text::{Spec, said};
@@ -110,7 +111,10 @@ impl Body {
             label: spec.label.clone(),
         };
         let listener = spec.route.as_ref().map(|route| naming(route).encode_to_vec());
-        let route = spec.target.as_ref().map(|cluster| leading(cluster).encode_to_vec());
+        let route = spec
+            .target
+            .as_ref()
+            .map(|cluster| route(&spec.name, &[cluster]).to_vec());
         [
             body.encode_to_vec(),
             listener.unwrap_or_default(),
@@ -149,24 +153,6 @@ fn naming(route: &str) -> references::Listener {
         api_listener: Some(references::ApiListener {
             api_listener: Some(manager),
         }),
-        ..Default::default()
-    }
-}
-
-/// A route configuration that leads to this cluster.
-fn leading(cluster: &str) -> references::RouteConfiguration {
-    let route = references::Route {
-        route: Some(references::RouteAction {
-            cluster: cluster.to_owned(),
-            ..Default::default()
-        }),
-        ..Default::default()
-    };
-    references::RouteConfiguration {
-        virtual_hosts: vec![references::VirtualHost {
-            routes: vec![route],
-            ..Default::default()
-        }],
         ..Default::default()
     }
 }
