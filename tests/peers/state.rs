@@ -153,15 +153,10 @@ pub fn scope(name: &str, cluster: &str) -> Bytes {
 
 /// A cluster that takes its endpoints from EDS.
 pub fn cluster(name: &str) -> Bytes {
-    let cluster = Cluster {
-        name: name.to_owned(),
-        r#type: DiscoveryType::Eds.into(),
-        ..Cluster::default()
-    };
-    Bytes::from(cluster.encode_to_vec())
+    served_by(name, "")
 }
 
-/// A cluster that takes its endpoints from an assignment with another name.
+/// A cluster that takes its endpoints from an assignment with another name, if there is one.
 pub fn served_by(name: &str, endpoints: &str) -> Bytes {
     let cluster = Cluster {
         name: name.to_owned(),

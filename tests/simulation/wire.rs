@@ -57,14 +57,15 @@ pub(crate) fn cut(message: impl AsRef<[u8]>) -> Cutter {
 pub(crate) fn encode(response: &Response) -> Bytes {
     let type_url = response.type_url.url().to_owned();
     let (version, nonce) = (response.version.to_string(), response.nonce.to_string());
+    let control_plane = Some(ControlPlane {
+        identifier: "distributary/relay".to_owned(),
+    });
     let head = match response.dialect {
         Dialect::Sotw => discovery::DiscoveryResponse {
             version_info: version,
             type_url,
             nonce,
-            control_plane: Some(ControlPlane {
-                identifier: "distributary/relay".to_owned(),
-            }),
+            control_plane,
             ..Default::default()
         }
         .encode_to_vec(),
@@ -72,9 +73,7 @@ pub(crate) fn encode(response: &Response) -> Bytes {
             system_version_info: version,
             type_url,
             nonce,
-            control_plane: Some(ControlPlane {
-                identifier: "distributary/relay".to_owned(),
-            }),
+            control_plane,
             ..Default::default()
         }
         .encode_to_vec(),
