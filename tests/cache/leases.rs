@@ -30,13 +30,9 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let settings = ViewSettings {
-            names_per_view: LIMIT,
-            ..settings()
-        };
         Self {
             random: Random::new(seed),
-            view: View::new(Class::default(), settings),
+            view: view_of(LIMIT),
             now: start(),
             seats: BTreeMap::new(),
             connections: Default::default(),
@@ -259,7 +255,7 @@ fn leases_are_what_a_naive_model_says() {
 /// A session that wants nothing of a view reads nothing of it.
 #[test]
 fn who_wants_nothing_does_not_read() {
-    let view = View::new(Class::default(), settings());
+    let view = view();
     let (seat, watcher) = (view.enter(), view.enter());
     watcher.watch(true);
     assert_eq!(view.demand().readers_of(None), (0, 1));

@@ -111,6 +111,15 @@ fn view() -> Arc<View> {
     View::new(Class::default(), settings())
 }
 
+/// A view of at most so many names.
+fn view_of(names_per_view: usize) -> Arc<View> {
+    let settings = ViewSettings {
+        names_per_view,
+        ..settings()
+    };
+    View::new(Class::default(), settings)
+}
+
 fn resource(type_url: &TypeUrl, name: &str, aliases: &[&str], body: &[u8]) -> Arc<Resource> {
     let parts = ResourceParts {
         type_url,

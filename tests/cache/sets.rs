@@ -48,11 +48,7 @@ fn turned(view: &View) -> usize {
 /// Only a limited amount is merged at a time, and the rest later.
 #[test]
 fn coming_to_rest_takes_only_moments() {
-    let settings = ViewSettings {
-        names_per_view: 0,
-        ..settings()
-    };
-    let view = View::new(Class::default(), settings);
+    let view = view_of(0);
     let names: Vec<_> = (0..4000).map(|n| format!("n{n}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let seats: Vec<_> = (0..100).map(|_| seat(&view, &eds(), &names)).collect();

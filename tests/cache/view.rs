@@ -6,11 +6,7 @@ use super::*;
 /// A session wants very many names, and goes: the writer is told in slices, and those that somebody else wants stay.
 #[test]
 fn very_many_names_begin_and_end_in_slices() {
-    let settings = ViewSettings {
-        names_per_view: 0,
-        ..settings()
-    };
-    let (view, now) = (View::new(Class::default(), settings), start());
+    let (view, now) = (view_of(0), start());
     let names: Vec<String> = (0..10_000).map(|n| format!("n{n}")).collect();
     let many = seat(&view, &eds(), &names.iter().map(String::as_str).collect::<Vec<_>>());
     let other = seat(&view, &eds(), &["n5"]);
@@ -268,11 +264,7 @@ fn a_wildcard_lingers_and_is_forgotten_as_a_whole() {
 
 #[test]
 fn names_are_bounded_and_the_error_names_the_key() {
-    let settings = ViewSettings {
-        names_per_view: 3,
-        ..settings()
-    };
-    let (view, now) = (View::new(Class::default(), settings), start());
+    let (view, now) = (view_of(3), start());
     let first = seat(&view, &eds(), &["a", "b"]);
     let other = seat(&view, &eds(), &["c"]);
     let second = seat(&view, &eds(), &["a"]);
@@ -314,25 +306,19 @@ async fn the_writer_is_told_when_to_come() {
 fn every_way_of_writing() {
     let type_url = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
     let full = |text: &str| format!("xdstp://a/{}/{text}", type_url.full_name());
-    let view = View::new(Class::default(), settings());
+    let view = view();
     let told = |now: Instant| -> Vec<String> {
         let wants = view.take_wants(now).into_iter();
         let text = |want: Want| {
             let text = want
                 .written
                 .map_or_else(|| format!("{:?}", want.target), |text| text.to_string());
-            let text = text
-                .rsplit('/')
-                .next()
-                .unwrap_or_default()
-                .trim_end_matches(['"', ')'])
-                .to_owned();
+            let text = text.rsplit('/').next().unwrap_or_default().trim_end_matches(['"', ')']);
             format!("{}{text}", if want.wanted { "+" } else { "-" })
         };
         wants.map(text).collect()
     };
-    #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
-    let now = Instant::now();
+    let now = start();
     let one = seat(&view, &type_url, &[&full("a%20b")]);
     assert_eq!(told(now), ["+a%20b"]);
     let two = seat(&view, &type_url, &[&full("a b")]);
@@ -351,9 +337,8 @@ fn every_way_of_writing() {
 #[test]
 fn what_has_no_name() {
     let type_url = TypeUrl::new("istio.networking.nds.v1.NameTable");
-    let view = View::new(Class::default(), settings());
-    #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
-    let now = Instant::now();
+    let view = view();
+    let now = start();
     let one = seat(&view, &type_url, &["x"]);
     let two = seat(&view, &type_url, &["y"]);
     drop(view.take_wants(now));
