@@ -18,15 +18,11 @@ fn streaming() -> Upstream {
 #[test]
 fn quiet_completes() {
     let mut upstream = streaming();
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.wildcard(CDS), "");
+    assert_eq!(upstream.after(ms(60_000)).wildcard(CDS), "");
     upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
-    upstream.pass(ms(100));
-    assert_eq!(upstream.sent(), ["cds ack n1"]);
-    upstream.pass(ms(249));
-    assert_eq!(upstream.wildcard(CDS), "a=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+    assert_eq!(upstream.after(ms(100)).sent(), ["cds ack n1"]);
+    assert_eq!(upstream.after(ms(249)).wildcard(CDS), "a=1");
+    assert_eq!(upstream.after(ms(1)).wildcard(CDS), "a=1 complete");
 }
 
 /// An answer may come in several messages: a message with new names starts the quiet time anew; changes of known names do not.
@@ -39,8 +35,7 @@ fn new_names_begin_the_quiet_anew() {
     }
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 c=1");
     upstream.accepts(delta(CDS, "n4", &["a=2"], &[]));
-    upstream.pass(ms(50));
-    assert_eq!(upstream.wildcard(CDS), "a=2 b=1 c=1 complete");
+    assert_eq!(upstream.after(ms(50)).wildcard(CDS), "a=2 b=1 c=1 complete");
 }
 
 /// While a part of the next message has arrived, the server is not quiet.
@@ -50,10 +45,8 @@ fn half_a_message_is_no_quiet() {
     upstream.accepts(delta(CDS, "n1", &["a=1"], &[]));
     upstream.pass(ms(200));
     upstream.client.handle_bytes(upstream.now);
-    upstream.pass(ms(249));
-    assert_eq!(upstream.wildcard(CDS), "a=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+    assert_eq!(upstream.after(ms(249)).wildcard(CDS), "a=1");
+    assert_eq!(upstream.after(ms(1)).wildcard(CDS), "a=1 complete");
 }
 
 /// G-20: a server that answers a later request of the stream has said all that it had. What it paused before that, it may pause again.
@@ -68,19 +61,15 @@ fn a_later_answer_ends_the_wait() {
     upstream.pass(ms(20));
     upstream.hears(delta(CDS, "n2", &["b=1"], &[]));
     upstream.accepts(delta(LDS, "n3", &["c=1"], &[]));
-    upstream.pass(ms(69));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    assert_eq!(upstream.after(ms(69)).wildcard(CDS), "a=1 b=1");
+    assert_eq!(upstream.after(ms(1)).wildcard(CDS), "a=1 b=1 complete");
     // Nothing later was asked for.
-    upstream.pass(ms(179));
-    assert_eq!(upstream.wildcard(LDS), "c=1");
+    assert_eq!(upstream.after(ms(179)).wildcard(LDS), "c=1");
     // A name that is asked for later is a later request too.
     upstream.want(EDS, "e");
     upstream.sent();
     upstream.hears(delta(EDS, "n4", &["e=1"], &[]));
-    upstream.pass(ms(0));
-    assert_eq!(upstream.wildcard(LDS), "c=1 complete");
+    assert_eq!(upstream.after(ms(0)).wildcard(LDS), "c=1 complete");
 }
 
 /// A server that answers a later request first does not answer in order, and one that goes on after that neither: it must be quiet for as
@@ -96,14 +85,11 @@ fn a_server_that_does_not_answer_in_order() {
     upstream.accepts(delta(CDS, "n2", &["a=1"], &[]));
     upstream.want(EDS, "e");
     upstream.sent();
-    upstream.pass(ms(249));
-    assert_eq!(upstream.wildcard(CDS), "a=1");
+    assert_eq!(upstream.after(ms(249)).wildcard(CDS), "a=1");
     upstream.hears(delta(EDS, "n3", &["e=1"], &[]));
     upstream.accepts(delta(CDS, "n4", &["b=1"], &[]));
-    upstream.pass(ms(249));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    assert_eq!(upstream.after(ms(249)).wildcard(CDS), "a=1 b=1");
+    assert_eq!(upstream.after(ms(1)).wildcard(CDS), "a=1 b=1 complete");
 }
 
 /// A distant server is given four round trips.
@@ -114,10 +100,8 @@ fn a_far_server_gets_more_time() {
     upstream.client.handle_connected(ms(200));
     upstream.sent();
     upstream.accepts(delta(CDS, "n1", &[], &[]));
-    upstream.pass(ms(799));
-    assert_eq!(upstream.wildcard(CDS), "");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.wildcard(CDS), "complete");
+    assert_eq!(upstream.after(ms(799)).wildcard(CDS), "");
+    assert_eq!(upstream.after(ms(1)).wildcard(CDS), "complete");
 }
 
 /// However busy the server is, ten seconds are enough.
@@ -140,8 +124,7 @@ fn the_mark_of_another_relay() {
     let mut response = delta(CDS, "x-1+", &["a=1"], &[]);
     response.control_plane = relay();
     upstream.accepts(response);
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.wildcard(CDS), "a=1");
+    assert_eq!(upstream.after(ms(60_000)).wildcard(CDS), "a=1");
     let mut response = delta(CDS, "x-2", &["b=1"], &[]);
     response.control_plane = relay();
     upstream.hears(response);
@@ -149,8 +132,7 @@ fn the_mark_of_another_relay() {
 
     let mut upstream = streaming();
     upstream.accepts(delta(CDS, "n1+", &["a=1"], &[]));
-    upstream.pass(ms(250));
-    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+    assert_eq!(upstream.after(ms(250)).wildcard(CDS), "a=1 complete");
 }
 
 /// E-13, K-16: a response with an entry whose name is in doubt completes nothing and removes nothing.
@@ -159,18 +141,15 @@ fn doubt_completes_nothing() {
     let mut upstream = streaming();
     upstream.hears(delta(CDS, "n1", &["a=1", "b=1"], &[]));
     upstream.accepts(delta(CDS, "n2", &["c=1", "c=2"], &["b"]));
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1");
+    assert_eq!(upstream.after(ms(60_000)).wildcard(CDS), "a=1 b=1");
     upstream.accepts(delta(CDS, "n3", &["c=3"], &["b"]));
-    upstream.pass(ms(250));
-    assert_eq!(upstream.wildcard(CDS), "a=1 c=3 complete");
+    assert_eq!(upstream.after(ms(250)).wildcard(CDS), "a=1 c=3 complete");
 }
 
 fn complete(puts: &[&str]) -> Upstream {
     let mut upstream = streaming();
     upstream.accepts(delta(CDS, "n1", puts, &[]));
-    upstream.pass(ms(250));
-    assert!(upstream.wildcard(CDS).ends_with("complete"));
+    assert!(upstream.after(ms(250)).wildcard(CDS).ends_with("complete"));
     upstream
 }
 
@@ -186,8 +165,7 @@ fn a_server_that_looks_at_the_map() {
     upstream.hears(delta(CDS, "m1", &["a=1", "b=2"], &["c"]));
     assert_eq!(upstream.wildcard(CDS), "a=1 b=2 complete");
     upstream.sent();
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=2 complete");
+    assert_eq!(upstream.after(ms(60_000)).wildcard(CDS), "a=1 b=2 complete");
 }
 
 /// E-04: a server that resends what the relay declared ignores the declaration: what it does not mention is gone after five seconds of
@@ -200,10 +178,8 @@ fn a_server_that_ignores_the_map() {
     upstream.accepts(delta(CDS, "m1", &["a=1", "c=1"], &[]));
     upstream.pass(ms(4_000));
     upstream.accepts(delta(CDS, "m2", &["b=2"], &[]));
-    upstream.pass(ms(4_999));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=2 c=1 gone=1 complete");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=2 c=1 complete");
+    assert_eq!(upstream.after(ms(4_999)).wildcard(CDS), "a=1 b=2 c=1 gone=1 complete");
+    assert_eq!(upstream.after(ms(1)).wildcard(CDS), "a=1 b=2 c=1 complete");
 }
 
 /// E-04: that a server says nothing of what it was sent versions of may mean that this is gone, if it does not read them. It is tried with
@@ -215,8 +191,7 @@ fn a_server_that_says_nothing_of_the_map() {
         upstream.reconnect();
         assert_eq!(upstream.sent(), ["cds a@unknown gone@1"]);
         upstream.accepts(delta(CDS, "m1", &["a=1"], &[]));
-        upstream.pass(ms(4_999));
-        assert!(upstream.client.take_doubt(true).is_none());
+        assert!(upstream.after(ms(4_999)).client.take_doubt(true).is_none());
         upstream.pass(ms(1));
         let doubt = upstream.client.take_doubt(true).unwrap();
         assert!(upstream.client.take_doubt(true).is_none(), "once");
@@ -241,8 +216,7 @@ fn a_server_that_says_nothing_of_the_map() {
         assert_eq!(upstream.wildcard(CDS), rest);
         // What is sent again later means nothing any more.
         upstream.hears(delta(CDS, "m2", &["a=1"], &[]));
-        upstream.pass(ms(60_000));
-        assert_eq!(upstream.wildcard(CDS), rest);
+        assert_eq!(upstream.after(ms(60_000)).wildcard(CDS), rest);
         assert!(upstream.client.take_doubt(true).is_none());
     }
 }
@@ -254,8 +228,7 @@ fn what_was_brought_with_another_version() {
     upstream.reconnect();
     upstream.sent();
     upstream.accepts(delta(CDS, "m1", &["b=2"], &[]));
-    upstream.pass(ms(5000));
-    assert_eq!(upstream.wildcard(CDS), "b=2 complete");
+    assert_eq!(upstream.after(ms(5000)).wildcard(CDS), "b=2 complete");
 }
 
 /// A wildcard that was not complete when the stream was lost is asked for from the beginning, so that its answer has an end.
@@ -264,15 +237,12 @@ fn what_was_not_complete_begins_clean() {
     let mut upstream = streaming();
     upstream.accepts(delta(CDS, "n1", &["a=1", "gone=1"], &[]));
     upstream.disconnect();
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.wildcard(CDS), "a=1 gone=1");
+    assert_eq!(upstream.after(ms(60_000)).wildcard(CDS), "a=1 gone=1");
     upstream.connect();
     assert_eq!(upstream.sent(), ["cds"]);
     upstream.accepts(delta(CDS, "m1", &["a=1", "b=1"], &[]));
-    upstream.pass(ms(250));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 gone=1 complete");
-    upstream.pass(ms(5_000));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    assert_eq!(upstream.after(ms(250)).wildcard(CDS), "a=1 b=1 gone=1 complete");
+    assert_eq!(upstream.after(ms(5_000)).wildcard(CDS), "a=1 b=1 complete");
 }
 
 /// A server that sends nothing after a reconnect removes nothing (G-19, K-16).
@@ -281,8 +251,7 @@ fn silence_after_a_reconnect() {
     let mut upstream = complete(&["a=1"]);
     upstream.reconnect();
     upstream.sent();
-    upstream.pass(ms(600_000));
-    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+    assert_eq!(upstream.after(ms(600_000)).wildcard(CDS), "a=1 complete");
     assert!(!upstream.answered(CDS));
 }
 
@@ -334,8 +303,7 @@ fn a_wildcard_ends_with_its_stream() {
     upstream.want(CDS, "*");
     assert_eq!(upstream.sent(), ["cds"]);
     upstream.accepts(delta(CDS, "n1", &["b=1"], &[]));
-    upstream.pass(ms(250));
-    assert_eq!(upstream.wildcard(CDS), "b=1 complete");
+    assert_eq!(upstream.after(ms(250)).wildcard(CDS), "b=1 complete");
 }
 
 /// A view of a server with this rhythm, on a stream on which all of the type is wanted.
@@ -352,8 +320,7 @@ fn view(rhythm: &Rhythm, type_url: &str) -> Upstream {
 fn completes(upstream: &mut Upstream, type_url: &str) -> Duration {
     let begun = upstream.now;
     while !upstream.wildcard(type_url).ends_with("complete") {
-        upstream.pass(ms(1));
-        assert!(upstream.now < begun + ms(20_000));
+        assert!(upstream.after(ms(1)).now < begun + ms(20_000));
     }
     upstream.now - begun
 }

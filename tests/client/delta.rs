@@ -85,13 +85,10 @@ fn a_silent_server_is_given_fifteen_seconds() {
     upstream.want(RDS, "ghost");
     upstream.connect();
     // The transport takes nothing for a long time: nothing was asked, so nothing counts as missing (L-22b).
-    upstream.pass(ms(20_000));
-    assert_eq!(upstream.named(RDS), "");
+    assert_eq!(upstream.after(ms(20_000)).named(RDS), "");
     upstream.sent();
-    upstream.pass(ms(14_999));
-    assert_eq!(upstream.named(RDS), "");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.named(RDS), "ghost:TimedOut");
+    assert_eq!(upstream.after(ms(14_999)).named(RDS), "");
+    assert_eq!(upstream.after(ms(1)).named(RDS), "ghost:TimedOut");
 }
 
 /// E-05: a response of a type that was never asked for on this stream is neither acknowledged nor rejected.
@@ -133,8 +130,7 @@ fn a_resource_answers_to_its_aliases() {
     // It loses one: the relay waits for that one like for a new name.
     host.aliases.pop();
     upstream.hears_with(VHDS, ("", "n2"), &[], [host]);
-    upstream.pass(ms(15_000));
-    assert_eq!(upstream.named(VHDS), "rc/host.x:TimedOut rc/hosts=1");
+    assert_eq!(upstream.after(ms(15_000)).named(VHDS), "rc/host.x:TimedOut rc/hosts=1");
     // No session wants the other any more, so nothing holds the resource.
     upstream.unwant(VHDS, "rc/host.y");
     assert_eq!(upstream.named(VHDS), "rc/host.x:TimedOut");
@@ -174,10 +170,8 @@ fn a_time_to_live() {
     assert_ne!(first.beat, second.beat);
 
     upstream.disconnect();
-    upstream.pass(ms(9_999));
-    assert_eq!(upstream.named(EDS), "x=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.named(EDS), "x:Expired");
+    assert_eq!(upstream.after(ms(9_999)).named(EDS), "x=1");
+    assert_eq!(upstream.after(ms(1)).named(EDS), "x:Expired");
 }
 
 /// E-11: a resource that comes without a ttl loses its deadline; a ttl of zero ends it at once.
@@ -188,8 +182,7 @@ fn a_time_to_live_is_taken_away() {
     response.resources[0].ttl = seconds(10);
     upstream.hears(response);
     upstream.hears(delta(EDS, "n2", &["x=1"], &[]));
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.named(EDS), "x=1");
+    assert_eq!(upstream.after(ms(60_000)).named(EDS), "x=1");
     let mut response = delta(EDS, "n3", &["x=1"], &[]);
     response.resources[0].ttl = seconds(0);
     upstream.hears(response);
@@ -298,8 +291,7 @@ fn what_is_declared_is_not_waited_for() {
     upstream.want(EDS, "a");
     upstream.reconnect();
     assert_eq!(upstream.sent(), ["eds +a +z a@unknown"]);
-    upstream.pass(ms(20_000));
-    assert_eq!(upstream.named(EDS), "a=1");
+    assert_eq!(upstream.after(ms(20_000)).named(EDS), "a=1");
 }
 
 /// E-04, C-13: a server that sends what the relay brought unchanged does not read what is brought, and never names what is gone: what its

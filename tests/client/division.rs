@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType, cluster::EdsClusterConfig};
+use peers::state::served_by;
 use proto::envoy::service::discovery::v3::DiscoveryResponse;
 use proto::google::protobuf::Any;
 use protocol::{Division, LegKind};
@@ -111,6 +111,12 @@ impl Both {
         }
     }
 
+    /// Both, after so many seconds.
+    fn after(&mut self, seconds: u64) -> &mut Self {
+        self.pass(seconds);
+        self
+    }
+
     /// Time passes at a server with these endpoints. Returns the last list that each stream was sent, where it changed.
     pub(crate) fn at(&mut self, server: &Java<'_>, seconds: u64) -> Vec<String> {
         let mut lists: Vec<String> = Vec::new();
@@ -159,16 +165,9 @@ impl Java<'_> {
 /// A cluster that takes its endpoints from `SERVICE`, for `NAME:SERVICE`, else from its own name.
 fn cluster(text: &str) -> Any {
     let (name, service) = text.split_once(':').unwrap_or((text, ""));
-    let cluster = Cluster {
-        name: name.to_owned(),
-        r#type: DiscoveryType::Eds.into(),
-        eds_cluster_config: Some(EdsClusterConfig {
-            service_name: service.to_owned(),
-        }),
-    };
     Any {
         type_url: CDS.to_owned(),
-        value: prost::Message::encode_to_vec(&cluster).into(),
+        value: served_by(name, service),
     }
 }
 
@@ -194,8 +193,7 @@ fn a_name_that_content_names_no_longer() {
     both.want("new");
     assert_eq!(both.sent(), [vec!["eds [a new] v1 ack e1".to_owned()], vec![]]);
     assert_eq!(both.main.named(EDS), "a=1 old=1");
-    both.pass(5);
-    assert_eq!(both.sent(), [vec![], vec!["eds [old] vunknown".to_owned()]]);
+    assert_eq!(both.after(5).sent(), [vec![], vec!["eds [old] vunknown".to_owned()]]);
     both.aside.hears_sotw(sotw(EDS, "7", "f1", &["old=2"]));
     assert_eq!(both.aside.named(EDS), "old=2", "a server that still has it is heard");
     both.aside.sent();
@@ -213,8 +211,7 @@ fn who_leaves_the_list() {
     both.wanted.remove("old");
     both.clusters("2", &["a", "y:shared"]);
     assert_eq!(both.sent(), [vec!["eds [a never shared] v1 ack e1".to_owned()], vec![]]);
-    both.pass(60);
-    assert_eq!(both.sent(), [[""; 0]; 2], "it lingers, and is not asked for");
+    assert_eq!(both.after(60).sent(), [[""; 0]; 2], "it lingers, and is not asked for");
     both.unwant("old");
     assert_eq!(both.sent(), [[""; 0]; 2]);
     assert_eq!(both.main.named(EDS), "a=1 never=1 shared=1");
@@ -294,8 +291,7 @@ fn a_server_that_has_nothing_new() {
     assert_eq!(both.sent(), [vec!["eds [a missing] v1 ack e2".to_owned()], vec![]]);
     both.want("another");
     both.sent();
-    both.pass(120);
-    assert_eq!(both.sent(), [[""; 0]; 2]);
+    assert_eq!(both.after(120).sent(), [[""; 0]; 2]);
 }
 
 /// E-27: a list that is silent for something that cannot leave it, here a collection, stays silent, whatever leaves it. What is answered on
@@ -326,8 +322,7 @@ fn a_list_that_is_silent_anyway() {
 fn a_server_that_withholds() {
     let mut both = Both::new(&["a"]);
     assert_eq!(both.sent(), [vec!["eds [a] v".to_owned()], vec![]]);
-    both.pass(40);
-    assert_eq!(both.sent(), [vec![], vec!["eds [a] v".to_owned()]]);
+    assert_eq!(both.after(40).sent(), [vec![], vec!["eds [a] v".to_owned()]]);
     both.want("b");
     assert_eq!(both.sent(), [vec!["eds [a b] v".to_owned()], vec![]]);
 }

@@ -64,8 +64,7 @@ fn errors_end_the_wait() {
             ["a", "b", "c", "d", "e", "nobody"].map(|name| upstream.error(name).unwrap_or(0)),
             [5, 7, 14, 99, 0, 0]
         );
-        upstream.pass(ms(60_000));
-        assert_eq!(upstream.named(EDS), "a:Said b:Said e:TimedOut");
+        assert_eq!(upstream.after(ms(60_000)).named(EDS), "a:Said b:Said e:TimedOut");
         assert!(refusal(&mut upstream).is_empty());
     }
 }

@@ -60,8 +60,7 @@ fn a_nameless_entry_deletes_nothing() {
     response.nonce = "n3".to_owned();
     upstream.hears_sotw(response);
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
-    upstream.pass(ms(100));
-    assert_eq!(upstream.sent(), ["cds [] v2 nack n3"]);
+    assert_eq!(upstream.after(ms(100)).sent(), ["cds [] v2 nack n3"]);
 }
 
 /// the relay does not look inside a body, not even at garbage.
@@ -158,10 +157,8 @@ fn refusals_wait_for_themselves_alone() {
     upstream.hears(delta(EDS, "c2", &["c=2"], &[]));
     // The response with a new fault is rejected at once; the rejection also names the older fault of `b`.
     assert_eq!(upstream.sent(), ["eds nack both", "eds ack c2"]);
-    upstream.pass(ms(800));
-    assert_eq!(upstream.sent(), [""; 0]);
-    upstream.pass(ms(800));
-    assert_eq!(upstream.sent(), ["eds nack a5"]);
+    assert_eq!(upstream.after(ms(800)).sent(), [""; 0]);
+    assert_eq!(upstream.after(ms(800)).sent(), ["eds nack a5"]);
 }
 
 /// E-02, E-22: a server that would not repeat a removal unless it is told that its response was rejected, is told so for each such
@@ -216,8 +213,7 @@ fn a_change_carries_the_refusal() {
     upstream.hears(delta(EDS, "n2", &["a=2", "a=3"], &[]));
     upstream.want(EDS, "b");
     assert_eq!(upstream.sent(), ["eds +b"]);
-    upstream.pass(ms(100));
-    assert_eq!(upstream.sent(), ["eds nack n2"]);
+    assert_eq!(upstream.after(ms(100)).sent(), ["eds nack n2"]);
 }
 
 /// B-03: for empty and repeated nonces the content counts, and the acknowledgements do not cause endless responses.

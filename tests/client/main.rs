@@ -191,6 +191,12 @@ impl Upstream {
         self.now = end;
     }
 
+    /// The same, after this time.
+    pub(crate) fn after(&mut self, time: Duration) -> &mut Self {
+        self.pass(time);
+        self
+    }
+
     fn publish(&mut self, changes: Vec<Changes>) {
         for change in &changes {
             self.cut = self.cut.with(change).0;
@@ -347,4 +353,8 @@ pub(crate) fn relay() -> Option<ControlPlane> {
 
 pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+pub(crate) const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
 }

@@ -118,8 +118,7 @@ fn quiet_makes_a_collection_whole() {
     assert_eq!(upstream.knows(), "E/d/x=1 E/d/y=1");
     upstream.hears_short("n3", &["E/d/x=2"], &["E/d/y"]);
     assert_eq!(upstream.knows(), "E/d/x=2");
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.knows(), "E/d/x=2");
+    assert_eq!(upstream.after(ms(60_000)).knows(), "E/d/x=2");
 }
 
 /// C-22: another relay marks that more follows; the response that ends its answer may be of other names than the collection's.
@@ -158,8 +157,7 @@ fn quiet_makes_a_collection_whole_in_sotw() {
     upstream.pass(ms(100));
     assert!(whole(&upstream));
     say(&mut upstream, "3", &["E/d/x=2", "E/d/z=1"]);
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.knows(), "E/d/x=2 E/d/y=1 E/d/z=1");
+    assert_eq!(upstream.after(ms(60_000)).knows(), "E/d/x=2 E/d/y=1 E/d/z=1");
     upstream.reconnect();
     upstream.sent();
     upstream.pass(ms(60_000));
@@ -185,8 +183,7 @@ fn an_empty_collection() {
     assert_eq!(upstream.knows(), "E/d/x=1");
     upstream.hears_short("n3", &[], &["E/d/*"]);
     assert_eq!(upstream.knows(), "");
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.knows(), "");
+    assert_eq!(upstream.after(ms(60_000)).knows(), "");
 }
 
 /// B-14, C-22: members go with their collection, unless they were asked for by themselves.
@@ -216,8 +213,7 @@ fn another_server_has_stood_in() {
     upstream.connect();
     assert_eq!(upstream.asks(), ["eds +E/d/*"]);
     upstream.accepts_short("n1", &["E/d/x=1"], &[]);
-    upstream.pass(ms(6_000));
-    assert_eq!(upstream.knows(), "E/d/x=1");
+    assert_eq!(upstream.after(ms(6_000)).knows(), "E/d/x=1");
 }
 
 /// E-08, G-12, K-16: the same if the server sends nothing for the collection, and only then: the collection is then not known as
@@ -231,14 +227,11 @@ fn another_server_has_stood_in_and_nothing_is_left() {
     upstream.client.handle_superseded();
     upstream.connect();
     assert_eq!(upstream.asks(), ["eds +E/d/* +E/d/x"]);
-    upstream.pass(ms(14_999));
-    assert_eq!(upstream.knows(), "E/d/x=1 E/d/y=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.knows(), "E/d/*:TimedOut E/d/x:TimedOut");
+    assert_eq!(upstream.after(ms(14_999)).knows(), "E/d/x=1 E/d/y=1");
+    assert_eq!(upstream.after(ms(1)).knows(), "E/d/*:TimedOut E/d/x:TimedOut");
     assert!(!whole(&upstream));
     upstream.accepts_short("n1", &["E/d/z=1"], &[]);
-    upstream.pass(ms(1000));
-    assert_eq!(upstream.knows(), "E/d/x:TimedOut E/d/z=1");
+    assert_eq!(upstream.after(ms(1000)).knows(), "E/d/x:TimedOut E/d/z=1");
     assert!(whole(&upstream));
 }
 
@@ -253,10 +246,8 @@ fn a_member_from_before_its_collection() {
     upstream.unwant(EDS, &long("E/d/x"));
     upstream.connect();
     assert_eq!(upstream.asks(), ["eds +E/d/*"]);
-    upstream.pass(ms(14_999));
-    assert_eq!(upstream.knows(), "E/d/x=1");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.knows(), "E/d/*:TimedOut");
+    assert_eq!(upstream.after(ms(14_999)).knows(), "E/d/x=1");
+    assert_eq!(upstream.after(ms(1)).knows(), "E/d/*:TimedOut");
 }
 
 /// E-08, K-16: a member that the server was not told of is waited for when it is asked for by itself. It does not answer for its
@@ -270,13 +261,10 @@ fn an_undeclared_member_asked_for_by_itself() {
     upstream.pass(ms(1_000));
     upstream.want(EDS, &long("E/d/x"));
     assert_eq!(upstream.asks(), ["eds +E/d/x"]);
-    upstream.pass(ms(14_000));
-    assert_eq!(upstream.knows(), "E/d/*:TimedOut E/d/x=1");
-    upstream.pass(ms(1_000));
-    assert_eq!(upstream.knows(), "E/d/*:TimedOut E/d/x:TimedOut");
+    assert_eq!(upstream.after(ms(14_000)).knows(), "E/d/*:TimedOut E/d/x=1");
+    assert_eq!(upstream.after(ms(1_000)).knows(), "E/d/*:TimedOut E/d/x:TimedOut");
     upstream.accepts_short("n2", &["E/d/x=1"], &[]);
-    upstream.pass(ms(1_000));
-    assert_eq!(upstream.knows(), "E/d/x=1");
+    assert_eq!(upstream.after(ms(1_000)).knows(), "E/d/x=1");
 }
 
 /// E-04, G-19: a name that is asked for by itself after a reconnect is sent, although the relay declared it: that is no proof

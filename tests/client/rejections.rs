@@ -187,8 +187,7 @@ fn after_a_refusal_of_our_own() {
         upstream.hears_with(CDS, ("2", "2"), &[], [faulty]);
         assert!(upstream.sent()[0].ends_with("nack 2"));
         upstream.client.handle_rejected(&TypeUrl::new(CDS), upstream.now);
-        upstream.pass(ms(10_000));
-        assert!(upstream.client.take_questions().is_empty());
+        assert!(upstream.after(ms(10_000)).client.take_questions().is_empty());
         upstream.hears_a("3");
         assert_eq!(upstream.sent().len(), 1);
         upstream.pass(ms(0));
@@ -272,15 +271,13 @@ fn a_new_stream() {
         upstream.pass(ms(10_000));
         upstream.connect();
         assert_eq!(upstream.sent().len(), 1, "the subscription");
-        upstream.pass(ms(1000));
-        assert!(upstream.client.take_questions().is_empty());
+        assert!(upstream.after(ms(1000)).client.take_questions().is_empty());
         upstream.hears_a("1");
         assert_eq!(upstream.sent().len(), 1, "the acknowledgement");
         upstream.pass(ms(0));
         upstream.answers_with(CDS, if holds { std::slice::from_ref(&one) } else { &[] });
         assert_eq!(upstream.sent().len(), usize::from(holds));
-        upstream.pass(ms(60_000));
-        assert!(upstream.sent().is_empty() && upstream.client.take_questions().is_empty());
+        assert!(upstream.after(ms(60_000)).sent().is_empty() && upstream.client.take_questions().is_empty());
     }
 }
 

@@ -2,17 +2,15 @@
 //! What an earlier run of the relay knew: it is served, not declared to the server, and removed only because of what the
 //! server sends.
 
-use std::time::Duration;
-
 use xds::{Cut, Dialect, Target, TypeUrl};
 
-use crate::{CDS, EDS, Upstream, delta};
+use crate::{CDS, EDS, Upstream, delta, secs};
 
 /// The snapshot of a run that had this content from a server.
 fn stock(type_url: &str, targets: &[&str], resources: &[&str], removed: &[&str]) -> Cut {
     let mut earlier = Upstream::streaming(Dialect::Delta, type_url, targets);
     earlier.accepts(delta(type_url, "n1", resources, removed));
-    earlier.pass(Duration::from_secs(1));
+    earlier.pass(secs(1));
     earlier.cut
 }
 
@@ -45,7 +43,7 @@ fn a_wildcard_goes_on_where_it_was() {
     upstream.restore(CDS, "*", &stock);
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
     assert!(upstream.stale(CDS) && !upstream.answered(CDS));
-    upstream.pass(Duration::from_secs(3600));
+    upstream.pass(secs(3600));
     assert_eq!(
         upstream.wildcard(CDS),
         "a=1 b=1 complete",
@@ -59,11 +57,9 @@ fn a_wildcard_goes_on_where_it_was() {
     assert_eq!(upstream.sent(), ["cds ack n1"]);
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
     assert!(upstream.stale(CDS), "one message may not be all");
-    upstream.pass(Duration::from_secs(1));
-    assert!(!upstream.stale(CDS));
+    assert!(!upstream.after(secs(1)).stale(CDS));
     assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete", "it may yet come");
-    upstream.pass(Duration::from_secs(6));
-    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+    assert_eq!(upstream.after(secs(6)).wildcard(CDS), "a=1 complete");
 }
 
 /// E-04: a reconnect before everything is confirmed declares only what the server has sent itself.
@@ -75,12 +71,11 @@ fn only_versions_of_the_server_itself_are_declared() {
     upstream.connect();
     upstream.sent();
     upstream.accepts(delta(CDS, "n1", &["a=1"], &[]));
-    upstream.pass(Duration::from_secs(1));
+    upstream.pass(secs(1));
     upstream.reconnect();
     assert_eq!(upstream.sent(), ["cds a@unknown"]);
     upstream.accepts(delta(CDS, "n1", &["a=1", "c=1"], &[]));
-    upstream.pass(Duration::from_secs(6));
-    assert_eq!(upstream.wildcard(CDS), "a=1 c=1 complete");
+    assert_eq!(upstream.after(secs(6)).wildcard(CDS), "a=1 c=1 complete");
 }
 
 /// E-08, K-16: names are asked for like new ones. A name that the server never answers for is gone, but that is no reason to
@@ -104,7 +99,7 @@ fn names_go_on_where_they_were() {
         upstream.hears_puts(EDS, "v1", "n1", &["a=2"]);
         assert!(!upstream.stale(EDS));
         assert_eq!(upstream.named(EDS), "a=2 b=1 gone:TimedOut");
-        upstream.pass(Duration::from_secs(16));
+        upstream.pass(secs(16));
         assert_eq!(upstream.named(EDS), "a=2 b:TimedOut gone:TimedOut new:TimedOut");
     }
 }

@@ -118,8 +118,7 @@ fn a_first_full_state_with_faults() {
 #[test]
 fn a_server_that_withholds() {
     let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a"]);
-    upstream.pass(ms(15_000));
-    assert_eq!(upstream.named(EDS), "a:TimedOut");
+    assert_eq!(upstream.after(ms(15_000)).named(EDS), "a:TimedOut");
     upstream.hears_sotw(sotw(EDS, "1", "n1", &["a=1"]));
     assert_eq!(upstream.named(EDS), "a=1");
 }
@@ -158,10 +157,8 @@ fn a_heartbeat_deletes_nothing() {
     upstream.pass(ms(8_000));
     beat.resource = None;
     upstream.hears_with(CDS, ("1", "n2"), &[], [beat]);
-    upstream.pass(ms(9_999));
-    assert_eq!(upstream.wildcard(CDS), "x=of-its-own y=1 complete");
-    upstream.pass(ms(1));
-    assert_eq!(upstream.wildcard(CDS), "y=1 complete");
+    assert_eq!(upstream.after(ms(9_999)).wildcard(CDS), "x=of-its-own y=1 complete");
+    assert_eq!(upstream.after(ms(1)).wildcard(CDS), "y=1 complete");
 }
 
 /// E-10: with another version a wrapper without a body confirms nothing, and is rejected.

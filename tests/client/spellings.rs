@@ -179,12 +179,10 @@ fn neither_is_there() {
     assert_eq!(upstream.holds(), format!("{NAME}:Said"));
 
     let mut upstream = asking(Dialect::Sotw, &[ONE]);
-    upstream.pass(ms(15_000));
-    assert_eq!(upstream.holds(), format!("{NAME}:TimedOut"));
+    assert_eq!(upstream.after(ms(15_000)).holds(), format!("{NAME}:TimedOut"));
     upstream.wants_as(TWO);
     assert_eq!(upstream.says(), [format!("eds [{TWO} {ONE}] v")]);
-    upstream.pass(ms(14_000));
-    assert_eq!(upstream.holds(), "");
+    assert_eq!(upstream.after(ms(14_000)).holds(), "");
     upstream.hears_as("n1", &[(TWO, "1")], &[]);
     assert_eq!(upstream.holds(), format!("{NAME}=1"));
 }

@@ -12,7 +12,7 @@ use protocol::{Backoff, Request, read_node};
 use xds::Dialect;
 
 use crate::rejections::rejects;
-use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, relay, sotw};
+use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, relay, secs, sotw};
 
 /// E-01, K-25, K-04: each request has the node, acknowledgements, rejections and late rejections too, with the relay's id and what the
 /// relay can read. It is encoded once.
@@ -197,14 +197,12 @@ fn a_silent_type_is_asked_for_once_more() {
             assert_eq!(upstream.sent(), ["cds [] v1 ack n1"]);
         }
         let quiet = if answers { 10_000 } else { 30_000 };
-        upstream.pass(ms(quiet - 1));
-        assert_eq!(upstream.sent(), [""; 0], "{answers}");
+        assert_eq!(upstream.after(ms(quiet - 1)).sent(), [""; 0], "{answers}");
         upstream.pass(ms(5001));
         let cds = (!answers).then(|| "cds [] v".to_owned());
         let expected: Vec<String> = cds.into_iter().chain(["eds [a] v".to_owned()]).collect();
         assert_eq!(upstream.sent(), expected, "{answers}");
-        upstream.pass(ms(120_000));
-        assert_eq!(upstream.sent(), [""; 0], "{answers}: once");
+        assert_eq!(upstream.after(ms(120_000)).sent(), [""; 0], "{answers}: once");
         upstream.hears_sotw(sotw(EDS, "2", "n2", &["a=2"]));
         assert_eq!(upstream.sent(), ["eds [a] v2 ack n2"]);
     }
@@ -234,8 +232,7 @@ fn what_is_not_wanted_is_not_mentioned() {
 fn the_other_dialect_begins_clean() {
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
     upstream.accepts(delta(CDS, "n1", &["a=1", "b=1"], &[]));
-    upstream.pass(ms(300));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    assert_eq!(upstream.after(ms(300)).wildcard(CDS), "a=1 b=1 complete");
     upstream.disconnect();
     upstream.client.handle_dialect(Dialect::Sotw);
     upstream.connect();
@@ -249,7 +246,7 @@ fn the_other_dialect_begins_clean() {
 /// response resets it.
 #[test]
 fn waits_grow() {
-    let mut backoff = Backoff::new(Duration::from_secs(30));
+    let mut backoff = Backoff::new(secs(30));
     let mut usual = 1.0;
     for _ in 0..20 {
         let wait = backoff.clone().handle_failure(0.5).as_secs_f64();
@@ -261,19 +258,19 @@ fn waits_grow() {
         usual = f64::min(usual * 1.6, 30.0);
     }
     backoff.handle_response();
-    assert_eq!(backoff.handle_failure(0.5), Duration::from_secs(1));
+    assert_eq!(backoff.handle_failure(0.5), secs(1));
 }
 
 /// E-15, L-22a: a server that answers once and closes, again and again, is asked at most once a second; one that closes after a
 /// long time is asked again at once, but not by all views at the same instant (K-22).
 #[test]
 fn quick_closes_are_not_answered_quickly() {
-    let mut backoff = Backoff::new(Duration::from_secs(30));
+    let mut backoff = Backoff::new(secs(30));
     for _ in 0..20 {
-        assert!(backoff.handle_end(ms(5), 0.3) >= Duration::from_secs(1));
-        assert!(backoff.handle_end(ms(5), 1.0) < Duration::from_secs(2));
+        assert!(backoff.handle_end(ms(5), 0.3) >= secs(1));
+        assert!(backoff.handle_end(ms(5), 1.0) < secs(2));
     }
-    let wait = backoff.handle_end(Duration::from_secs(1800), 0.5);
+    let wait = backoff.handle_end(secs(1800), 0.5);
     assert!(wait > Duration::ZERO && wait < ms(300), "{wait:?}");
 }
 
@@ -317,7 +314,7 @@ fn what_is_lacking() {
         assert!(upstream.client.lacks(), "{dialect:?}");
         upstream.connect();
         upstream.sent();
-        upstream.pass(Duration::from_secs(16));
+        upstream.pass(secs(16));
         assert!(!upstream.client.lacks(), "{dialect:?}: it does not exist");
         upstream.disconnect();
         assert!(!upstream.client.lacks(), "{dialect:?}: what is known stays known");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::envoy::service::discovery::v3::Resource;
 use xds::{Cut, Dialect, Name, Resource as Kept, Twins, TypeUrl};
 
-use crate::{CDS, EDS, Upstream, VHDS, delta, ms, resource, sotw};
+use crate::{CDS, EDS, Upstream, VHDS, delta, ms, resource};
 
 fn found(upstream: &Upstream, type_url: &str, name: &str) -> Arc<Kept> {
     let slot = upstream.cut.slot(&TypeUrl::new(type_url)).unwrap();

@@ -6,7 +6,7 @@ use proto::envoy::service::discovery::v3::Resource;
 use proto::google::protobuf::Any;
 use xds::{Dialect, Name, NameRule, ServerFeatures, Target, Traits, TypeUrl, Types, Want};
 
-use crate::{CDS, Upstream, VHDS, delta, refusal, sotw};
+use crate::{CDS, Upstream, VHDS, delta, refusal, secs, sotw};
 
 const NDS: &str = "type.googleapis.com/istio.networking.nds.v1.NameTable";
 const PCDS: &str = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig";
@@ -79,8 +79,7 @@ fn the_only_one() {
             assert!(upstream.sent().iter().all(|line| !line.contains('@')));
             upstream.hears_table(dialect, type_url, "n3", "2", &[]);
             upstream.sent();
-            upstream.pass(std::time::Duration::from_secs(60));
-            assert_eq!(upstream.wildcard(type_url), "=2 complete");
+            assert_eq!(upstream.after(secs(60)).wildcard(type_url), "=2 complete");
         }
     }
 }
@@ -98,8 +97,7 @@ fn by_any_name() {
             // The relay waits for neither name, nor for another one that is asked for later.
             upstream.want(type_url, "z");
             upstream.sent();
-            upstream.pass(std::time::Duration::from_secs(60));
-            assert_eq!(upstream.named(type_url), "=1");
+            assert_eq!(upstream.after(secs(60)).named(type_url), "=1");
             upstream.unwant(type_url, "x");
             upstream.unwant(type_url, "y");
             assert_eq!(upstream.named(type_url), "=1");

@@ -2,10 +2,10 @@
 //! Entries that are for some clients only (F-16).
 
 use bytes::Bytes;
-use proto::envoy::service::discovery::v3::{Resource, ResourceName};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource, ResourceName};
 use xds::Dialect;
 
-use crate::{EDS, Upstream, refusal, resource};
+use crate::{EDS, Upstream, delta, refusal, resource};
 
 fn full_name(name: &str, constraints: &'static [u8]) -> ResourceName {
     ResourceName {
@@ -29,7 +29,7 @@ fn entry(text: &str) -> Resource {
 
 impl Upstream {
     /// Takes a response with these entries. Returns how many counted, and how many were ignored.
-    fn takes(&mut self, dialect: Dialect, nonce: &str, entries: &[&str]) -> (usize, usize) {
+    fn takes(&mut self, nonce: &str, entries: &[&str]) -> (usize, usize) {
         let entries = entries.iter().map(|text| entry(text));
         self.hears_with(EDS, (nonce, nonce), &[], entries);
         let received = self.client.take_received().unwrap();
@@ -44,13 +44,13 @@ fn one_entry_of_each_name_counts() {
     for dialect in [Dialect::Delta, Dialect::Sotw] {
         let mut upstream = Upstream::streaming(dialect, EDS, &["a", "b", "c"]);
         let entries = ["a[]=1", "a=2", "a[]=3", "b[]=4", "b[]=5", "c[]=6"];
-        assert_eq!(upstream.takes(dialect, "1", &entries), (3, 3));
+        assert_eq!(upstream.takes("1", &entries), (3, 3));
         assert_eq!(upstream.named(EDS), "a=2 b=4 c=6");
         assert_eq!(refusal(&mut upstream), "");
-        assert_eq!(upstream.takes(dialect, "2", &["a[]=7", "b=8"]), (2, 0));
+        assert_eq!(upstream.takes("2", &["a[]=7", "b=8"]), (2, 0));
         assert_eq!(upstream.named(EDS), "a=7 b=8 c=6");
         assert_eq!(refusal(&mut upstream), "");
-        assert_eq!(upstream.takes(dialect, "3", &["a[]=9", "b=9", "b=10"]), (1, 0));
+        assert_eq!(upstream.takes("3", &["a[]=9", "b=9", "b=10"]), (1, 0));
         assert_eq!(upstream.named(EDS), "a=9 b=8 c=6");
         upstream.refuses("resource \"b\" is in the response more than once");
     }
@@ -60,7 +60,7 @@ fn one_entry_of_each_name_counts() {
 #[test]
 fn a_removal_for_some_clients_is_ignored() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b"]);
-    upstream.takes(Dialect::Delta, "1", &["a=1", "b[]=2"]);
+    upstream.takes("1", &["a=1", "b[]=2"]);
     upstream.hears(DeltaDiscoveryResponse {
         removed_resource_names: vec![full_name("a", b"some"), full_name("b", b"")],
         ..delta(EDS, "2", &[], &[])

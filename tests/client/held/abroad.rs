@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Removals in one source of what another source still refers to (D-11). In SotW, nobody says that a route or an assignment is gone.
 
-use std::time::Duration;
-
 use xds::Dialect;
 
 use super::BOTH;
 use super::pair::Pair;
 use super::plane::{aggregate, cluster, endpoints, listener, proxy, route, served_by};
 use super::stand_ins::{leave, reject};
-use crate::{CDS, EDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms, secs};
 
 /// Listeners and routes from one, clusters and endpoints from the other.
 fn usual(dialect: Dialect) -> Pair {
@@ -22,8 +20,7 @@ fn a_cluster_that_a_route_elsewhere_names() {
     for dialect in BOTH {
         let mut pair = usual(dialect);
         pair.remove(CDS, "a");
-        pair.pass(Duration::from_secs(30));
-        assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
+        assert_eq!(pair.after(secs(30)).aside.served(CDS), "a b", "{dialect:?}");
         assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
         pair.put(EDS, "b", endpoints("b", 1));
         pair.lead(&["b"]);
@@ -39,18 +36,15 @@ fn a_route_that_a_listener_elsewhere_names() {
     let mut pair = Pair::new(Dialect::Delta, &[RDS, CDS, EDS], &[(CDS, "*"), (RDS, "q")]);
     pair.say(RDS, "q", route("q", &["b"]));
     pair.remove(RDS, "r");
-    pair.pass(Duration::from_secs(30));
-    assert!(pair.leads(&["a"]));
+    assert!(pair.after(secs(30)).leads(&["a"]));
     assert_eq!(pair.aside.why(RDS, "r"), "referenced by lds l");
     pair.say(LDS, "l", listener("l", "q", 80));
     assert_eq!(pair.aside.served(RDS), "q");
     pair.say(LDS, "p", proxy("p", "a", 81));
     pair.remove(CDS, "a");
-    pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.aside.why(CDS, "a"), "referenced by lds p");
+    assert_eq!(pair.after(secs(10)).aside.why(CDS, "a"), "referenced by lds p");
     pair.remove(LDS, "p");
-    pair.pass(ms(300));
-    assert_eq!(pair.aside.served(CDS), "b");
+    assert_eq!(pair.after(ms(300)).aside.served(CDS), "b");
 }
 
 /// The chain goes over three sources and back: listeners here, routes there, clusters here.
@@ -58,12 +52,10 @@ fn a_route_that_a_listener_elsewhere_names() {
 fn a_route_elsewhere_counts_if_it_is_used() {
     let mut pair = Pair::new(Dialect::Delta, &[RDS], &[(CDS, "*")]);
     pair.remove(CDS, "a");
-    pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.main.why(CDS, "a"), "referenced by rds r");
+    assert_eq!(pair.after(secs(10)).main.why(CDS, "a"), "referenced by rds r");
     // No listener names it any more, but a client has it.
     pair.remove(LDS, "l");
-    pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.main.served(LDS), "");
+    assert_eq!(pair.after(secs(10)).main.served(LDS), "");
     assert_eq!(pair.main.served(CDS), "a b");
     pair.leased.lock().unwrap().clear();
     pair.exchange();
@@ -75,12 +67,10 @@ fn a_route_elsewhere_counts_if_it_is_used() {
 fn an_assignment_whose_cluster_stays() {
     let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
     pair.remove(EDS, "a");
-    pair.pass(ms(1900));
-    assert_eq!(pair.aside.served(EDS), "a");
+    assert_eq!(pair.after(ms(1900)).aside.served(EDS), "a");
     assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
     assert!(pair.aside.holds[0].removals.get("a").unwrap().until.is_some());
-    pair.pass(ms(150));
-    assert_eq!(pair.aside.served(EDS), "");
+    assert_eq!(pair.after(ms(150)).aside.served(EDS), "");
     assert_eq!(pair.aside.heard(), "+eds referenced 1, -eds referenced clock");
 
     // The cluster goes before that.
@@ -88,11 +78,9 @@ fn an_assignment_whose_cluster_stays() {
     pair.lead(&["b"]);
     pair.pass(ms(3000));
     pair.remove(EDS, "a");
-    pair.pass(ms(500));
-    assert_eq!(pair.aside.served(EDS), "a");
+    assert_eq!(pair.after(ms(500)).aside.served(EDS), "a");
     pair.remove(CDS, "a");
-    pair.pass(ms(300));
-    assert_eq!(pair.main.served(CDS), "b");
+    assert_eq!(pair.after(ms(300)).main.served(CDS), "b");
     assert_eq!(pair.aside.served(EDS), "");
     assert_eq!(pair.aside.heard(), "+eds referenced 1, -eds referenced free");
 }
@@ -103,8 +91,7 @@ fn an_assignment_whose_cluster_is_held() {
     let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
     pair.remove(CDS, "a");
     pair.remove(EDS, "a");
-    pair.pass(Duration::from_secs(100));
-    assert_eq!(pair.main.why(CDS, "a"), "referenced by rds r");
+    assert_eq!(pair.after(secs(100)).main.why(CDS, "a"), "referenced by rds r");
     assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
     assert_eq!(pair.aside.served(EDS), "a");
     pair.put(EDS, "b", endpoints("b", 1));
@@ -117,8 +104,7 @@ fn an_assignment_whose_cluster_is_held() {
     let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
     pair.remove(CDS, "a");
     pair.remove(EDS, "a");
-    pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.aside.served(EDS), "a");
+    assert_eq!(pair.after(secs(10)).aside.served(EDS), "a");
     pair.say(CDS, "a", cluster("a"));
     assert_eq!(pair.main.served(CDS), "a b");
     assert_eq!(pair.aside.served(EDS), "");
@@ -133,11 +119,9 @@ fn the_quiet_time_is_that_of_both() {
     pair.remove(CDS, "a");
     for n in 0..6 {
         pair.put(LDS, "m", listener("m", "r", 8000 + n));
-        pair.pass(ms(60));
-        assert_eq!(pair.aside.served(CDS), "a b", "{n}");
+        assert_eq!(pair.after(ms(60)).aside.served(CDS), "a b", "{n}");
     }
-    pair.pass(ms(200));
-    assert_eq!(pair.aside.served(CDS), "b");
+    assert_eq!(pair.after(ms(200)).aside.served(CDS), "b");
 }
 
 /// Some clients are served the older route of the other source, because they reject the one that it says now: what that leads to stays, too.
@@ -148,8 +132,7 @@ fn what_an_older_route_elsewhere_names() {
         pair.say(EDS, "b", endpoints("b", 1));
         reject(&mut pair.main, RDS, "r", route("r", &["b"]));
         pair.remove(CDS, "a");
-        pair.pass(Duration::from_secs(30));
-        assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
+        assert_eq!(pair.after(secs(30)).aside.served(CDS), "a b", "{dialect:?}");
         assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
         leave(&mut pair.main);
         pair.exchange();
@@ -163,8 +146,7 @@ fn endpoints_of_an_older_cluster_elsewhere() {
     let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
     reject(&mut pair.main, CDS, "a", served_by("a", "new"));
     pair.remove(EDS, "a");
-    pair.pass(Duration::from_secs(30));
-    assert_eq!(pair.aside.served(EDS), "a");
+    assert_eq!(pair.after(secs(30)).aside.served(EDS), "a");
     assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
     leave(&mut pair.main);
     pair.exchange();
@@ -179,8 +161,7 @@ fn a_cluster_that_the_routes_of_others_name() {
         pair.put(EDS, "b", endpoints("b", 1));
         pair.fall_back_to_aside(&[(LDS, "l", listener("l", "r", 80)), (RDS, "r", route("r", &["b"]))]);
         pair.remove(CDS, "a");
-        pair.pass(Duration::from_secs(30));
-        assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
+        assert_eq!(pair.after(secs(30)).aside.served(CDS), "a b", "{dialect:?}");
         assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
         pair.lead(&["b"]);
         pair.exchange();
@@ -188,18 +169,15 @@ fn a_cluster_that_the_routes_of_others_name() {
         // What their routes lead to stays, whatever the others have.
         pair.lead(&["c"]);
         pair.remove(CDS, "b");
-        pair.pass(Duration::from_secs(30));
-        assert_eq!(pair.aside.served(CDS), "b", "{dialect:?}");
+        assert_eq!(pair.after(secs(30)).aside.served(CDS), "b", "{dialect:?}");
     }
 
     // Those that have fallen back are about to ask for a route that the others have.
     let mut pair = usual(Dialect::Delta);
     pair.fall_back_to_aside(&[(LDS, "l", listener("l", "r", 80))]);
     pair.remove(CDS, "b");
-    pair.pass(ms(1500));
-    assert_eq!(pair.aside.served(CDS), "a b");
-    pair.pass(ms(1000));
-    assert_eq!(pair.aside.served(CDS), "a");
+    assert_eq!(pair.after(ms(1500)).aside.served(CDS), "a b");
+    assert_eq!(pair.after(ms(1000)).aside.served(CDS), "a");
 }
 
 /// What one source has, a client reads from one server: what the others read of the same source at another one does not count.
@@ -219,16 +197,14 @@ fn what_others_read_of_the_same_source() {
     reject(&mut pair.main, CDS, "a", served_by("a", "new"));
     pair.aside.remove(CDS, "a");
     pair.aside.remove(EDS, "a");
-    pair.pass(ms(500));
-    assert_eq!(pair.aside.served(CDS), "b");
+    assert_eq!(pair.after(ms(500)).aside.served(CDS), "b");
     assert_eq!(pair.aside.served(EDS), "");
     assert_eq!(pair.main.served(CDS), "a all b");
 
     // The listeners of both lead to routes of this source.
     pair.say(LDS, "m", listener("m", "s", 82));
     pair.aside.remove(RDS, "s");
-    pair.pass(Duration::from_secs(30));
-    assert_eq!(pair.aside.why(RDS, "s"), "referenced by lds m");
+    assert_eq!(pair.after(secs(30)).aside.why(RDS, "s"), "referenced by lds m");
 }
 
 /// A reload takes the source away, or brings one: what it has counts as long as clients read it.
@@ -236,8 +212,7 @@ fn what_others_read_of_the_same_source() {
 fn a_source_that_goes() {
     let mut pair = usual(Dialect::Delta);
     pair.remove(CDS, "a");
-    pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.aside.served(CDS), "a b");
+    assert_eq!(pair.after(secs(10)).aside.served(CDS), "a b");
     pair.aside.other_views = None;
     pair.aside.publish(Vec::new());
     assert_eq!(pair.aside.served(CDS), "b");

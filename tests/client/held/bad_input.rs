@@ -10,7 +10,7 @@ use super::pair::Pair;
 use super::plane::{aggregate, cluster, proxy, route};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, hold, settled};
-use crate::{CDS, EDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms, secs};
 
 fn held(stage: &Stage) -> usize {
     stage.holds.iter().map(|hold| hold.removals.len()).sum()
@@ -30,15 +30,13 @@ fn everything_is_removed_for_ever() {
                 whole.clone()
             };
             stage.restart();
-            stage.pass(Duration::from_secs(1));
-            assert_eq!(stage.served(LDS), "l", "{dialect:?} {turn}");
+            assert_eq!(stage.after(secs(1)).served(LDS), "l", "{dialect:?} {turn}");
             assert_eq!(stage.served(CDS).len(), 29, "{dialect:?} {turn}");
             assert!(held(&stage) <= 24, "{:?}", stage.holds);
         }
         stage.plane.content.clear();
         stage.wanted.clear();
-        stage.pass(Duration::from_secs(90));
-        assert_eq!(stage.served(LDS), "", "{dialect:?}");
+        assert_eq!(stage.after(secs(90)).served(LDS), "", "{dialect:?}");
         assert_eq!(stage.served(CDS), "", "{dialect:?}");
         assert!(
             stage.holds.is_empty() && stage.guard.poll_timeout().is_none(),
@@ -59,7 +57,7 @@ fn names_that_change_for_ever() {
             let names: Vec<String> = (0..10).map(|n| format!("t{turn}-{n}")).collect();
             names.iter().for_each(|name| stage.put(CDS, name, cluster(name)));
             stage.restart();
-            stage.pass(Duration::from_secs(5));
+            stage.pass(secs(5));
             assert!(held(&stage) <= 20, "{turn}: {:?}", stage.holds);
             assert!(
                 stage.served(CDS).split(' ').count() <= 20,
@@ -69,7 +67,7 @@ fn names_that_change_for_ever() {
             if turn % 3 == 0 {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 stage.put(RDS, "r", route("r", &names));
-                stage.pass(Duration::from_secs(5));
+                stage.pass(secs(5));
             }
         }
     }
@@ -122,9 +120,9 @@ fn a_huge_route_changes_each_second() {
     let whole = part.repeat(BYTES / part.len());
     let body = |turn: usize| Bytes::from([&whole[..], &route("r", &[&format!("c{turn}")])].concat());
     stage.put(RDS, "r", body(0));
-    stage.pass(Duration::from_secs(20));
+    stage.pass(secs(20));
     stage.remove(CDS, "c0");
-    stage.pass(Duration::from_secs(1));
+    stage.pass(secs(1));
     let (mut changes, mut others) = (Duration::ZERO, Duration::ZERO);
     for turn in 1..=10 {
         stage.put(RDS, "r", body(turn));
@@ -149,13 +147,13 @@ fn a_huge_route_changes_each_second() {
 /// Of two people with opposite orders who do not know of each other, the one who lets go decides: what went cannot be held.
 #[test]
 fn opposite_orders() {
-    let extend = HoldAction::Extend(Duration::from_secs(600));
+    let extend = HoldAction::Extend(secs(600));
     for actions in [[HoldAction::Release, extend], [extend, HoldAction::Release]] {
         let mut stage = settled(Dialect::Delta, USUAL);
         stage.say(RDS, "r", route("r", &["c9"]));
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
-        stage.pass(Duration::from_secs(10));
+        stage.pass(secs(10));
         for (action, concerned) in actions.into_iter().zip([5, if actions[0] == extend { 5 } else { 0 }]) {
             let order = HoldOrder {
                 target: hold(CDS, HoldReason::Mass),
@@ -191,11 +189,10 @@ fn a_source_that_flaps_each_second() {
                 0 => ServerState::Up,
                 _ => ServerState::Failing,
             });
-            pair.tick(Duration::from_secs(1));
+            pair.tick(secs(1));
         }
         assert!(seconds >= 59 && pair.leads(&["b"]), "{dialect:?}: {seconds} s");
-        pair.pass(Duration::from_secs(3));
-        assert_eq!(pair.main.served(CDS), "b", "{dialect:?}");
+        assert_eq!(pair.after(secs(3)).main.served(CDS), "b", "{dialect:?}");
         assert_eq!(held(&pair.main), 0, "{dialect:?}");
     }
 }
@@ -214,7 +211,7 @@ fn views_that_follow_each_other() {
         );
         stage.elsewhere = Some(before.with_holds(stage.holds.clone()).into());
         (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.pass(Duration::from_secs(7));
+        stage.pass(secs(7));
         assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{view}");
         assert_eq!(stage.served(LDS), "l", "{view}");
         assert_eq!(stage.served(EDS), "c5 c6 c7 c8 c9", "{view}");
@@ -234,7 +231,7 @@ fn a_circle_of_aggregates() {
     stage.put(LDS, "tcp", proxy("tcp", "ring-50", 90));
     stage.pass(ms(500));
     (0..100).for_each(|n| stage.remove(CDS, &name(n)));
-    stage.pass(Duration::from_secs(60));
+    stage.pass(secs(60));
     let rings = |stage: &Stage| stage.served(CDS).matches("ring-").count();
     assert_eq!((rings(&stage), held(&stage)), (2, 2));
     stage.remove(LDS, "tcp");

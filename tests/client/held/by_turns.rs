@@ -8,11 +8,11 @@ use xds::{GuardSettings, HeldRemoval, HoldAction, HoldTarget, HoldTimes, Name, T
 use super::BOTH;
 use super::clocks::{halved, reconnect};
 use super::stage::{Stage, USUAL};
-use crate::{CDS, LDS, RDS};
+use crate::{CDS, LDS, RDS, secs};
 
-const SECOND: Duration = Duration::from_secs(1);
+const SECOND: Duration = secs(1);
 const SETTINGS: GuardSettings = GuardSettings {
-    hold: HoldTimes::all(Duration::from_secs(300)),
+    hold: HoldTimes::all(secs(300)),
     ..USUAL
 };
 
@@ -90,11 +90,8 @@ fn what_is_held_comes_with_its_clock() {
         let mut third = moved(&mut second);
         third.pass(4 * SECOND);
         assert_eq!(held(&third, "c0").1, 60 * SECOND, "{dialect:?}");
-        third.pass(80 * SECOND);
-        assert_eq!(third.served(CDS), "c1 c5 c6 c7 c8 c9", "{dialect:?}");
-        third.pass(600 * SECOND);
-        assert_eq!(third.served(CDS), "c1 c8 c9", "{dialect:?}");
-        third.pass(200 * SECOND);
-        assert_eq!(third.served(CDS), "c8 c9", "{dialect:?}");
+        assert_eq!(third.after(80 * SECOND).served(CDS), "c1 c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(third.after(600 * SECOND).served(CDS), "c1 c8 c9", "{dialect:?}");
+        assert_eq!(third.after(200 * SECOND).served(CDS), "c8 c9", "{dialect:?}");
     }
 }

@@ -9,9 +9,9 @@ use xds::{Dialect, GuardSettings, HoldAction, HoldTarget, Name, TypeUrl};
 use super::plane::{endpoints, listener, route};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
-use crate::{CDS, EDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms, secs};
 
-const SECOND: Duration = Duration::from_secs(1);
+const SECOND: Duration = secs(1);
 
 /// A stage whose control plane has lost half of its clusters, to which no route leads, for so long.
 pub(super) fn halved(dialect: Dialect, settings: GuardSettings, held: Duration) -> Stage {
@@ -19,8 +19,7 @@ pub(super) fn halved(dialect: Dialect, settings: GuardSettings, held: Duration) 
     stage.say(RDS, "r", route("r", &["c9"]));
     (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
     reconnect(&mut stage);
-    stage.pass(held);
-    assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
+    assert_eq!(stage.after(held).why(CDS, "c0"), "mass", "{dialect:?}");
     stage
 }
 
@@ -70,16 +69,13 @@ fn a_long_absence() {
         stage.guard.handle_server(false, stage.upstream.now);
         stage.publish(Vec::new());
         assert_eq!(stage.holds[0].until(), None, "its clock stands");
-        stage.pass(3 * 3600 * SECOND);
-        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
+        assert_eq!(stage.after(3 * 3600 * SECOND).why(CDS, "c0"), "mass", "{dialect:?}");
         stage.plane.habits.late.insert(CDS);
         reconnect(&mut stage);
         stage.pass(20 * SECOND);
         stage.plane.habits.late.clear();
-        stage.pass(50 * SECOND);
-        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
-        stage.pass(20 * SECOND);
-        assert_eq!(stage.why(CDS, "c0"), "", "{dialect:?}");
+        assert_eq!(stage.after(50 * SECOND).why(CDS, "c0"), "mass", "{dialect:?}");
+        assert_eq!(stage.after(20 * SECOND).why(CDS, "c0"), "", "{dialect:?}");
     }
 }
 
@@ -108,8 +104,7 @@ fn a_route_that_nobody_can_say() {
         stage.wanted.clear();
         stage.say(LDS, "l", listener("l", "s", 80));
         stage.remove(CDS, "c0");
-        stage.pass(SECOND);
-        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        assert_eq!(stage.after(SECOND).why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
         stage.guard.handle_server(false, stage.upstream.now);
         stage.pass(100 * SECOND);
         assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
@@ -153,8 +148,7 @@ fn clusters_that_come_late_and_in_part() {
         stage.restart();
         stage.pass(late * SECOND);
         stage.plane.habits.late.clear();
-        stage.pass(7 * SECOND);
-        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}, {late} s");
+        assert_eq!(stage.after(7 * SECOND).why(CDS, "c0"), "mass", "{dialect:?}, {late} s");
     }
 }
 

@@ -13,7 +13,7 @@ use super::BOTH;
 use super::pair::Pair;
 use super::plane::{cluster, endpoints, proxy, route, scope, served_by};
 use super::stage::USUAL;
-use crate::{CDS, EDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms, secs};
 
 /// Somebody wants all clusters, and the endpoints come from the source beside.
 fn usual(dialect: Dialect) -> Pair {
@@ -25,8 +25,7 @@ fn until_the_endpoints_are_there() {
     for dialect in BOTH {
         let mut pair = usual(dialect);
         pair.lead(&["b"]);
-        pair.pass(ms(1500));
-        assert!(pair.leads(&["a"]), "{dialect:?}");
+        assert!(pair.after(ms(1500)).leads(&["a"]), "{dialect:?}");
         let hold = &pair.main.holds[0];
         assert_eq!(hold.reason, HoldReason::Unready);
         assert!(!hold.is_trouble(pair.main.upstream.now));
@@ -62,10 +61,8 @@ fn at_most_for_the_order_gate() {
     for dialect in BOTH {
         let mut pair = usual(dialect);
         pair.lead(&["b"]);
-        pair.pass(ms(1999));
-        assert!(pair.leads(&["a"]), "{dialect:?}");
-        pair.pass(ms(1));
-        assert!(pair.leads(&["b"]), "{dialect:?}");
+        assert!(pair.after(ms(1999)).leads(&["a"]), "{dialect:?}");
+        assert!(pair.after(ms(1)).leads(&["b"]), "{dialect:?}");
         assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready clock");
     }
 }
@@ -79,8 +76,7 @@ fn until_all_have_the_endpoints() {
         pair.main.upstream.want(EDS, "b");
         pair.main.put(EDS, "b", endpoints("b", 1));
         pair.lead(&["b"]);
-        pair.pass(ms(1500));
-        assert!(pair.leads(&["a"]), "{dialect:?}");
+        assert!(pair.after(ms(1500)).leads(&["a"]), "{dialect:?}");
         pair.say(EDS, "b", endpoints("b", 1));
         assert!(pair.leads(&["b"]), "{dialect:?}");
     }
@@ -115,20 +111,17 @@ fn while_the_server_is_away() {
     let mut pair = usual(Dialect::Delta);
     pair.tell(ServerState::Failing);
     pair.lead(&["b"]);
-    pair.pass(Duration::from_secs(59));
-    assert!(pair.leads(&["a"]));
+    assert!(pair.after(secs(59)).leads(&["a"]));
     let by = pair.main.holds[0].removals.get("r").unwrap().by.clone();
     assert_eq!(by.unwrap().link, Link::Unsent);
-    pair.pass(Duration::from_secs(1));
-    assert!(pair.leads(&["b"]));
+    assert!(pair.after(secs(1)).leads(&["b"]));
 
     let mut pair = usual(Dialect::Delta);
     pair.tell(ServerState::Failing);
     pair.lead(&["b"]);
-    pair.pass(Duration::from_secs(30));
+    pair.pass(secs(30));
     pair.tell(ServerState::Up);
-    pair.pass(ms(1900));
-    assert!(pair.leads(&["a"]));
+    assert!(pair.after(ms(1900)).leads(&["a"]));
     pair.put(EDS, "b", endpoints("b", 1));
     pair.tell(ServerState::Up);
     assert!(pair.leads(&["b"]));
@@ -142,14 +135,12 @@ fn while_the_server_has_forgotten_much() {
         let names = ["c", "d", "e"];
         let mut pair = Pair::new(dialect, &[EDS], &[(CDS, "*"), (EDS, "c"), (EDS, "d"), (EDS, "e")]);
         names.iter().for_each(|name| pair.put(EDS, name, endpoints(name, 1)));
-        pair.pass(Duration::from_secs(20));
+        pair.pass(secs(20));
         names.iter().for_each(|name| pair.put(EDS, name, endpoints(name, 0)));
         pair.aside.restart();
-        pair.pass(ms(1000));
-        assert_eq!(pair.aside.why(EDS, "c"), "mass", "{dialect:?}");
+        assert_eq!(pair.after(ms(1000)).aside.why(EDS, "c"), "mass", "{dialect:?}");
         pair.lead(&["b"]);
-        pair.pass(Duration::from_secs(30));
-        assert!(pair.leads(&["a"]), "{dialect:?}");
+        assert!(pair.after(secs(30)).leads(&["a"]), "{dialect:?}");
         pair.say(EDS, "b", endpoints("b", 1));
         assert!(pair.leads(&["b"]), "{dialect:?}");
     }
@@ -173,25 +164,22 @@ fn what_the_served_content_names() {
         pair.main.plane.habits.identifier = said_by;
         pair.main.restart();
         pair.main.set(settings);
-        pair.pass(Duration::from_secs(20));
+        pair.pass(secs(20));
         pair.main.heard();
         pair.tell(ServerState::Failing);
         pair.lead(&["b"]);
         pair.remove(CDS, "a");
-        pair.pass(Duration::from_secs(10));
-        assert!(pair.leads(&["a"]), "{dialect:?} {said_by}");
+        assert!(pair.after(secs(10)).leads(&["a"]), "{dialect:?} {said_by}");
         assert_eq!(pair.main.served(CDS), "a b", "{dialect:?} {said_by}");
         assert_eq!(pair.main.why(CDS, "a"), "referenced by rds r");
         // It is there again, and has what the change leads to.
         pair.put(EDS, "b", endpoints("b", 1));
         pair.tell(ServerState::Up);
-        pair.pass(ms(200));
-        assert!(pair.leads(&["b"]), "{dialect:?} {said_by}");
+        assert!(pair.after(ms(200)).leads(&["b"]), "{dialect:?} {said_by}");
         assert_eq!(pair.main.served(CDS), "b", "{dialect:?} {said_by}");
         // Nothing waits any more, so nothing is held.
         pair.remove(CDS, "b");
-        pair.pass(ms(200));
-        assert_eq!(pair.main.served(CDS), "", "{dialect:?} {said_by}");
+        assert_eq!(pair.after(ms(200)).main.served(CDS), "", "{dialect:?} {said_by}");
     }
 }
 
@@ -207,14 +195,12 @@ fn clusters_that_nobody_can_ask_for() {
         let grpc = || Pair::new(dialect, &[CDS, EDS], &[(CDS, "a")]);
         let mut pair = grpc();
         away(&mut pair, ServerState::Failing);
-        pair.pass(Duration::from_secs(59));
-        assert!(pair.leads(&["a"]), "{dialect:?}");
-        pair.pass(Duration::from_secs(1));
-        assert!(pair.leads(&["far"]), "{dialect:?}");
+        assert!(pair.after(secs(59)).leads(&["a"]), "{dialect:?}");
+        assert!(pair.after(secs(1)).leads(&["far"]), "{dialect:?}");
 
         let mut pair = grpc();
         away(&mut pair, ServerState::Failing);
-        pair.pass(Duration::from_secs(10));
+        pair.pass(secs(10));
         pair.tell(ServerState::Up);
         assert!(pair.leads(&["far"]), "{dialect:?}");
 
@@ -234,15 +220,13 @@ fn what_is_said_together() {
         pair.put(CDS, "b", served_by("b", "late"));
         pair.lead(&["b"]);
         assert!(pair.leads(&["a"]), "{dialect:?}");
-        pair.pass(ms(2000));
-        assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready clock");
+        assert_eq!(pair.after(ms(2000)).main.heard(), "+rds unready 1, -rds unready clock");
     }
 
     let mut pair = usual(Dialect::Delta);
     pair.lead(&["b"]);
     pair.remove(CDS, "b");
-    pair.pass(ms(99));
-    assert_eq!(pair.main.served(CDS), "a b");
+    assert_eq!(pair.after(ms(99)).main.served(CDS), "a b");
     pair.put(EDS, "b", endpoints("b", 1));
     pair.main.upstream.now += ms(1);
     pair.exchange();
@@ -266,8 +250,7 @@ fn what_is_said_together() {
         Changes::of(half(), vec![changed]),
         Changes::of(half(), vec![gone]),
     ]);
-    pair.pass(ms(4000));
-    assert!(pair.leads(&["a"]), "the listener holds what was served");
+    assert!(pair.after(ms(4000)).leads(&["a"]), "the listener holds what was served");
     assert_eq!(pair.main.heard(), "+rds referenced 1");
 }
 
@@ -280,8 +263,7 @@ fn the_latest_content() {
         pair.pass(ms(499));
     }
     assert!(pair.leads(&["a"]));
-    pair.pass(ms(4));
-    assert!(pair.leads(&["a", "b"]));
+    assert!(pair.after(ms(4)).leads(&["a", "b"]));
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready clock");
 
     // What leads to nothing new does not wait, and takes the place of what did.
@@ -289,8 +271,7 @@ fn the_latest_content() {
     pair.lead(&["b"]);
     pair.lead(&["a", "a"]);
     assert!(pair.leads(&["a", "a"]));
-    pair.pass(Duration::from_secs(70));
-    assert!(pair.leads(&["a", "a"]));
+    assert!(pair.after(secs(70)).leads(&["a", "a"]));
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready server");
 }
 
@@ -355,11 +336,9 @@ fn a_person_lets_it_go() {
     let mut pair = usual(Dialect::Delta);
     pair.lead(&["b"]);
     let one = HoldTarget::Resource(TypeUrl::new(RDS), "r".into());
-    assert_eq!(pair.main.order(one, HoldAction::Extend(Duration::from_secs(600))), 1);
-    pair.pass(Duration::from_secs(599));
-    assert!(pair.leads(&["a"]));
-    pair.pass(Duration::from_secs(1));
-    assert!(pair.leads(&["b"]));
+    assert_eq!(pair.main.order(one, HoldAction::Extend(secs(600))), 1);
+    assert!(pair.after(secs(599)).leads(&["a"]));
+    assert!(pair.after(secs(1)).leads(&["b"]));
 }
 
 /// The route is removed while it waits, or nobody wants it any more: nothing of it comes later.
@@ -369,15 +348,13 @@ fn what_goes_meanwhile() {
     pair.say(LDS, "p", proxy("p", "a", 81));
     pair.say(LDS, "p", proxy("p", "b", 81));
     pair.remove(LDS, "p");
-    pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.main.served(LDS), "l");
+    assert_eq!(pair.after(secs(10)).main.served(LDS), "l");
     assert!(pair.main.heard().contains("-lds unready server"));
 
     let mut pair = usual(Dialect::Delta);
     pair.lead(&["b"]);
     pair.main.unwant(RDS, "r");
-    pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.main.body(RDS, "r"), None);
+    assert_eq!(pair.after(secs(10)).main.body(RDS, "r"), None);
     assert_eq!(pair.main.heard(), "+rds unready 1, -rds unready gone");
 }
 

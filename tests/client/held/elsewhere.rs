@@ -2,34 +2,31 @@
 //! Sessions that are served by the view of another server: what they were served there last counts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use xds::{Changes, Cut, Dialect, Reason, TypeUrl, Update};
 
 use super::plane::{Content, cluster, endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
-use crate::{CDS, EDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms, secs};
+
+/// A view without a memory, whose server has so many clusters of the ten that the sessions were served at another server.
+fn knowing(dialect: Dialect, clusters: usize, wants: &[(&str, &str)]) -> Stage {
+    let mut stage = Stage::new(dialect, USUAL, wants);
+    stage.elsewhere = Some(settled(dialect, USUAL).upstream.cut.into());
+    (0..clusters).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+    stage
+}
 
 /// D-10: sessions come from the view of another server, and this view has no memory of its own: what its server's first whole state
 /// lacks of what they were served is held for all of them, once.
 #[test]
 fn another_server_knows_less() {
     for dialect in BOTH {
-        let before = settled(dialect, USUAL).upstream.cut;
-        let wants = [
-            (LDS, "*"),
-            (CDS, "*"),
-            (EDS, "c0"),
-            (EDS, "c1"),
-            (EDS, "c2"),
-            (RDS, "r"),
-        ];
-        let mut stage = Stage::new(dialect, USUAL, &wants);
-        stage.elsewhere = Some(before.into());
+        let by_name = [(EDS, "c0"), (EDS, "c1"), (EDS, "c2"), (RDS, "r")];
+        let mut stage = knowing(dialect, 5, &[&[(LDS, "*"), (CDS, "*")], &by_name[..]].concat());
         stage.put(LDS, "other", listener("other", "s", 81));
-        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
         assert_eq!(stage.why(CDS, "c7"), "mass");
         assert_eq!(stage.served(LDS), "other", "another name is no loss");
@@ -39,8 +36,7 @@ fn another_server_knows_less() {
             assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 2)));
         }
         stage.put(CDS, "c7", cluster("c7"));
-        stage.pass(Duration::from_secs(70));
-        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c7");
+        assert_eq!(stage.after(secs(70)).served(CDS), "c0 c1 c2 c3 c4 c7");
         assert_eq!(stage.served(EDS), "");
         assert!(stage.holds.is_empty(), "{:?}", stage.holds);
     }
@@ -51,28 +47,23 @@ fn another_server_knows_less() {
 #[test]
 fn another_server_is_late() {
     for dialect in BOTH {
-        let before = settled(dialect, USUAL).upstream.cut;
-        let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (CDS, "*"), (EDS, "c0")]);
-        stage.elsewhere = Some(before.into());
+        let mut stage = knowing(dialect, 5, &[(LDS, "*"), (CDS, "*"), (EDS, "c0")]);
         stage.put(LDS, "other", listener("other", "s", 81));
-        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
         stage.plane.habits.late.insert(CDS);
-        stage.pass(Duration::from_secs(1));
+        stage.pass(secs(1));
         stage.elsewhere = None;
-        stage.pass(Duration::from_secs(32));
+        stage.pass(secs(32));
         assert_eq!((stage.served(LDS), stage.served(CDS)), ("other".into(), String::new()));
         stage.plane.habits.late.clear();
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
         assert_eq!(
             (stage.why(CDS, "c7"), stage.served(EDS).contains("c7")),
             ("mass".to_owned(), true)
         );
-        stage.pass(Duration::from_secs(60));
-        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
+        assert_eq!(stage.after(secs(60)).served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
         stage.restart();
-        stage.pass(Duration::from_secs(20));
-        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
+        assert_eq!(stage.after(secs(20)).served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
     }
 }
 
@@ -81,14 +72,10 @@ fn another_server_is_late() {
 #[test]
 fn what_is_taken_over_brings_along_what_it_names() {
     for dialect in BOTH {
-        let before = settled(dialect, USUAL).upstream.cut;
-        let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (CDS, "*"), (EDS, "c0")]);
-        stage.elsewhere = Some(before.into());
+        let mut stage = knowing(dialect, 5, &[(LDS, "*"), (CDS, "*"), (EDS, "c0")]);
         stage.put(LDS, "other", listener("other", "s", 81));
         stage.put(EDS, "c0", endpoints("c0", 1));
-        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.pass(Duration::from_secs(20));
-        assert_eq!(stage.served(EDS), "c0 c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(stage.after(secs(20)).served(EDS), "c0 c5 c6 c7 c8 c9", "{dialect:?}");
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 1)), "{dialect:?}");
         assert_eq!(stage.why(CDS, "c7"), "mass");
         assert_eq!(stage.why(EDS, "c7"), "referenced by cds c7");
@@ -96,18 +83,16 @@ fn what_is_taken_over_brings_along_what_it_names() {
         // A client asks for it here, and the server does not answer.
         stage.plane.habits.late.insert(EDS);
         stage.upstream.want(EDS, "c7");
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 2)), "{dialect:?}");
 
         // What the server says of it itself counts.
         stage.plane.habits.late.clear();
         stage.put(EDS, "c7", endpoints("c7", 3));
-        stage.pass(Duration::from_secs(1));
-        assert_eq!(stage.body(EDS, "c7"), Some(endpoints("c7", 3)));
+        assert_eq!(stage.after(secs(1)).body(EDS, "c7"), Some(endpoints("c7", 3)));
         assert_eq!(stage.why(EDS, "c7"), "");
 
-        stage.pass(Duration::from_secs(70));
-        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
+        assert_eq!(stage.after(secs(70)).served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
         assert_eq!(stage.served(EDS), "c0 c7", "{dialect:?}");
         assert!(stage.holds.is_empty(), "{:?}", stage.holds);
     }
@@ -123,10 +108,10 @@ fn what_a_listener_brings_along() {
         other.put(RDS, "r", route("r", &["n"]));
         other.put(CDS, "n", cluster("n"));
         other.put(EDS, "n", endpoints("n", 2));
-        other.pass(Duration::from_secs(20));
+        other.pass(secs(20));
         let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*")]);
         stage.elsewhere = Some(other.upstream.cut.into());
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         let served = |stage: &Stage| [LDS, RDS, CDS, EDS].map(|kind| stage.served(kind)).join(", ");
         assert_eq!(served(&stage), "l, r, n, n", "{dialect:?}");
         assert_eq!(
@@ -139,7 +124,7 @@ fn what_a_listener_brings_along() {
             ],
             "{dialect:?}"
         );
-        stage.pass(Duration::from_secs(70));
+        stage.pass(secs(70));
         assert_eq!(served(&stage), ", , , ", "{dialect:?}");
         assert!(stage.holds.is_empty(), "{:?}", stage.holds);
     }
@@ -154,14 +139,13 @@ fn what_the_server_says_and_takes_back() {
         stage.elsewhere = Some(stage.upstream.cut.clone().into());
         stage.put(CDS, "new", cluster("new"));
         stage.restart();
-        stage.pass(Duration::from_secs(1));
+        stage.pass(secs(1));
         stage.say(RDS, "r", route("r", &["new"]));
         stage.remove(CDS, "new");
-        stage.pass(Duration::from_secs(3));
+        stage.pass(secs(3));
         assert_eq!(stage.why(CDS, "new"), "referenced by rds r", "{dialect:?}");
         stage.put(RDS, "r", route("r", &["c0"]));
-        stage.pass(Duration::from_secs(1));
-        assert!(!stage.served(CDS).contains("new"), "{dialect:?}");
+        assert!(!stage.after(secs(1)).served(CDS).contains("new"), "{dialect:?}");
     }
 }
 
@@ -169,11 +153,8 @@ fn what_the_server_says_and_takes_back() {
 #[test]
 fn another_server_knows_as_much() {
     for dialect in BOTH {
-        let before = settled(dialect, USUAL).upstream.cut;
-        let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*")]);
-        stage.elsewhere = Some(before.into());
-        (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.pass(Duration::from_secs(20));
+        let mut stage = knowing(dialect, 9, &[(CDS, "*")]);
+        stage.pass(secs(20));
         // The endpoints of the tenth came along, and have gone with it.
         let told = "+eds referenced 1, -eds referenced free";
         assert_eq!(stage.served(CDS).len(), 26, "{dialect:?}");
@@ -186,10 +167,7 @@ fn another_server_knows_as_much() {
 #[test]
 fn what_was_let_go_is_not_taken_over_again() {
     for dialect in BOTH {
-        let there = settled(dialect, USUAL).upstream.cut;
-        let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*"), (EDS, "c0"), (EDS, "c1")]);
-        stage.elsewhere = Some(there.into());
-        (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        let mut stage = knowing(dialect, 9, &[(CDS, "*"), (EDS, "c0"), (EDS, "c1")]);
         stage.put(EDS, "c0", endpoints("c0", 2));
         let served = |stage: &Stage| (stage.served(CDS).len(), stage.served(EDS));
         stage.pass(ms(3_000));
@@ -215,8 +193,7 @@ fn both() -> Content {
 fn stage(dialect: Dialect) -> Stage {
     let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (EDS, "c0"), (EDS, "c1")]);
     stage.plane.content = both();
-    stage.pass(Duration::from_secs(20));
-    assert_eq!(stage.served(LDS), "l1 l2 l3 l4");
+    assert_eq!(stage.after(secs(20)).served(LDS), "l1 l2 l3 l4");
     assert_eq!(stage.served(EDS), "c0 c1");
     stage
 }
@@ -225,7 +202,7 @@ fn stage(dialect: Dialect) -> Stage {
 fn served_without(dialect: Dialect, gone: &[(&str, &str)]) -> Arc<Cut> {
     let mut other = stage(dialect);
     gone.iter().for_each(|(kind, name)| other.remove(kind, name));
-    other.pass(Duration::from_secs(20));
+    other.pass(secs(20));
     other.upstream.cut.into()
 }
 
@@ -245,8 +222,7 @@ fn what_is_gone_elsewhere_does_not_come_back() {
         let assignments = if dialect == Dialect::Delta { "c1" } else { "c0 c1" };
         assert_eq!(stage.served(LDS), "l2 l3 l4", "{dialect:?}");
         assert_eq!(stage.served(EDS), assignments, "{dialect:?}");
-        stage.pass(Duration::from_secs(60));
-        assert_eq!(stage.served(LDS), "l2 l3 l4", "{dialect:?}");
+        assert_eq!(stage.after(secs(60)).served(LDS), "l2 l3 l4", "{dialect:?}");
         assert_eq!(stage.served(EDS), assignments, "{dialect:?}");
         assert_eq!(stage.heard(), "", "{dialect:?}");
     }
@@ -264,8 +240,7 @@ fn what_the_server_still_has_is_served() {
         assert_eq!(stage.served(LDS), "l1 l2 l3 l4", "{dialect:?}");
         assert_eq!(stage.served(EDS), "c0 c1", "{dialect:?}");
         assert_eq!(stage.heard(), "", "{dialect:?}");
-        stage.pass(Duration::from_secs(60));
-        assert_eq!(stage.served(LDS), "l1 l2 l3 l4", "{dialect:?}");
+        assert_eq!(stage.after(secs(60)).served(LDS), "l1 l2 l3 l4", "{dialect:?}");
     }
 }
 
@@ -291,7 +266,7 @@ fn what_is_covered_elsewhere_is_not_gone() {
     for dialect in BOTH {
         let mut named = Stage::new(dialect, USUAL, &[(CDS, "x")]);
         named.put(CDS, "x", cluster("x"));
-        named.pass(Duration::from_secs(20));
+        named.pass(secs(20));
         let x = named.upstream.cut.slot(&TypeUrl::new(CDS)).unwrap().named.resources();
         let also_x = x.map(|x| Update::Put(x.clone(), None)).collect();
         let also_x = Changes::of((TypeUrl::new(CDS), false), also_x);
@@ -302,11 +277,11 @@ fn what_is_covered_elsewhere_is_not_gone() {
         stage.put(LDS, "l", listener("l", "r", 80));
         stage.put(RDS, "r", route("r", &["c0", "c1"]));
         (0..2).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         stage.elsewhere = Some(there.into());
         stage.remove(CDS, "c0");
         stage.restart();
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
     }
 }
@@ -318,14 +293,14 @@ fn what_is_unanswered_elsewhere_is_not_gone() {
         let mut other = settled(dialect, USUAL);
         other.remove(CDS, "c0");
         other.put(RDS, "r", route("r", &["c1"]));
-        other.pass(Duration::from_secs(20));
+        other.pass(secs(20));
         let unanswered = Update::Absent("c0".into(), Reason::TimedOut);
         let unanswered = Changes::of((TypeUrl::new(CDS), false), vec![unanswered]);
         let mut stage = settled(dialect, USUAL);
         stage.elsewhere = Some(other.upstream.cut.with(&unanswered).0.into());
         stage.remove(CDS, "c0");
         stage.restart();
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
     }
 }
@@ -340,8 +315,7 @@ fn who_has_stayed_keeps_everything() {
     stage.plane.habits.split = Some(1);
     stage.restart();
     stage.exchange();
-    stage.pass(ms(4_900));
-    assert_eq!(stage.served(LDS), "l1 l2 l3 l4");
+    assert_eq!(stage.after(ms(4_900)).served(LDS), "l1 l2 l3 l4");
     stage.pass(ms(5_000));
     assert_eq!((stage.served(LDS).as_str(), stage.heard().as_str()), ("l2 l3 l4", ""));
 }
@@ -353,13 +327,13 @@ fn who_has_stayed_keeps_what_its_routes_name() {
         let mut other = settled(dialect, USUAL);
         other.remove(CDS, "c0");
         other.put(RDS, "r", route("r", &["c1"]));
-        other.pass(Duration::from_secs(20));
+        other.pass(secs(20));
         let mut stage = settled(dialect, USUAL);
         stage.elsewhere = Some(other.upstream.cut.into());
         stage.some_stayed = true;
         stage.remove(CDS, "c0");
         stage.restart();
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
     }
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control planes that say of the endpoints of a removed cluster that there are none, before they send the routes that leave it: istiod.
 
-use std::time::Duration;
-
 use xds::GuardSettings;
 
 use super::plane::{endpoints, route};
 use super::stage::USUAL;
 use super::{BOTH, settled};
-use crate::{CDS, EDS, RDS, ms};
+use crate::{CDS, EDS, RDS, ms, secs};
 
 /// D-03, D-09: the endpoints of a removed cluster stay as long as the cluster, also if they are emptied and not removed.
 #[test]
@@ -20,8 +18,7 @@ fn a_removed_cluster_keeps_its_endpoints() {
         stage.put(EDS, "c0", endpoints("c0", 0));
         stage.pass(ms(50));
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
-        stage.pass(Duration::from_secs(60));
-        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        assert_eq!(stage.after(secs(60)).why(CDS, "c0"), "referenced by rds r");
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
         // Endpoints of others never wait.
         stage.say(EDS, "c1", endpoints("c1", 0));
@@ -54,8 +51,7 @@ fn in_one_burst() {
         stage.put(RDS, "r", route("r", &["c1"]));
         stage.pass(ms(99));
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
-        stage.pass(ms(1));
-        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
+        assert!(stage.after(ms(1)).served(CDS).starts_with("c1 "), "{dialect:?}");
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
         stage.pass(ms(2000));
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)), "{dialect:?}");
@@ -71,7 +67,7 @@ fn a_cluster_that_returns() {
         stage.remove(CDS, "c0");
         stage.exchange();
         stage.put(EDS, "c0", endpoints("c0", 0));
-        stage.pass(Duration::from_secs(1));
+        stage.pass(secs(1));
         if last > 0 {
             stage.say(EDS, "c0", endpoints("c0", last));
             assert_eq!(

@@ -8,7 +8,7 @@ use xds::Dialect;
 use super::pair::Pair;
 use super::plane::{cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL, clock};
-use crate::{CDS, EDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms, secs};
 
 /// A stage with so many routes, each to a cluster of its own, and one more route to so many other clusters.
 fn stage(routes: usize, others: usize) -> Stage {
@@ -26,7 +26,7 @@ fn stage(routes: usize, others: usize) -> Stage {
         stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}")));
     }
     names.iter().for_each(|name| stage.put(CDS, name, cluster(name)));
-    stage.pass(Duration::from_secs(20));
+    stage.pass(secs(20));
     stage
 }
 
@@ -53,7 +53,7 @@ fn cost(others: usize) -> Duration {
     const ROUTES: usize = 200;
     let mut stage = stage(ROUTES, others);
     stage.plane.content.remove(CDS);
-    stage.pass(Duration::from_secs(5));
+    stage.pass(secs(5));
     assert_eq!(held(&stage), ROUTES + others);
     let least = changes(&mut stage, "c100")[0];
     // A route that leaves its cluster lets it go, and that only.
@@ -90,12 +90,12 @@ fn routes_beside_held_removals() {
                 .map(|(name, body)| (name.clone(), body.clone()))
                 .collect();
             removed.iter().for_each(|(name, _)| drop(clusters.remove(name)));
-            stage.pass(Duration::from_secs(5));
+            stage.pass(secs(5));
             assert_eq!(held(&stage), number);
             let median = median(&mut stage);
             println!("{number} held: {median:.0} us");
             stage.plane.content.get_mut(CDS).unwrap().extend(removed);
-            stage.pass(Duration::from_secs(5));
+            stage.pass(secs(5));
             median
         });
         println!(
@@ -121,14 +121,14 @@ fn many_references() {
         stage.put(RDS, name, route(name, &clusters));
     }
     stage.put(CDS, "r0-0", cluster("r0-0"));
-    stage.pass(Duration::from_secs(20));
+    stage.pass(secs(20));
     for what in ["bodies are read, too", "again", "again"] {
         stage.remove(CDS, "r0-0");
         stage.spent = Duration::ZERO;
         stage.exchange();
         println!("200,000 references, {what}: {:?}", stage.spent);
         stage.put(CDS, "r0-0", cluster("r0-0"));
-        stage.pass(Duration::from_secs(1));
+        stage.pass(secs(1));
         assert_eq!(held(&stage), 0);
     }
 }
@@ -142,7 +142,7 @@ fn ten_changes_a_second() {
         if rows > 0 {
             let clusters = stage.plane.content.get_mut(CDS).unwrap();
             clusters.retain(|name, _| !name.starts_with("other-"));
-            stage.pass(Duration::from_secs(5));
+            stage.pass(secs(5));
         }
         assert_eq!(held(&stage), rows);
         stage.spent = Duration::ZERO;

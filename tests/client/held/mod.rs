@@ -20,14 +20,13 @@ mod stand_ins;
 mod worlds;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use xds::{
     Changes, Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldClock, HoldReason, HoldTarget, Name, Phase,
     Reason, ResourceError, Trouble, TypeUrl, Update, Within,
 };
 
-use crate::{CDS, EDS, LDS, RDS, ms};
+use crate::{CDS, EDS, LDS, RDS, ms, secs};
 use peers::state as plane;
 use plane::{aggregate, cluster, endpoints, listener, plain, proxy, route};
 use stage::{Stage, USUAL};
@@ -57,8 +56,7 @@ fn settled(dialect: Dialect, settings: GuardSettings) -> Stage {
         stage.put(CDS, name, cluster(name));
         stage.put(EDS, name, endpoints(name, 2));
     }
-    stage.pass(Duration::from_secs(20));
-    assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9");
+    assert_eq!(stage.after(secs(20)).served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9");
     assert_eq!((stage.served(LDS).as_str(), stage.heard().as_str()), ("l", ""));
     stage.cuts = 0;
     stage
@@ -75,10 +73,8 @@ fn a_cluster_that_a_route_names() {
         let mut stage = settled(dialect, USUAL);
         stage.remove(CDS, "c0");
         stage.remove(EDS, "c0");
-        stage.pass(ms(99));
-        assert_eq!(stage.why(CDS, "c0"), "", "the quiet time is no hold");
-        stage.pass(Duration::from_secs(3600));
-        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        assert_eq!(stage.after(ms(99)).why(CDS, "c0"), "", "the quiet time is no hold");
+        assert_eq!(stage.after(secs(3600)).why(CDS, "c0"), "referenced by rds r");
         assert!(stage.served(CDS).starts_with("c0 ") && stage.served(EDS).starts_with("c0 "));
         stage.say(RDS, "r", route("r", &["c1"]));
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
@@ -103,8 +99,7 @@ fn a_listener_with_all_that_it_leads_to() {
         stage.remove(CDS, &format!("c{n}"));
         stage.remove(EDS, &format!("c{n}"));
     }
-    stage.pass(ms(99));
-    assert_eq!((stage.cuts, stage.served(RDS).as_str()), (0, "r"));
+    assert_eq!((stage.after(ms(99)).cuts, stage.served(RDS).as_str()), (0, "r"));
     stage.pass(ms(1));
     let all = [LDS, RDS, CDS, EDS].map(|kind| stage.served(kind));
     assert_eq!((stage.cuts, all), (1, [const { String::new() }; 4]));
@@ -117,8 +112,7 @@ fn a_route_that_only_a_client_wants() {
     let mut stage = settled(Dialect::Sotw, USUAL);
     stage.remove(LDS, "l");
     stage.remove(CDS, "c0");
-    stage.pass(Duration::from_secs(30));
-    assert_eq!(stage.served(LDS), "");
+    assert_eq!(stage.after(secs(30)).served(LDS), "");
     assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     stage.wanted.clear();
     stage.pass(ms(1));
@@ -134,8 +128,7 @@ fn a_listener_takes_another_route() {
         let mut stage = settled(dialect, USUAL);
         stage.remove(CDS, "c0");
         stage.remove(EDS, "c0");
-        stage.pass(Duration::from_secs(30));
-        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        assert_eq!(stage.after(secs(30)).why(CDS, "c0"), "referenced by rds r");
         stage.say(LDS, "l", listener("l", "next", 80));
         stage.wanted.clear();
         stage.unwant(RDS, "r");
@@ -148,8 +141,7 @@ fn a_listener_takes_another_route() {
             stage.upstream.want(RDS, "next");
             stage.exchange();
         } else {
-            stage.pass(ms(999));
-            assert!(stage.served(CDS).starts_with("c0 "));
+            assert!(stage.after(ms(999)).served(CDS).starts_with("c0 "));
             stage.pass(ms(1));
         }
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?} {comes}");
@@ -169,16 +161,14 @@ fn a_listener_takes_another_route_after_an_order() {
         let mut stage = settled(dialect, USUAL);
         stage.remove(CDS, "c0");
         stage.pass(ms(200));
-        let extend = HoldAction::Extend(Duration::from_secs(20));
+        let extend = HoldAction::Extend(secs(20));
         assert_eq!(stage.order(hold(CDS, HoldReason::Referenced), extend), 1);
-        stage.pass(Duration::from_secs(30));
+        stage.pass(secs(30));
         stage.say(LDS, "l", listener("l", "next", 80));
         stage.wanted.clear();
         stage.unwant(RDS, "r");
-        stage.pass(ms(1));
-        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
-        stage.pass(Duration::from_secs(3));
-        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
+        assert_eq!(stage.after(ms(1)).why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        assert!(stage.after(secs(3)).served(CDS).starts_with("c1 "), "{dialect:?}");
     }
 }
 
@@ -188,12 +178,10 @@ fn a_route_that_leaves_the_view() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
         stage.remove(CDS, "c0");
-        stage.pass(ms(200));
-        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        assert_eq!(stage.after(ms(200)).why(CDS, "c0"), "referenced by rds r");
         stage.wanted.clear();
         stage.unwant(RDS, "r");
-        stage.pass(ms(2000));
-        assert_eq!(stage.served(RDS), "");
+        assert_eq!(stage.after(ms(2000)).served(RDS), "");
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
     }
 }
@@ -206,8 +194,7 @@ fn an_unconfirmed_route_that_leaves_the_view() {
     stage.pass(ms(200));
     let late = Update::Absent(Name::from("r"), Reason::TimedOut);
     stage.publish(vec![Changes::of((TypeUrl::new(RDS), false), vec![late])]);
-    stage.pass(Duration::from_secs(60));
-    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    assert_eq!(stage.after(secs(60)).why(CDS, "c0"), "referenced by rds r");
     stage.wanted.clear();
     // Of a type that nobody wants any more the view keeps nothing.
     stage.upstream.cut = stage.upstream.cut.without(&TypeUrl::new(RDS));
@@ -221,8 +208,7 @@ fn an_unconfirmed_route_that_leaves_the_view() {
 fn a_route_that_a_listener_names() {
     let mut stage = settled(Dialect::Delta, USUAL);
     stage.remove(RDS, "r");
-    stage.pass(Duration::from_secs(60));
-    assert_eq!(stage.served(RDS), "r");
+    assert_eq!(stage.after(secs(60)).served(RDS), "r");
     assert_eq!(stage.why(RDS, "r"), "referenced by lds l");
     stage.say(LDS, "l", proxy("l", "c0", 80));
     assert_eq!(stage.served(RDS), "");
@@ -238,12 +224,10 @@ fn what_names_clusters() {
     stage.pass(ms(500));
     stage.remove(CDS, "all");
     stage.remove(CDS, "member");
-    stage.pass(ms(500));
-    assert_eq!(stage.why(CDS, "all"), "referenced by lds tcp");
+    assert_eq!(stage.after(ms(500)).why(CDS, "all"), "referenced by lds tcp");
     assert_eq!(stage.why(CDS, "member"), "referenced by cds all");
     stage.remove(LDS, "tcp");
-    stage.pass(ms(100));
-    assert!(!stage.served(CDS).contains("all") && !stage.served(CDS).contains("member"));
+    assert!(!stage.after(ms(100)).served(CDS).contains("all") && !stage.served(CDS).contains("member"));
 }
 
 /// Settings without the rule end a hold, at once.
@@ -251,8 +235,7 @@ fn what_names_clusters() {
 fn references_off() {
     let mut stage = settled(Dialect::Delta, USUAL);
     stage.remove(CDS, "c0");
-    stage.pass(Duration::from_secs(3600));
-    assert!(stage.served(CDS).starts_with("c0 "));
+    assert!(stage.after(secs(3600)).served(CDS).starts_with("c0 "));
     stage.set(GuardSettings {
         references: false,
         ..USUAL
@@ -271,12 +254,11 @@ fn half_a_state() {
         stage.cuts = 0;
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
-        stage.pass(Duration::from_secs(10));
-        assert_eq!(stage.served(CDS).len(), 29, "{dialect:?}");
+        assert_eq!(stage.after(secs(10)).served(CDS).len(), 29, "{dialect:?}");
         assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
         stage.plane.content = whole;
         stage.put(RDS, "r", route("r", &["c9"]));
-        stage.pass(Duration::from_secs(120));
+        stage.pass(secs(120));
         assert_eq!(stage.served(CDS).len(), 29, "nothing changed for anybody");
         assert_eq!(stage.cuts, 0, "nothing changed for anybody");
         assert_eq!(stage.heard(), "+cds mass 5, -cds mass server");
@@ -293,11 +275,9 @@ fn a_loss_that_stays() {
         stage.restart();
         stage.exchange();
         stage.cuts = 0;
-        stage.pass(ms(59_900));
-        assert_eq!(stage.served(CDS).len(), 29);
+        assert_eq!(stage.after(ms(59_900)).served(CDS).len(), 29);
         // It runs once the first state is over.
-        stage.pass(Duration::from_secs(12));
-        assert_eq!(stage.served(CDS), "c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(stage.after(secs(12)).served(CDS), "c5 c6 c7 c8 c9", "{dialect:?}");
         assert_eq!(stage.cuts, 1, "{dialect:?}");
         assert_eq!(stage.heard(), "+cds mass 5, -cds mass clock");
     }
@@ -310,12 +290,12 @@ fn an_empty_state() {
         let mut stage = settled(dialect, USUAL);
         let whole = std::mem::take(&mut stage.plane.content);
         stage.restart();
-        stage.pass(Duration::from_secs(5));
+        stage.pass(secs(5));
         assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).len()), ("l", 29));
         assert_eq!(stage.why(LDS, "l"), "mass", "{dialect:?}");
         assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
         stage.plane.content = whole;
-        stage.pass(Duration::from_secs(100));
+        stage.pass(secs(100));
         assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).len()), ("l", 29));
         assert!(stage.holds.is_empty(), "{:?}", stage.holds);
         assert_eq!((stage.served(RDS).as_str(), stage.served(POLICY).as_str()), ("r", "p"));
@@ -340,8 +320,7 @@ fn renamed_clusters() {
         stage.restart();
         stage.exchange();
         // In delta the relay has told the server what it holds, so the removals come at once.
-        stage.pass(ms(100));
-        assert_eq!(stage.served(CDS), green.join(" "), "{dialect:?}");
+        assert_eq!(stage.after(ms(100)).served(CDS), green.join(" "), "{dialect:?}");
         assert_eq!(stage.heard(), "");
     }
 }
@@ -357,8 +336,7 @@ fn routes_that_lead_nowhere() {
             stage.put(CDS, &format!("g{n}"), cluster(&format!("g{n}")));
         }
         stage.restart();
-        stage.pass(Duration::from_secs(3600));
-        assert_eq!(stage.served(CDS).len(), 59, "{dialect:?}");
+        assert_eq!(stage.after(secs(3600)).served(CDS).len(), 59, "{dialect:?}");
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     }
 }
@@ -370,17 +348,13 @@ fn emptied_endpoints() {
         let mut stage = settled(dialect, USUAL);
         (0..6).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
         stage.restart();
-        stage.pass(Duration::from_secs(30));
+        stage.pass(secs(30));
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
         assert_eq!(
-            stage.order(
-                hold(EDS, HoldReason::Mass),
-                HoldAction::Extend(Duration::from_secs(1800))
-            ),
+            stage.order(hold(EDS, HoldReason::Mass), HoldAction::Extend(secs(1800))),
             6
         );
-        stage.pass(Duration::from_secs(1700));
-        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)));
+        assert_eq!(stage.after(secs(1700)).body(EDS, "c0"), Some(endpoints("c0", 2)));
         (0..6).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 3)));
         stage.exchange();
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 3)));
@@ -395,15 +369,13 @@ fn endpoints_that_are_emptied_on_purpose() {
         let mut stage = settled(dialect, USUAL);
         (0..4).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
         stage.restart();
-        stage.pass(ms(500));
-        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)));
+        assert_eq!(stage.after(ms(500)).body(EDS, "c0"), Some(endpoints("c0", 0)));
         // What has endpoints again does not count with what is emptied later.
         (0..4).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 2)));
         stage.exchange();
         (4..8).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
-        stage.pass(ms(500));
-        assert_eq!(stage.body(EDS, "c4"), Some(endpoints("c4", 0)));
-        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.after(ms(500)).body(EDS, "c4"), Some(endpoints("c4", 0)));
+        stage.pass(secs(20));
         (0..9).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
         stage.exchange();
         assert_eq!(stage.body(EDS, "c8"), Some(endpoints("c8", 0)));
@@ -418,11 +390,10 @@ fn each_message() {
         let mut stage = settled(dialect, ALWAYS);
         let whole = stage.plane.content.clone();
         stage.remove(LDS, "l");
-        stage.pass(Duration::from_secs(50));
-        assert_eq!(stage.served(LDS), "l");
+        assert_eq!(stage.after(secs(50)).served(LDS), "l");
         assert_eq!(stage.why(LDS, "l"), "mass");
         stage.plane.content = whole;
-        stage.pass(Duration::from_secs(50));
+        stage.pass(secs(50));
         assert_eq!((stage.served(LDS).as_str(), stage.why(LDS, "l").as_str()), ("l", ""));
         stage.remove(CDS, "c0");
         stage.put(RDS, "r", route("r", &["c1"]));
@@ -430,10 +401,8 @@ fn each_message() {
         assert!(stage.served(CDS).starts_with("c1 "), "one of ten clusters is not much");
         if dialect == Dialect::Delta {
             stage.remove(POLICY, "p");
-            stage.pass(Duration::from_secs(59));
-            assert_eq!(stage.why(POLICY, "p"), "mass");
-            stage.pass(Duration::from_secs(1));
-            assert_eq!(stage.served(POLICY), "");
+            assert_eq!(stage.after(secs(59)).why(POLICY, "p"), "mass");
+            assert_eq!(stage.after(secs(1)).served(POLICY), "");
         }
     }
 }
@@ -445,8 +414,7 @@ fn each_message_from_the_start() {
         let mut stage = Stage::new(dialect, ALWAYS, &[(LDS, "*"), (CDS, "*")]);
         stage.say(LDS, "l", listener("l", "r", 80));
         stage.remove(LDS, "l");
-        stage.pass(Duration::from_secs(1));
-        assert_eq!(stage.served(LDS), "l");
+        assert_eq!(stage.after(secs(1)).served(LDS), "l");
         assert_eq!(stage.why(LDS, "l"), "mass");
     }
 }
@@ -476,7 +444,7 @@ fn a_person_releases() {
     stage.wanted.clear();
     stage.plane.content.clear();
     stage.restart();
-    stage.pass(Duration::from_secs(10));
+    stage.pass(secs(10));
     stage.cuts = 0;
     for kind in [RDS, CDS, EDS] {
         assert!(stage.order(hold(kind, HoldReason::Mass), HoldAction::Release) <= 10);
@@ -510,12 +478,11 @@ fn an_address_that_is_taken() {
     for dialect in BOTH {
         let mut stage = settled(dialect, USUAL);
         stage.put(LDS, "other", listener("other", "r", 443));
-        stage.pass(Duration::from_secs(10));
+        stage.pass(secs(10));
         stage.remove(LDS, "l");
         stage.remove(LDS, "other");
         stage.restart();
-        stage.pass(Duration::from_secs(10));
-        assert_eq!(stage.served(LDS), "l other");
+        assert_eq!(stage.after(secs(10)).served(LDS), "l other");
         stage.say(LDS, "new", listener("new", "r", 80));
         assert_eq!(stage.served(LDS), "new other", "{dialect:?}");
     }
@@ -529,7 +496,7 @@ fn an_address_that_is_taken_at_once() {
         for later in [ms(0), ms(50)] {
             let mut stage = settled(dialect, USUAL);
             stage.put(LDS, "other", listener("other", "r", 443));
-            stage.pass(Duration::from_secs(10));
+            stage.pass(secs(10));
             stage.remove(LDS, "l");
             stage.remove(LDS, "other");
             if !later.is_zero() {
@@ -539,8 +506,7 @@ fn an_address_that_is_taken_at_once() {
             }
             stage.say(LDS, "new", listener("new", "r", 80));
             assert_eq!(stage.served(LDS), "new other", "{dialect:?}, {later:?}");
-            stage.pass(ms(200));
-            assert_eq!(stage.served(LDS), "new", "{dialect:?}, {later:?}");
+            assert_eq!(stage.after(ms(200)).served(LDS), "new", "{dialect:?}, {later:?}");
         }
     }
 }
@@ -551,15 +517,13 @@ fn what_nobody_wants() {
     let mut stage = settled(Dialect::Delta, USUAL);
     (0..9).for_each(|n| stage.remove(EDS, &format!("c{n}")));
     stage.restart();
-    stage.pass(Duration::from_secs(10));
-    assert_eq!(stage.why(EDS, "c0"), "mass");
+    assert_eq!(stage.after(secs(10)).why(EDS, "c0"), "mass");
     (0..9).for_each(|n| stage.unwant(EDS, &format!("c{n}")));
     assert!(stage.holds.is_empty(), "{:?}", stage.holds);
     assert_eq!(stage.heard(), "+eds mass 9, -eds mass gone");
     // Nor is what leaves the view by no word of the control plane.
     stage.remove(CDS, "c0");
-    stage.pass(ms(200));
-    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    assert_eq!(stage.after(ms(200)).why(CDS, "c0"), "referenced by rds r");
     let gone = Update::Absent(Name::from("c0"), Reason::Expired);
     stage.publish(vec![Changes::of((TypeUrl::new(CDS), true), vec![gone])]);
     assert!(stage.holds.is_empty(), "{:?}", stage.holds);
@@ -573,8 +537,7 @@ fn a_rule_that_is_switched_off() {
     stage.wanted.clear();
     stage.plane.content.clear();
     stage.restart();
-    stage.pass(Duration::from_secs(10));
-    assert_eq!(stage.served(LDS), "l");
+    assert_eq!(stage.after(secs(10)).served(LDS), "l");
     stage.set(GuardSettings::OFF);
     assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).as_str()), ("", ""));
     assert!(stage.holds.is_empty() && stage.guard.poll_timeout().is_none());
@@ -590,20 +553,17 @@ fn an_error_after_a_removal() {
     let fault = |name: &str, error| Update::Error(Name::from(name), Some(Arc::new(error)));
     let says = |updates| vec![Changes::of((TypeUrl::new(CDS), true), updates)];
     stage.publish(says(vec![fault("c0", ResourceError::rejected())]));
-    stage.pass(Duration::from_secs(60));
-    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    assert_eq!(stage.after(secs(60)).why(CDS, "c0"), "referenced by rds r");
     let said = ResourceError {
         trouble: Trouble::Said,
         ..ResourceError::rejected()
     };
     stage.publish(says(vec![fault("c0", said)]));
-    stage.pass(ms(1));
-    assert!(stage.served(CDS).starts_with("c1 "));
+    assert!(stage.after(ms(1)).served(CDS).starts_with("c1 "));
     // G-13: content for which the control plane wants the resource to go says both at once.
     let gone = Update::Forget(Name::from("c1"));
     stage.publish(says(vec![gone, fault("c1", ResourceError::rejected())]));
-    stage.pass(ms(200));
-    assert!(stage.served(CDS).starts_with("c2 "));
+    assert!(stage.after(ms(200)).served(CDS).starts_with("c2 "));
 }
 
 /// Content that cannot be decoded refers to nothing.
@@ -614,8 +574,7 @@ fn garbage_refers_to_nothing() {
     garbage.extend([0x12, 0x7f, 0xff]);
     stage.put(RDS, "r", garbage.into());
     stage.remove(CDS, "c0");
-    stage.pass(ms(100));
-    assert!(stage.served(CDS).starts_with("c1 "));
+    assert!(stage.after(ms(100)).served(CDS).starts_with("c1 "));
 }
 
 /// What an earlier run has held for a reference waits for the word of the control plane, and says no time that has passed.
@@ -631,12 +590,12 @@ fn remembered_reference(extended: Option<Arc<str>>) {
     let mut stage = settled(Dialect::Delta, USUAL);
     let now = stage.upstream.now;
     let removal = HeldRemoval {
-        since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),
-        until: Some(now + Duration::from_secs(30)),
+        since: now.checked_sub(secs(30)).unwrap_or(now),
+        until: Some(now + secs(30)),
         by: None,
         emptied: false,
         wildcard: true,
-        extended: extended.clone().map(|why| (now + Duration::from_secs(30), why)),
+        extended: extended.clone().map(|why| (now + secs(30), why)),
     };
     let hold = Hold {
         type_url: TypeUrl::new(CDS),
@@ -656,8 +615,7 @@ fn remembered_reference(extended: Option<Arc<str>>) {
         phase: Phase::First,
         ..silence
     }]);
-    stage.pass(Duration::from_secs(60));
-    assert_eq!(stage.why(CDS, "c0"), "referenced");
+    assert_eq!(stage.after(secs(60)).why(CDS, "c0"), "referenced");
     assert_eq!(stage.holds[0].until(), None);
 }
 
@@ -670,8 +628,8 @@ fn a_memory_of_holds() {
         stage.say(RDS, "r", route("r", &["c9"]));
         let now = stage.upstream.now;
         let removal = HeldRemoval {
-            since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),
-            until: Some(now + Duration::from_secs(left)),
+            since: now.checked_sub(secs(30)).unwrap_or(now),
+            until: Some(now + secs(left)),
             by: None,
             emptied: false,
             wildcard: true,
@@ -682,15 +640,13 @@ fn a_memory_of_holds() {
             type_url: TypeUrl::new(CDS),
             reason: HoldReason::Mass,
             judgement: Some(1),
-            clock: Some(HoldClock::standing(Duration::from_secs(left))),
+            clock: Some(HoldClock::standing(secs(left))),
             removals: removals.collect(),
         };
         stage.guard.remember(&[hold], now);
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
-        stage.pass(Duration::from_secs(1));
-        assert!(stage.served(CDS).starts_with("c0 "));
-        stage.pass(Duration::from_secs(left + 6));
-        assert_eq!(stage.served(CDS), "c5 c6 c7 c8 c9");
+        assert!(stage.after(secs(1)).served(CDS).starts_with("c0 "));
+        assert_eq!(stage.after(secs(left + 6)).served(CDS), "c5 c6 c7 c8 c9");
     }
 }

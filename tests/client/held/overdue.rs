@@ -9,9 +9,9 @@ use xds::{Dialect, Link, Name, TypeUrl};
 use super::plane::{listener, route};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
-use crate::{CDS, LDS, RDS, ms};
+use crate::{CDS, LDS, RDS, ms, secs};
 
-const QUARTER: Duration = Duration::from_secs(15 * 60);
+const QUARTER: Duration = secs(15 * 60);
 
 /// Whether the hold of `c0` is trouble, and whether the control plane still sends what refers to it.
 fn trouble(stage: &Stage) -> (bool, bool) {

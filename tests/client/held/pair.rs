@@ -182,6 +182,12 @@ impl Pair {
         self.exchange();
     }
 
+    /// Both, after this time.
+    pub(crate) fn after(&mut self, time: Duration) -> &mut Self {
+        self.pass(time);
+        self
+    }
+
     /// A moment passes, and each sees what the other one has.
     pub(crate) fn tick(&mut self, time: Duration) {
         self.stages().for_each(|stage| stage.pass(time));

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Removals wait for the routes that leave what is removed, with every other rule off.
 
-use std::time::Duration;
-
 use prost::Message;
 use xds::{Changes, Dialect, GuardSettings, Name, Reason, TypeUrl, Update};
 
 use super::plane::{cluster, endpoints, listener, plain, route};
 use super::stage::Stage;
 use super::{BOTH, SDS};
-use crate::{CDS, EDS, LDS, RDS, cut, delta, ms};
+use crate::{CDS, EDS, LDS, RDS, cut, delta, ms, secs};
 
 /// A stage that has clusters `a` and `b`, a listener, endpoints of `a`, a secret, and a route to `a`.
 fn settled(dialect: Dialect) -> Stage {
@@ -20,7 +18,7 @@ fn settled(dialect: Dialect) -> Stage {
     stage.put(EDS, "a", endpoints("a", 1));
     stage.put(RDS, "r", route("r", &["a"]));
     stage.put(SDS, "s", plain("s"));
-    stage.pass(Duration::from_secs(10));
+    stage.pass(secs(10));
     assert_eq!(served(&stage), "a b, l, a, r");
     stage
 }
@@ -45,14 +43,11 @@ fn the_route_comes_first() {
     {
         let mut stage = settled(dialect);
         remove(&mut stage, &[(CDS, "a")]);
-        stage.pass(ms(late));
-        assert_eq!(stage.served(CDS), "a b", "{dialect:?}, {late} ms");
+        assert_eq!(stage.after(ms(late)).served(CDS), "a b", "{dialect:?}, {late} ms");
         stage.say(RDS, "r", route("r", &["b"]));
         assert_eq!(stage.body(RDS, "r"), Some(route("r", &["b"])), "{dialect:?}, {late} ms");
-        stage.pass(ms(99));
-        assert_eq!(stage.served(CDS), "a b", "{dialect:?}, {late} ms");
-        stage.pass(ms(1));
-        assert_eq!(stage.served(CDS), "b", "{dialect:?}, {late} ms");
+        assert_eq!(stage.after(ms(99)).served(CDS), "a b", "{dialect:?}, {late} ms");
+        assert_eq!(stage.after(ms(1)).served(CDS), "b", "{dialect:?}, {late} ms");
     }
 }
 
@@ -135,16 +130,13 @@ fn a_name_that_returns() {
             stage.pass(ms(25));
         }
         remove(&mut stage, &[(CDS, "a")]);
-        stage.pass(ms(99));
-        assert_eq!(stage.served(CDS), "a b", "{dialect:?}");
-        stage.pass(ms(1));
-        assert_eq!(stage.served(CDS), "b", "{dialect:?}");
+        assert_eq!(stage.after(ms(99)).served(CDS), "a b", "{dialect:?}");
+        assert_eq!(stage.after(ms(1)).served(CDS), "b", "{dialect:?}");
         assert_eq!(stage.guard.poll_timeout(), None);
         // What waits already goes by the times that are configured now.
         remove(&mut stage, &[(CDS, "b")]);
         stage.guard.set(ms(20), ms(2000));
-        stage.pass(ms(20));
-        assert_eq!(stage.served(CDS), "", "{dialect:?}");
+        assert_eq!(stage.after(ms(20)).served(CDS), "", "{dialect:?}");
     }
 }
 
@@ -163,8 +155,7 @@ fn what_never_waits() {
     remove(&mut stage, &[(EDS, "a")]);
     stage.unwant(EDS, "a");
     assert_eq!(stage.upstream.named(EDS), "");
-    stage.pass(ms(200));
-    assert_eq!(stage.upstream.named(EDS), "");
+    assert_eq!(stage.after(ms(200)).upstream.named(EDS), "");
     assert_eq!(stage.guard.poll_timeout(), None);
 }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What refers to what, in resources of Envoy's API as people write them.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use json::{Bounds, Schemas, Tree, Unknown};
 use xds::Dialect;
 
 use super::plane::cluster;
 use super::stage::{Stage, USUAL};
-use crate::{CDS, LDS, RDS, VHDS, ms};
+use crate::{CDS, LDS, RDS, VHDS, ms, secs};
 
 const SRDS: &str = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration";
 const MANAGER: &str =
@@ -196,11 +194,9 @@ fn what_is_not_read() {
         stage.put(CDS, "other", cluster("other"));
         stage.put(kind, "x", encoded(kind, &fields));
         stage.wanted.insert("x".to_owned());
-        stage.pass(Duration::from_secs(20));
-        assert_eq!(stage.served(kind), "x", "{row}");
+        assert_eq!(stage.after(secs(20)).served(kind), "x", "{row}");
         stage.remove(CDS, "target");
-        stage.pass(ms(200));
-        assert_eq!(stage.served(CDS), "other", "{row}");
+        assert_eq!(stage.after(ms(200)).served(CDS), "other", "{row}");
     }
 }
 
@@ -226,7 +222,7 @@ fn each_way_to_name_something() {
         let route = format!(r#""name": "named", {}"#, routes(r#""cluster": "target""#));
         stage.put(RDS, "named", encoded(RDS, &route));
         stage.put(kind, "x", encoded(kind, &fields));
-        stage.pass(Duration::from_secs(20));
+        stage.pass(secs(20));
         assert!(stage.served(kind).split(' ').any(|name| name == "x"), "{row}");
         stage.remove(CDS, "target");
         stage.pass(ms(200));
@@ -237,8 +233,7 @@ fn each_way_to_name_something() {
             assert!(stage.why(RDS, "named").starts_with("referenced by "), "{row}");
         }
         stage.remove(kind, "x");
-        stage.pass(ms(200));
-        assert_eq!(stage.served(CDS), "other", "{row}");
+        assert_eq!(stage.after(ms(200)).served(CDS), "other", "{row}");
         assert_eq!(stage.why(RDS, "named"), "", "{row}");
     }
 }

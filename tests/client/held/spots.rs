@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which addresses of listeners cannot be there at the same time.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use xds::{Dialect, Spot, Spots};
 
 use super::reading::encoded;
 use super::stage::{Stage, USUAL};
-use crate::{CDS, LDS, VHDS, ms};
+use crate::{CDS, LDS, VHDS, ms, secs};
 
 fn listener(fields: &str) -> Bytes {
     encoded(LDS, &format!(r#""name": "x", {fields}"#))
@@ -133,15 +131,13 @@ fn a_part_of_a_held_address() {
     let mut stage = Stage::new(Dialect::Delta, USUAL, &[(CDS, "*"), (LDS, "*")]);
     stage.put(LDS, "all", socket("0.0.0.0", 80, "", ""));
     stage.put(LDS, "other", socket("0.0.0.0", 81, "", ""));
-    stage.pass(Duration::from_secs(10));
+    stage.pass(secs(10));
     stage.remove(LDS, "all");
     stage.remove(LDS, "other");
     stage.restart();
-    stage.pass(Duration::from_secs(10));
-    assert_eq!(stage.served(LDS), "all other");
+    assert_eq!(stage.after(secs(10)).served(LDS), "all other");
     stage.put(LDS, "one", socket("127.0.0.1", 80, "", ""));
-    stage.pass(ms(200));
-    assert_eq!(stage.served(LDS), "one other");
+    assert_eq!(stage.after(ms(200)).served(LDS), "one other");
 }
 
 /// What a listener has already it does not take: a change of it lets nothing go that shares its address.
@@ -152,19 +148,16 @@ fn an_address_that_is_shared() {
     for name in ["held", "other"] {
         stage.put(LDS, name, socket("0.0.0.0", 80, "", UNBOUND));
     }
-    stage.pass(Duration::from_secs(10));
+    stage.pass(secs(10));
     stage.remove(LDS, "held");
     stage.restart();
-    stage.pass(Duration::from_secs(10));
-    assert_eq!(stage.why(LDS, "held"), "mass");
+    assert_eq!(stage.after(secs(10)).why(LDS, "held"), "mass");
     let changed = format!(r#"{UNBOUND}, "stat_prefix": "changed""#);
     stage.put(LDS, "other", socket("0.0.0.0", 80, "", &changed));
-    stage.pass(ms(200));
-    assert_eq!(stage.served(LDS), "held other");
+    assert_eq!(stage.after(ms(200)).served(LDS), "held other");
     // Another one that comes there does.
     stage.put(LDS, "third", socket("0.0.0.0", 80, "", UNBOUND));
-    stage.pass(ms(200));
-    assert_eq!(stage.served(LDS), "other third");
+    assert_eq!(stage.after(ms(200)).served(LDS), "other third");
 }
 
 /// Virtual hosts of different route configurations can have one domain.
@@ -175,13 +168,11 @@ fn a_domain_of_another_route_configuration() {
     let mut stage = Stage::new(Dialect::Delta, USUAL, &wants);
     stage.put(VHDS, "one/h", host("a.example"));
     stage.put(VHDS, "two/h", host("a.example"));
-    stage.pass(Duration::from_secs(20));
+    stage.pass(secs(20));
     stage.remove(VHDS, "one/h");
     stage.remove(VHDS, "two/h");
     stage.restart();
-    stage.pass(Duration::from_secs(10));
-    assert_eq!(stage.served(VHDS), "one/h two/h");
+    assert_eq!(stage.after(secs(10)).served(VHDS), "one/h two/h");
     stage.put(VHDS, "one/new", host("a.example"));
-    stage.pass(ms(200));
-    assert_eq!(stage.served(VHDS), "one/new two/h");
+    assert_eq!(stage.after(ms(200)).served(VHDS), "one/new two/h");
 }

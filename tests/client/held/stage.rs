@@ -14,7 +14,7 @@ use xds::{
 };
 
 use super::plane::{Plane, Reply};
-use crate::{Upstream, cut, ms};
+use crate::{Upstream, cut, ms, secs};
 
 /// The relay and its control plane.
 pub(crate) struct Stage {
@@ -47,8 +47,8 @@ pub(crate) struct Stage {
 pub(crate) const USUAL: GuardSettings = GuardSettings {
     references: true,
     within: Within::FirstState,
-    hold: HoldTimes::all(Duration::from_secs(60)),
-    unready: Duration::from_secs(60),
+    hold: HoldTimes::all(secs(60)),
+    unready: secs(60),
 };
 
 impl Stage {
@@ -172,6 +172,12 @@ impl Stage {
             self.publish(changes);
         }
         self.upstream.now = end;
+    }
+
+    /// The stage, after this time.
+    pub(crate) fn after(&mut self, time: Duration) -> &mut Self {
+        self.pass(time);
+        self
     }
 
     /// A person orders something.

@@ -10,7 +10,7 @@ use xds::{Dialect, Name, Older, Resource, TypeUrl};
 use super::plane::{endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
-use crate::{CDS, EDS, LDS, RDS};
+use crate::{CDS, EDS, LDS, RDS, secs};
 
 /// Clients reject what the control plane says of a name now, and go on using what it said before.
 pub(super) fn reject(stage: &mut Stage, kind: &str, name: &str, says: Bytes) {
@@ -38,7 +38,7 @@ pub(super) fn leave(stage: &mut Stage) {
     stage.publish(Vec::new());
 }
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = secs(3600);
 
 #[test]
 fn a_cluster_that_only_the_older_route_names() {
@@ -46,15 +46,13 @@ fn a_cluster_that_only_the_older_route_names() {
         let mut stage = settled(dialect, USUAL);
         reject(&mut stage, RDS, "r", route("r", &["c1"]));
         stage.remove(CDS, "c0");
-        stage.pass(HOUR);
-        assert!(stage.served(CDS).starts_with("c0 "), "{dialect:?}");
+        assert!(stage.after(HOUR).served(CDS).starts_with("c0 "), "{dialect:?}");
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
         // Both name it, then only the older one again.
         stage.put(RDS, "r", route("r", &["c0", "c1"]));
         stage.pass(HOUR);
         stage.put(RDS, "r", route("r", &["c1"]));
-        stage.pass(HOUR);
-        assert!(stage.served(CDS).starts_with("c0 "), "{dialect:?}");
+        assert!(stage.after(HOUR).served(CDS).starts_with("c0 "), "{dialect:?}");
         leave(&mut stage);
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
     }
@@ -69,8 +67,7 @@ fn a_cluster_that_both_routes_name() {
         stage.remove(CDS, "c0");
         stage.pass(HOUR);
         leave(&mut stage);
-        stage.pass(HOUR);
-        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
+        assert_eq!(stage.after(HOUR).why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
     }
 }
 
@@ -82,13 +79,12 @@ fn a_route_that_only_the_older_listener_names() {
     reject(&mut stage, LDS, "l", listener("l", "other", 80));
     stage.remove(RDS, "r");
     stage.remove(CDS, "c0");
-    stage.pass(HOUR);
-    assert_eq!(stage.served(RDS), "r");
+    assert_eq!(stage.after(HOUR).served(RDS), "r");
     assert_eq!(stage.why(RDS, "r"), "referenced by lds l");
     assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
     // The listener goes, and all that only the older one named goes with it.
     stage.remove(LDS, "l");
-    stage.pass(Duration::from_secs(10));
+    stage.pass(secs(10));
     assert_eq!((stage.served(LDS).as_str(), stage.served(RDS).as_str()), ("", ""));
     assert!(stage.served(CDS).starts_with("c1 "));
 }
@@ -100,8 +96,7 @@ fn endpoints_of_the_older_cluster() {
     stage.put(EDS, "c0", endpoints("c0", 3));
     reject(&mut stage, CDS, "c0", served_by("c0", "new"));
     stage.remove(EDS, "c0");
-    stage.pass(HOUR);
-    assert!(stage.served(EDS).starts_with("c0 "));
+    assert!(stage.after(HOUR).served(EDS).starts_with("c0 "));
     assert_eq!(stage.why(EDS, "c0"), "referenced by cds c0");
     reject(&mut stage, CDS, "c1", served_by("c1", "new"));
     assert!(stage.served(EDS).starts_with("c0 "));
