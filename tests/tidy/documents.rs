@@ -48,17 +48,10 @@ fn anchor(heading: &str) -> String {
     kept.collect()
 }
 
-/// The anchors of headings, and those that stand in the text: `<a id="old"></a>`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).into_iter().filter(|line| line.starts_with('#'));
     let headings = headings.map(|line| anchor(line.trim_start_matches('#').trim()));
-    headings.chain(placed(text).map(str::to_owned)).collect()
-}
-
-/// The anchors that stand in the text.
-fn placed(text: &str) -> impl Iterator<Item = &str> {
-    let after = prose(text).into_iter().flat_map(|line| line.split("<a id=\"").skip(1));
-    after.filter_map(|rest| rest.split('"').next())
+    headings.collect()
 }
 
 /// The targets of the links in a document.
@@ -112,12 +105,9 @@ fn the_readme_is_short() {
     assert!(wide.is_empty(), "README.md: break these lines: {wide:#?}");
 }
 
-/// The manual was one page once: each of its headings has an anchor on the page of contents, whatever page it is on, and links that
-/// were made before still lead there.
 #[test]
 fn the_manual_has_short_pages_and_one_list_of_contents() {
     let contents = tree::read(CONTENTS);
-    let here = anchors(&contents);
     let mut wrong = Vec::new();
     let manual = |path: &str| path.strip_prefix(MANUAL).is_some_and(|name| !name.contains('/'));
     let pages: Vec<File> = documents()
@@ -132,7 +122,7 @@ fn the_manual_has_short_pages_and_one_list_of_contents() {
         let headings = prose(&text).into_iter().filter(|line| line.starts_with("##"));
         for heading in headings.map(|line| anchor(line.trim_start_matches('#').trim())) {
             let link = format!("]({}#{heading})", path.trim_start_matches(MANUAL));
-            if path != CONTENTS && !(here.contains(&heading) && contents.contains(&link)) {
+            if path != CONTENTS && !contents.contains(&link) {
                 wrong.push(format!("{CONTENTS} does not lead to `{heading}` of {path}"));
             }
         }
@@ -342,10 +332,6 @@ fn alerts_say_what_to_do() {
 fn the_scanner_sees_what_it_should() {
     let text = "# One: `two` three\n[a](#one-two-three) [b](c.md#d)\n```\n# no [e](f)\n```\n";
     assert_eq!(anchors(text), BTreeSet::from(["one-two-three".to_owned()]));
-    assert_eq!(
-        placed("<a id=\"x\"></a>[X](y#z) <a id=\"w\"></a>").collect::<Vec<_>>(),
-        ["x", "w"]
-    );
     assert_eq!(links(text), ["#one-two-three", "c.md#d"]);
     assert_eq!(broken("README.md", text, "#one-two-three"), None);
     assert!(broken("README.md", text, "#one").is_some());

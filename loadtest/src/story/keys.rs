@@ -30,20 +30,21 @@ impl Key {
                 place = heading.strip_prefix('`').map_or("", |path| path.trim_end_matches('`'));
             }
             let cells: Vec<_> = line.split('|').map(str::trim).collect();
-            let ["", name, form, default, about, example, ""] = cells.as_slice() else {
-                continue;
+            let (names, [form, default, about, example]) = match cells.as_slice() {
+                ["", names, form, default, about, example, ""] => (names, [*form, *default, *about, *example]),
+                ["", names, about, ""] => (names, ["", "", *about, ""]),
+                _ => continue,
             };
             // The others are headings.
-            if let Some(name) = name.strip_prefix('`').and_then(|name| name.strip_suffix('`')) {
-                keys.push(Self {
-                    place,
-                    name,
-                    form,
-                    default,
-                    about,
-                    example: example.trim_matches('`'),
-                });
-            }
+            let names = names.split(", ").filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
+            keys.extend(names.map(|name| Self {
+                place,
+                name,
+                form,
+                default,
+                about,
+                example: example.trim_matches('`'),
+            }));
         }
         keys
     }
