@@ -9,6 +9,8 @@ use crate::tree::{self, File};
 const README_LINES_MAX: usize = 260;
 const README_WIDTH_MAX: usize = 150;
 const README_WORDS_MAX: usize = 1500;
+/// What one person can read: all documents together.
+const WORDS_MAX: usize = 46_000;
 
 /// Where dependencies and metrics are listed.
 const DEPENDENCIES: &str = "tests/README.md";
@@ -103,6 +105,12 @@ fn the_readme_is_short() {
         .filter(|line| line.chars().count() > README_WIDTH_MAX)
         .collect();
     assert!(wide.is_empty(), "README.md: break these lines: {wide:#?}");
+}
+
+#[test]
+fn all_documents_together_are_short() {
+    let words: usize = documents().map(|file| file.text.split_whitespace().count()).sum();
+    assert!(words <= WORDS_MAX, "{words} words; for what you add, shorten something else");
 }
 
 #[test]
