@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each request passes on its way to the admin address, and what paths of a few lines answer.
+//! What each request passes on its way to the admin address.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::{Extension, Router};
-use tokio::sync::Semaphore;
 
-use super::forms::{self, AnswerForm, Answered, Asked, Formatted, Refused};
 use super::orders::RequestOrigin;
-use super::{Shown, certificates as in_use, escaped, guard, hosts, orders};
-use crate::clock::WallClock;
-use crate::telemetry::{Exposition, RelayStatus};
+use super::{Shown, escaped, guard, hosts, orders};
 
 pub(super) fn router(shown: Shown, access: RequestOrigin) -> Router {
     super::routes(&shown.guard)
@@ -34,55 +30,6 @@ pub(super) fn router(shown: Shown, access: RequestOrigin) -> Router {
         .layer(middleware::map_response(as_declared))
         .layer(middleware::from_fn(no_discovery))
         .layer(middleware::from_fn(trace))
-}
-
-pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {
-    match shown.health.status() {
-        RelayStatus::Starting => {
-            let missing = shown.health.missing();
-            let mut words = vec![format!("STARTING: {}", shown.health.not_reached())];
-            words.append(&mut shown.overview.look().reasons(missing.as_ref()));
-            (StatusCode::SERVICE_UNAVAILABLE, words.join("; ") + "\n")
-        }
-        RelayStatus::Ready => (StatusCode::OK, "READY\n".to_owned()),
-        RelayStatus::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n".to_owned()),
-    }
-}
-
-pub(super) async fn clusters(State(shown): State<Shown>, Asked(Formatted { format }): Asked<Formatted>) -> Answered {
-    let clusters = shown.overview.look();
-    let standings = shown.status.census().standings().await;
-    Ok(match format {
-        AnswerForm::Text => clusters.text(&standings).into_response(),
-        AnswerForm::Json => forms::line(&clusters.json(WallClock::read(), &standings)),
-    })
-}
-
-pub(super) async fn certificates(State(shown): State<Shown>) -> Response {
-    forms::line(&in_use::json(&shown.certificates.all(), WallClock::read()))
-}
-
-/// Who reads the metrics is served one at a time, so that others who ask get their turn between two of them.
-static READING: Semaphore = Semaphore::const_new(1);
-
-/// Returns all metrics, as they are now, in a text form.
-pub(super) async fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, Refused> {
-    // It is never closed.
-    let _turn = READING.acquire().await;
-    shown.refresh().await;
-    let why = |error| format!("cannot encode the metrics: {error}\n");
-    let text = shown.metrics.encode_as(form);
-    text.map_err(|error| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, why(error)))
-}
-
-pub(super) async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Answered {
-    let accepted = headers
-        .get(header::ACCEPT)
-        .and_then(|accept| accept.to_str().ok())
-        .unwrap_or_default();
-    let form = Exposition::accepted(accepted);
-    let text = metrics_text(&shown, form).await?;
-    Ok(([(header::CONTENT_TYPE, form.content_type())], text).into_response())
 }
 
 /// Whether this is a gRPC call that the admin address does not serve, so that its body, which may never end, need not be read.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The admin address, and beside it the address of the probes: over HTTP/1.1. Knows nothing of the protocol: it shows what it is given.
 //!
-//! Owns the paths: one table, by which they are served and allowed, and from which `/help` and refusals say what to write. They are
-//! answered on a thread of its own, so that they are even while the data side is busy.
+//! Owns the paths: one table, by which they are served and allowed, and from which `/help` and refusals say what to write, and beside it what
+//! those of a few lines answer. They are answered on a thread of its own, so that they are even while the data side is busy.
 
 mod adoption;
 mod certificates;
@@ -31,6 +31,7 @@ mod reflection;
 mod reload;
 mod resources;
 mod service;
+mod shown;
 mod snapshots;
 mod stats;
 mod status;
@@ -49,73 +50,23 @@ pub use logging::Logging;
 pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder, SentText};
 pub use service::{Admin, AdminError};
+pub use shown::{DrainOrder, Shown};
 pub use snapshots::{Give, Pace, Snapshots};
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{self, DefaultBodyLimit};
 use axum::handler::Handler as _;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
-use tokio::sync::mpsc;
+use tokio::sync::Semaphore;
 
-use crate::census::ClientStatus;
-use crate::telemetry::{Health, Metrics};
-use crate::tls::InUse;
-
-/// What the admin address shows.
-#[derive(Clone)]
-pub struct Shown {
-    /// For `/metrics`.
-    pub metrics: Arc<Metrics>,
-    /// For `/clusters`, and for the metrics of resource names.
-    pub overview: Overview,
-    /// For `/clients` and CSDS.
-    pub status: ClientStatus,
-    /// For `/certs`.
-    pub certificates: Arc<InUse>,
-    /// For the probes.
-    pub health: Arc<Health>,
-    /// The channel for the operator's drain orders.
-    pub order: mpsc::Sender<DrainOrder>,
-    /// The channel for the operator's orders to read the configuration again.
-    pub reload: mpsc::Sender<ReloadOrder>,
-    /// What decides who may see and order it.
-    pub guard: Guard,
-    /// For `/server_info`, `/listeners` and `/logging`.
-    pub process: Process,
-    /// The counts of the last hour.
-    pub history: History,
-    /// What other relays may begin with.
-    pub snapshots: Snapshots,
-}
-
-impl Shown {
-    /// Sets the metrics that are only counted when somebody reads them.
-    pub async fn refresh(&self) {
-        self.overview.count_names(&self.metrics);
-        holds::measure(self).await;
-        let standings = self.status.census().standings().await;
-        self.metrics
-            .hanging_clients
-            .set(i64::try_from(standings.hanging()).unwrap_or(i64::MAX));
-        let slow = standings.types.iter();
-        let slow = slow.map(|(type_url, of)| (type_url.clone(), [0, 0, of.lagging, of.waiting]));
-        let rejects = self.status.census().rejecting().into_iter();
-        let rejects = rejects.map(|(type_url, [own, older])| (type_url, [own, older, 0, 0]));
-        self.metrics.show_clients(slow.chain(rejects));
-    }
-}
-
-/// The operator's order to move clients away.
-#[derive(Clone, Copy, Debug)]
-pub struct DrainOrder {
-    /// Whether readiness fails first, and clients leave only after load balancers could notice that.
-    pub graceful: bool,
-}
+use crate::clock::WallClock;
+use crate::telemetry::{Exposition, RelayStatus};
+use forms::{AnswerForm, Answered, Asked, Formatted, Refused};
 
 /// Who may ask, the path with its other names, what the query may say, what answers, and what people are told of it; nothing: they do not
 /// ask for it.
@@ -164,11 +115,11 @@ const PATHS: &[AdminPath] = &[
     AdminPath(Read, "/", "", || get(page::root),
         "this list; for browsers, a page that shows it all"),
     AdminPath(Read, "/page/{part}", "", || get(page::part), ""),
-    AdminPath(Probe, "/ready /healthz/ready", "", || get(http::ready),
+    AdminPath(Probe, "/ready /healthz/ready", "", || get(ready),
         "200 when clients can be served, 503 with the reason before, and while draining"),
     AdminPath(Probe, "/live /healthz", "", || get(async || "LIVE\n"),
         "200 while the program runs"),
-    AdminPath(Read, "/clusters", "format=json", || get(http::clusters),
+    AdminPath(Read, "/clusters", "format=json", || get(clusters),
         "the state of every control plane, and why"),
     AdminPath(Read, "/clients", "format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
             state=rejecting, older, lagging, waiting or current, sort=requests or request_bytes, and limit=COUNT", || get(clients::list),
@@ -208,7 +159,7 @@ const PATHS: &[AdminPath] = &[
         "the counts of the last hour, in memory only"),
     AdminPath(Read, "/events", "", events::route,
         "what changes, as server-sent events"),
-    AdminPath(Read, "/certs", "", || get(http::certificates),
+    AdminPath(Read, "/certs", "", || get(certificates),
         "the certificates in use, with their days until they expire, as Envoy shows them"),
     AdminPath(Read, "/server_info", "", || get(process::server_info),
         "version, state, uptime, node and options, as Envoy shows them"),
@@ -216,7 +167,7 @@ const PATHS: &[AdminPath] = &[
         "the memory of the process, as Envoy shows it"),
     AdminPath(Read, "/listeners", "format=json", || get(process::listeners),
         "where clients connect"),
-    AdminPath(Scrape, "/metrics /stats/prometheus", "", || get(http::metrics),
+    AdminPath(Scrape, "/metrics /stats/prometheus", "", || get(metrics),
         "metrics for Prometheus"),
     AdminPath(Read, "/stats", "filter=REGEX, usedonly and format=text, json or prometheus", || get(stats::answer),
         "the same as lines `name: value`"),
@@ -236,6 +187,52 @@ const PATHS: &[AdminPath] = &[
     AdminPath(Read, "/help", "", || get(async || help()),
         "this list"),
 ];
+
+async fn ready(extract::State(shown): extract::State<Shown>) -> (StatusCode, String) {
+    match shown.health.status() {
+        RelayStatus::Starting => {
+            let missing = shown.health.missing();
+            let mut words = vec![format!("STARTING: {}", shown.health.not_reached())];
+            words.append(&mut shown.overview.look().reasons(missing.as_ref()));
+            (StatusCode::SERVICE_UNAVAILABLE, words.join("; ") + "\n")
+        }
+        RelayStatus::Ready => (StatusCode::OK, "READY\n".to_owned()),
+        RelayStatus::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n".to_owned()),
+    }
+}
+
+async fn clusters(extract::State(shown): extract::State<Shown>, Asked(asked): Asked<Formatted>) -> Answered {
+    let clusters = shown.overview.look();
+    let standings = shown.status.census().standings().await;
+    Ok(match asked.format {
+        AnswerForm::Text => clusters.text(&standings).into_response(),
+        AnswerForm::Json => forms::line(&clusters.json(WallClock::read(), &standings)),
+    })
+}
+
+async fn certificates(extract::State(shown): extract::State<Shown>) -> Response {
+    forms::line(&certificates::json(&shown.certificates.all(), WallClock::read()))
+}
+
+/// Who reads the metrics is served one at a time, so that others who ask get their turn between two of them.
+static READING: Semaphore = Semaphore::const_new(1);
+
+/// Returns all metrics, as they are now, in a text form.
+async fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, Refused> {
+    // It is never closed.
+    let _turn = READING.acquire().await;
+    shown.refresh().await;
+    let why = |error| format!("cannot encode the metrics: {error}\n");
+    let text = shown.metrics.encode_as(form);
+    text.map_err(|error| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, why(error)))
+}
+
+async fn metrics(extract::State(shown): extract::State<Shown>, headers: HeaderMap) -> Answered {
+    let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let form = Exposition::accepted(accepted.unwrap_or_default());
+    let text = metrics_text(&shown, form).await?;
+    Ok(([(header::CONTENT_TYPE, form.content_type())], text).into_response())
+}
 
 fn of(path: &str) -> Option<&'static AdminPath> {
     PATHS

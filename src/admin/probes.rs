@@ -10,7 +10,7 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::middleware;
 use axum::routing::get;
 
-use super::{Shown, http};
+use super::{Shown, http, metrics, ready};
 
 /// The most connections.
 pub(super) const CONNECTIONS_MAX: usize = 256;
@@ -20,10 +20,10 @@ pub(super) const LIFETIME: Duration = Duration::from_secs(10);
 /// Returns its paths.
 pub(super) fn router(shown: Shown) -> Router {
     Router::new()
-        .route("/ready", get(http::ready))
+        .route("/ready", get(ready))
         .route("/live", get(async || "LIVE\n"))
         .route("/healthz", get(async || "LIVE\n"))
-        .route("/metrics", get(http::metrics))
+        .route("/metrics", get(metrics))
         .fallback(async |uri: Uri| {
             let path = uri.path();
             let why = format!("{path} does not exist; here are only /ready, /live, /healthz and /metrics\n");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::forms::{self, Answered, Asked};
-use super::{Shown, http};
+use super::{Shown, metrics_text};
 use crate::telemetry::Exposition;
 use crate::xds::{Expression, printable};
 
@@ -45,7 +45,7 @@ struct StatLine<'a> {
 pub(super) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<StatsQuery>) -> Answered {
     let filter = wanted.filter.as_deref().map(Expression::part).transpose();
     let filter = filter.map_err(|fault| forms::wrong(format!("filter: {fault}\n")))?;
-    let text = http::metrics_text(&shown, Exposition::Prometheus).await?;
+    let text = metrics_text(&shown, Exposition::Prometheus).await?;
     let some = |sample: &StatLine<'_>| {
         let used = wanted.usedonly.is_none() || sample.number() != Some(0.0);
         used && filter.as_ref().is_none_or(|filter| filter.fits(sample.name))

@@ -20,17 +20,16 @@ const AT_ONCE: usize = 256;
 
 pub(super) async fn answer(State(shown): State<Shown>, Asked(wanted): Asked<Limited>) -> Answered {
     let names = shown.overview.look().names;
-    let views = shown.status.census().views();
+    let all = shown.status.census().views();
     let limit = wanted.limit.unwrap_or(usize::MAX);
-    let mut listed = Vec::new();
-    for (number, view) in views.iter().take(limit).enumerate() {
+    let mut views = Vec::new();
+    for (number, view) in all.iter().take(limit).enumerate() {
         if number % AT_ONCE == 0 {
             tokio::task::yield_now().await;
         }
-        listed.push(shown_view(view, &names));
+        views.push(shown_view(view, &names));
     }
-    let left_out = views.len() - listed.len();
-    let views = listed;
+    let left_out = all.len() - views.len();
     Ok(forms::json(&json!(ViewList { left_out, views })))
 }
 

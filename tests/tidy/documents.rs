@@ -110,7 +110,10 @@ fn the_readme_is_short() {
 #[test]
 fn all_documents_together_are_short() {
     let words: usize = documents().map(|file| file.text.split_whitespace().count()).sum();
-    assert!(words <= WORDS_MAX, "{words} words; for what you add, shorten something else");
+    assert!(
+        words <= WORDS_MAX,
+        "{words} words; for what you add, shorten something else"
+    );
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Key {
                 _ => continue,
             };
             // The others are headings.
-            let names = names.split(", ").filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
+            let names = names.split('`').skip(1).step_by(2);
             keys.extend(names.map(|name| Self {
                 place,
                 name,

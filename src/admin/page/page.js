@@ -17,7 +17,7 @@ import * as servers from "./servers.js";
 import { away } from "./troubles.js";
 import { clockOf } from "./words.js";
 
-/** By the first part of the hash: the view, the link that leads to it, and its title. */
+/** By the first part of the hash: the view, the link in the head that leads to it, and its title. */
 const VIEWS = {
   "": [overview.open, "", "Overview"],
   servers: [servers.open, "servers", "Control planes"],
@@ -121,6 +121,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   content.focus();
 });
+const links = Object.entries(VIEWS).filter(([name, [, link]]) => name === link);
+document.getElementById("nav").append(...links.map(([name, [, , title]]) => h("a", { href: `#${name}` }, title)));
 addEventListener("hashchange", () => open(false));
 live.addEventListener("state", pulse);
 live.addEventListener("state", () => live.state === "live" && same());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `distributary status`: how several relays are, and whether they have the same.
 //!
-//! Owns the flags, the forms of the output, and when the exit code is 1. The tables are in the other files.
+//! Owns the flags, the forms of the output, and when the exit code is 1. Tables of more than a few lines are in the other files.
 
 mod answers;
 mod clients;
@@ -16,7 +16,7 @@ mod servers;
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
@@ -123,14 +123,17 @@ impl StatusCommand {
 
     fn look(&self) -> Report {
         let relays = self.access.relays();
-        let report = match (self.clients, self.nacks, self.servers, self.resources) {
-            (true, ..) => return clients::report(&relays, &self.chosen),
-            (_, true, ..) => return nacks::report(&relays, self.output != Output::Table),
-            (_, _, true, _) => servers::report,
-            (.., true) => resources::report,
-            (false, false, false, false) => return overview::report(&relays, self.lagging_over),
-        };
-        report(&relays)
+        if self.clients {
+            clients::report(&relays, &self.chosen)
+        } else if self.nacks {
+            nacks::report(&relays, self.output != Output::Table)
+        } else if self.servers {
+            servers::report(&relays)
+        } else if self.resources {
+            resources::report(&relays)
+        } else {
+            overview::report(&relays, self.lagging_over)
+        }
     }
 }
 
@@ -150,25 +153,19 @@ impl Report {
 
     /// Takes what relays answered; one that did not is a fault.
     fn answered<T>(&mut self, answers: Vec<(String, anyhow::Result<T>)>) -> Vec<(String, Option<T>)> {
-        let answers = answers.into_iter();
-        let mut taken = |relay: String, answer| {
+        let taken = answers.into_iter().map(|(relay, answer)| {
             let answer = self.taken(&relay, answer);
             if answer.is_none() {
                 self.relays.push(json!({ "relay": relay, "answers": false }));
             }
             (relay, answer)
-        };
-        answers.map(|(relay, answer)| taken(relay, answer)).collect()
+        });
+        taken.collect()
     }
 
     fn taken<T>(&mut self, relay: &str, answer: anyhow::Result<T>) -> Option<T> {
         let fault = |error| StatusFault::new(format!("answer {relay}"), super::told(&error));
         answer.map_err(|error| self.faults.push(fault(error))).ok()
-    }
-
-    /// Sets a list in the JSON form.
-    fn put(&mut self, key: &str, list: Vec<Value>) {
-        self.json.insert(key.to_owned(), list.into());
     }
 
     /// `width` is how wide a table may be, if more columns may be shown than usual.
@@ -187,9 +184,7 @@ impl Report {
                 json.insert("well".to_owned(), self.faults.is_empty().into());
                 json.insert("faults".to_owned(), self.faults.iter().map(StatusFault::line).collect());
                 let tree = Tree::json(Value::from(json).to_string().as_bytes(), Bounds::FILE);
-                let tree = tree
-                    .map_err(|fault| anyhow::anyhow!("{fault}"))
-                    .context("cannot be shown")?;
+                let tree = tree.map_err(|fault| anyhow::anyhow!("cannot be shown: {fault}"))?;
                 text = if output == Output::Json {
                     tree.to_json()
                 } else {

@@ -110,7 +110,7 @@ pub(super) fn report(relays: &Relays<'_>, counts: bool) -> Report {
         );
         report.faults.push(StatusFault::new("nacks", words));
     }
-    report.put("rejections", listed);
+    report.json.insert("rejections".to_owned(), listed.into());
     report
 }
 

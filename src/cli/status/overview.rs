@@ -63,7 +63,8 @@ pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
                 .push_in(Tone::Wrong, [relay, "", "NO-ANSWER"].map(str::to_owned)),
         }
     }
-    report.put("differences", differences.iter().map(|one| one.json(&relays)).collect());
+    let listed = differences.iter().map(|one| one.json(&relays)).collect();
+    report.json.insert("differences".to_owned(), listed);
     report.faults.extend(differences.iter().map(|one| one.fault(&relays)));
     report
 }

@@ -58,7 +58,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             resources.push(line.json(key, content));
         }
     }
-    report.put("resources", resources);
+    report.json.insert("resources".to_owned(), resources.into());
     report.faults.extend(differences.iter().map(|one| one.fault(&relays)));
     report
 }
