@@ -53,6 +53,8 @@ pub struct Habits {
     pub insists: bool,
     /// SotW: it says nothing while a list of names lacks anything that it has (E-18).
     pub snapshot: bool,
+    /// SotW: it says nothing while it lacks a name of the list, and looks for the node of each request, as java-control-plane (E-01, E-27).
+    pub strict: bool,
     /// SotW: it sends only what has changed, where it may.
     pub partial: bool,
     /// Delta: how many resources it says in one message at most.
@@ -99,6 +101,7 @@ impl Default for Habits {
             forces_endpoints: false,
             insists: false,
             snapshot: false,
+            strict: false,
             partial: false,
             split: None,
             late: BTreeSet::new(),

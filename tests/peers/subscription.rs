@@ -42,6 +42,8 @@ pub struct Subscription {
     faulty: bool,
     /// Whether a response must be sent, even if nothing has changed.
     owes: bool,
+    /// Whether the last request does not say from whom it is.
+    unknown: bool,
     /// SotW: the version that the client had when the stream began.
     declared: Option<String>,
 }
@@ -54,6 +56,12 @@ impl Subscription {
     #[must_use]
     pub fn withholds(&self, habits: &Habits, all: &Resources) -> bool {
         habits.snapshot && self.listed && all.keys().any(|name| !self.asked.names.contains(name))
+    }
+
+    /// E-27: whether it keeps silent because it lacks a name that it was asked for, or was not told by whom.
+    #[must_use]
+    pub fn is_silenced(&self, habits: &Habits, all: &Resources) -> bool {
+        habits.strict && (self.unknown || self.asked.names.iter().any(|name| !is_there(all, name)))
     }
 
     pub(crate) fn hear_delta(&mut self, habits: &Habits, request: &DeltaDiscoveryRequest) {
@@ -101,6 +109,7 @@ impl Subscription {
         if error.is_none() && !request.version_info.is_empty() {
             self.acknowledged = Some((nonce.clone(), request.version_info.clone()));
         }
+        self.unknown = request.node.is_none();
         self.listed = !request.resource_names.is_empty();
         let first = self.asked.serial == 0;
         let more = asked.wildcard != self.asked.wildcard || !asked.names.is_subset(&self.asked.names);
@@ -201,7 +210,7 @@ impl Subscription {
         sent: &mut u64,
     ) -> Option<Reply> {
         let asks = self.asked.wildcard || !self.asked.names.is_empty();
-        if !asks || self.withholds(habits, all) {
+        if !asks || self.withholds(habits, all) || self.is_silenced(habits, all) {
             return None;
         }
         if std::mem::take(&mut self.faulty) {

@@ -6,6 +6,7 @@
 use xds::{Cut, Dialect, Known, Name, Reason, State};
 
 use super::body::{Facts, Type, facts};
+use super::origin::Session;
 use super::zone::Zone;
 
 impl Zone {
@@ -36,6 +37,17 @@ impl Zone {
             .filter_map(|leg| leg.link.as_ref())
             .map(|link| &link.session);
         sessions.any(|session| session.has_wildcard(kind) == wildcard && session.withholds(kind, self.truth.state()))
+    }
+
+    /// E-27: whether its control plane is silent for names, which stay in their list because the other stream has the wildcard of the type.
+    pub(crate) fn silences_beside_a_wildcard(&self, kind: Type) -> bool {
+        let legs = self.wire.legs.iter();
+        let sessions: Vec<_> = legs
+            .filter_map(|leg| leg.link.as_ref())
+            .map(|link| &link.session)
+            .collect();
+        let is_silenced = |session: &Session| session.is_silenced(kind, self.truth.state());
+        sessions.iter().any(|session| session.has_wildcard(kind)) && sessions.into_iter().any(is_silenced)
     }
 
     /// Whether its control plane reports what has gone of what the relay declared. If it ignores declarations it cannot (C-13),

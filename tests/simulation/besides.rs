@@ -20,6 +20,8 @@ pub(crate) struct Besides {
     pub(crate) endpoints: bool,
     /// Clients whose requests contain names that are none (B-32).
     pub(crate) slips: bool,
+    /// Control planes that answer nothing for a type while they lack a name that is asked for (E-27).
+    pub(crate) strict: bool,
     /// Control planes that say the removal of a cluster before the routes that leave it (D-03).
     pub(crate) hasty: bool,
     /// Where there are lists: all clients but one are hostile.
@@ -42,6 +44,7 @@ impl Besides {
             reloads: all & 4 > 0 && lists,
             endpoints: all & 64 > 0 && lists,
             slips: all & 16 > 0 && !lists,
+            strict: all & 32 > 0 && !lists,
             hasty: all & 64 > 0 && !lists,
             unruly,
         }

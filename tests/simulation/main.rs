@@ -37,8 +37,7 @@
 //! Clients reject (B-22, K-37), the views are told what they use meanwhile, and who has nothing is offered older content.
 //!
 //! What is not here: clients of several versions are in `tests/wire/rejected`, files and polls in `tests/files` and `tests/upstream`,
-//! what several sources say in which order in `tests/client/held`, control planes that refuse a dialect or a type in `tests/upstream`,
-//! those that are silent while they lack a name that is asked for (E-27), as java-control-plane over SotW, in `tests/client`.
+//! what several sources say in which order in `tests/client/held`, control planes that refuse a dialect or a type in `tests/upstream`.
 //!
 //! The digits before the last seven add features to a world:
 //!
@@ -51,6 +50,8 @@
 //! - 16, without lists: clients that ask for names that are none (B-32).
 //! - 16, with lists: two classes of clients, with different servers for names of old style and the same servers for names under an
 //!   authority (F-13).
+//! - 32, without lists: control planes that answer nothing for a type while they lack a name that is asked for, as java-control-plane over
+//!   SotW (E-27).
 //! - 64, without lists: control planes that say the removal of a cluster before the routes that leave it (D-03).
 //! - 64, with lists: lists of endpoints (LEDS), to which assignments refer; if there are two classes, only for the class of clients
 //!   that read such lists (K-04).
@@ -132,7 +133,8 @@ const LISTS: u64 = 1_000_000_000;
 const RULED: u64 = 2_000_000_000;
 /// From this seed on worlds have lists of servers, and all clients but one are hostile.
 const UNRULY: u64 = 3_000_000_000;
-/// What a run of all kinds plays: the first seed, of how many seeds one, and the additional features, one after the other.
+/// What a run of all kinds plays: the first seed, of how many seeds one, and the additional features, one after the other. Worlds whose
+/// control planes are silent while they lack a name (32) run only if they are asked for.
 const KINDS: &[(u64, u64, &[u64])] = &[
     (0, 1, &[0, 8, 16, 64]),
     (LISTS, 4, &[0, 2]),

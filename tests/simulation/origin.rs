@@ -4,7 +4,7 @@
 //! Owns their chance. What a stream says is decided by `peers::session`. Knows nothing of relays.
 
 use bytes::Bytes;
-use peers::session::{self, Reply as Said, State};
+use peers::session::{self, Reply as Said, Resources, State};
 use prost::Message;
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
@@ -57,6 +57,22 @@ impl Habits {
         self.manners.partial &= !silent;
         self.manners.believes |= silent;
         self
+    }
+
+    /// The same for one that answers as java-control-plane over SotW.
+    pub(crate) fn strict(self) -> Self {
+        let manners = session::Habits {
+            snapshot: false,
+            strict: true,
+            silent: true,
+            partial: false,
+            ..self.manners
+        };
+        Self {
+            dialect: Dialect::Sotw,
+            manners,
+            ..self
+        }
     }
 
     /// The habits of one of several servers: it believes what clients declare, and its versions name the server.
@@ -189,6 +205,14 @@ impl Session {
         let asked = self.stream.types.get(kind.url()).zip(state.get(kind.url()));
         let sotw = self.habits.dialect == Dialect::Sotw;
         sotw && asked.is_some_and(|(subscription, all)| subscription.withholds(&self.habits.manners, all))
+    }
+
+    /// E-27: whether it keeps silent because it lacks a name that it was asked for, or was not told by whom.
+    pub(crate) fn is_silenced(&self, kind: Type, state: &State) -> bool {
+        let nothing = Resources::new();
+        let (all, subscription) = (state.get(kind.url()), self.stream.types.get(kind.url()));
+        let all = all.unwrap_or(&nothing);
+        subscription.is_some_and(|subscription| subscription.is_silenced(&self.habits.manners, all))
     }
 }
 

@@ -31,6 +31,9 @@ impl Origins {
             if course.besides.hasty {
                 zone.truth = zone.truth.clone().hasty();
             }
+            if course.besides.strict {
+                zone.truth = zone.truth.clone().whole();
+            }
         }
         Self { zones, lists: None }
     }

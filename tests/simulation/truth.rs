@@ -57,6 +57,8 @@ pub(crate) struct Truth {
     listed: bool,
     /// Whether clusters go before the routes that lead to them (D-03).
     hasty: bool,
+    /// Whether wildcards cover everything, as at java-control-plane.
+    whole: bool,
     /// The authorities under which it has names as well.
     authorities: &'static [&'static str],
 }
@@ -67,10 +69,21 @@ const SHARED: &str = "shared";
 impl Truth {
     /// `first` begins the origin's revisions, so that no two origins have equal content.
     pub(crate) fn new(first: u64, rng: &mut Rng) -> Self {
-        Self::under(&[], first, rng)
+        let truth = Self {
+            resources: BTreeMap::new(),
+            state: State::new(),
+            past: BTreeMap::new(),
+            revision: first,
+            ttls: rng.chance(20),
+            listed: false,
+            hasty: false,
+            whole: false,
+            authorities: &[],
+        };
+        truth.filled(rng)
     }
 
-    /// One that also has names under authorities. If there are some, no client rejects its content.
+    /// One that also has names under authorities; no client rejects its content.
     pub(crate) fn under(authorities: &'static [&'static str], first: u64, rng: &mut Rng) -> Self {
         let truth = Self {
             resources: BTreeMap::new(),
@@ -80,6 +93,7 @@ impl Truth {
             ttls: rng.chance(20),
             listed: false,
             hasty: false,
+            whole: false,
             authorities,
         };
         let mut truth = truth.filled(rng);
@@ -132,6 +146,13 @@ impl Truth {
     /// The same, but the removal of a cluster is said before the routes that leave it, as by go-control-plane (D-03).
     pub(crate) fn hasty(mut self) -> Self {
         self.hasty = true;
+        self
+    }
+
+    /// The same, but wildcards cover everything, as at java-control-plane.
+    pub(crate) fn whole(mut self) -> Self {
+        self.whole = true;
+        self.each(|content| content.covered = true);
         self
     }
 
@@ -340,7 +361,7 @@ impl Truth {
                 Some(_) | None => false,
             },
             // A wildcard covers only names of old style.
-            Step::Flip(_, name) if name.starts_with("xdstp:") => false,
+            Step::Flip(_, name) if self.whole || name.starts_with("xdstp:") => false,
             Step::Flip(kind, name) => self.edit(*kind, name, |content| content.covered = !content.covered),
             Step::Rewire(name) => {
                 let shared = rng.chance(50);
@@ -382,7 +403,7 @@ impl Truth {
         let content = Content {
             name: name.to_owned(),
             revision: 0,
-            covered: rng.chance(85) && !name.starts_with("xdstp:"),
+            covered: (rng.chance(85) || self.whole) && !name.starts_with("xdstp:"),
             ttl: (self.ttls && rng.chance(40)).then(|| Duration::from_secs(rng.range(5, 30) as u64)),
             bad: false,
             empty: false,

@@ -131,6 +131,9 @@ impl Wire {
         if besides.amnesia {
             self.habits = self.habits.clone().silent(rng);
         }
+        if besides.strict {
+            self.habits = self.habits.clone().strict();
+        }
     }
 
     /// Notes that the control plane has answered a stream. G-08: what failed on its other streams is over until it fails again.

@@ -28,7 +28,8 @@ impl Zone {
             // A name that the wildcard has brought is not asked for by name, even if the server no longer answers for the
             // wildcard.
             let named = *target != Target::Wildcard;
-            let silent = self.withholds(*kind, true) || named && self.withholds(*kind, false);
+            let silent = self.withholds(*kind, true)
+                || named && (self.withholds(*kind, false) || self.silences_beside_a_wildcard(*kind));
             if silent || hidden {
                 continue;
             }
