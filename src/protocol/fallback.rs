@@ -24,17 +24,8 @@ pub struct Fallback {
     patience: Duration,
     bound: usize,
     watched: usize,
-    /// Most sessions have only one server, and then nothing is allocated.
-    waits: Option<Box<Waits>>,
-}
-
-/// How long servers have answered without holding everything that the session wants.
-#[derive(Clone, Debug, Default)]
-struct Waits {
-    /// Since when a higher server does.
-    better_since: Option<Instant>,
-    /// Since when a lower server does.
-    other_since: Option<Instant>,
+    /// Since when another server answers, which does not hold everything that the session wants.
+    since: Option<Instant>,
 }
 
 /// What a session sees of one server.
@@ -78,7 +69,7 @@ impl Fallback {
             patience,
             bound: 0,
             watched: 1,
-            waits: None,
+            since: None,
         }
     }
 
@@ -132,19 +123,15 @@ impl Fallback {
     pub fn handle_looks(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<Step> {
         debug_assert!(!self.leaving || looks.first() == Some(&Look::LEFT));
         let here = *looks.get(self.bound)?;
-        if let Some(better) = self.better(looks, delivered, now) {
-            return Some(self.bind(better));
-        }
         // G-03, G-04: after a failure, a session that lacks nothing stays, unless only reachability counts. What it received
         // stays valid (G-09).
-        if here.server_state != ServerState::Failing || !(self.reachability_only || here.lacks) {
-            if let Some(waits) = &mut self.waits {
-                waits.other_since = None;
-            }
-            return self.watch(self.bound + 1);
+        let leaves = here.server_state == ServerState::Failing && (self.reachability_only || here.lacks);
+        if let Some(other) = self.other(looks, leaves, delivered, now) {
+            (self.bound, self.since) = (other, None);
+            return Some(Step::Bind(other));
         }
-        if let Some(other) = self.other(looks, delivered, now) {
-            return Some(self.bind(other));
+        if !leaves {
+            return self.watch(self.bound + 1);
         }
         // G-10: the session watches one more server only if the lowest watched one fails. G-06: a known failure counts at once.
         let lowest = looks.get(self.watched - 1)?;
@@ -154,55 +141,29 @@ impl Fallback {
 
     /// Returns when `handle_looks` is due again even if nothing happens.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let waits = self.waits.as_ref()?;
-        let since = waits.better_since.into_iter().chain(waits.other_since);
-        since.min().and_then(|since| since.checked_add(self.patience))
+        self.since?.checked_add(self.patience)
     }
 
-    /// G-08: returns a server of higher priority that answers again and holds everything that the session wants, or whose
-    /// patience is over.
-    fn better(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<usize> {
-        let above = looks.get(..self.bound)?;
-        let ready = |look: &Look| look.server_state == ServerState::Up && look.fresh && !look.lacks;
-        let since = &mut self.waits.get_or_insert_default().better_since;
-        choose(above, ready, since, self.patience, delivered, now)
-    }
-
-    /// Returns a lower server that holds everything that the session wants, or whose patience is over.
-    fn other(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<usize> {
-        let below = looks.get(self.bound + 1..)?;
-        let ready = |look: &Look| look.server_state == ServerState::Up && !look.lacks;
-        let since = &mut self.waits.get_or_insert_default().other_since;
-        let chosen = choose(below, ready, since, self.patience, delivered, now)?;
-        Some(self.bound + 1 + chosen)
-    }
-
-    fn bind(&mut self, server: usize) -> Step {
-        self.bound = server;
-        self.waits = None;
-        Step::Bind(server)
+    /// Returns a server of higher priority that answers again and holds everything that the session wants (G-08), or if it `leaves` the
+    /// present one, a lower server that does. If the client holds nothing yet that could become inconsistent, or if the patience is over, the
+    /// first server that answers is enough.
+    fn other(&mut self, looks: &[Look], leaves: bool, delivered: bool, now: Instant) -> Option<usize> {
+        let bound = self.bound;
+        let others = looks.iter().enumerate();
+        let others = others.filter(move |(at, _)| *at < bound || leaves && *at > bound);
+        let mut others = others.filter(|(_, look)| look.server_state == ServerState::Up);
+        let Some((first, _)) = others.clone().next() else {
+            self.since = None;
+            return None;
+        };
+        let is_ready = |(at, look): &(usize, &Look)| !look.lacks && (look.fresh || *at > bound);
+        let ready = others.find(is_ready).map(|(at, _)| at);
+        let begun = *self.since.get_or_insert(now);
+        let waited = !delivered || now >= begun + self.patience;
+        ready.or(waited.then_some(first))
     }
 
     fn watch(&mut self, watched: usize) -> Option<Step> {
         (std::mem::replace(&mut self.watched, watched) != watched).then_some(Step::Watch(watched))
     }
-}
-
-/// Returns the first server that is ready. If the client holds nothing yet that could become inconsistent, or if `patience` is
-/// over, the first server that answers is enough.
-fn choose(
-    looks: &[Look],
-    ready: impl Fn(&Look) -> bool,
-    since: &mut Option<Instant>,
-    patience: Duration,
-    delivered: bool,
-    now: Instant,
-) -> Option<usize> {
-    let Some(answers) = looks.iter().position(|look| look.server_state == ServerState::Up) else {
-        *since = None;
-        return None;
-    };
-    let begun = *since.get_or_insert(now);
-    let waited = !delivered || now >= begun + patience;
-    looks.iter().position(ready).or(waited.then_some(answers))
 }
