@@ -4,22 +4,21 @@
 //! Owns who may open a stream next, and how a server without room slows that down. Knows nothing of connections, and makes no
 //! random numbers.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
 
 /// The gate in front of one server. Every stream to the server passes it while it is being opened.
 ///
-/// Invariant: a ticket is in exactly one of `opening`, `queue` and `refused`, or the gate does not know it any more.
+/// Invariant: a ticket is in exactly one of `opening` and `queue`, or the gate does not know it any more.
 #[derive(Debug)]
 pub struct OpenLimit {
     /// How many streams may be opening now.
     width: usize,
     opening: BTreeSet<Ticket>,
-    queue: VecDeque<Ticket>,
-    /// Streams for which the server had no room the last time; they come after all others.
-    refused: VecDeque<Ticket>,
+    /// Streams for which the server had no room the last time (`true`) come after all others.
+    queue: BTreeSet<(bool, Ticket)>,
     /// The number of the newest ticket.
     last: u64,
     /// Nobody enters before this time, because the server had no room.
@@ -41,8 +40,7 @@ impl Default for OpenLimit {
         Self {
             width: WIDTH,
             opening: BTreeSet::new(),
-            queue: VecDeque::new(),
-            refused: VecDeque::new(),
+            queue: BTreeSet::new(),
             last: 0,
             closed_until: None,
             pace: Backoff::new(PACE_MOST),
@@ -55,19 +53,14 @@ impl OpenLimit {
     pub fn handle_arrival(&mut self, refused: bool) -> Ticket {
         self.last += 1;
         let ticket = Ticket(self.last);
-        if refused {
-            self.refused.push_back(ticket);
-        } else {
-            self.queue.push_back(ticket);
-        }
+        self.queue.insert((refused, ticket));
         ticket
     }
 
     /// The stream is open, has failed, or is not wanted any more.
     pub fn handle_leave(&mut self, ticket: Ticket) {
         if !self.opening.remove(&ticket) {
-            self.queue.retain(|other| *other != ticket);
-            self.refused.retain(|other| *other != ticket);
+            self.queue.retain(|(_, other)| *other != ticket);
         }
     }
 
@@ -93,7 +86,7 @@ impl OpenLimit {
             return entered;
         }
         while self.opening.len() < self.width {
-            let Some(ticket) = self.queue.pop_front().or_else(|| self.refused.pop_front()) else {
+            let Some((_, ticket)) = self.queue.pop_first() else {
                 break;
             };
             self.opening.insert(ticket);
