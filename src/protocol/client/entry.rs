@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arcstr::ArcStr;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use prost::Message as _;
 
 use super::wire::{OTHER_BYTES_MAX, is_message, next_field, string_field};
 use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
-use xds::{Name, NameRule, Resource, ResourceParts, Slot, Twins, TypeUrl, WRAPPER_URL, put_field};
+use xds::{Name, NameRule, Resource, ResourceParts, Slot, Twins, TypeUrl, WRAPPER_URL};
 
 /// One entry of a response.
 pub(super) struct Entry {
@@ -94,43 +94,45 @@ impl Entry {
     /// Reads an entry of a delta response, or the wrapper in an entry of a SotW one.
     pub(super) fn of_wrapper(bytes: &Bytes, type_url: &TypeUrl, own_version: bool) -> Result<Self, Fault> {
         let unreadable = || Fault::nameless("is empty or not readable".to_owned());
-        let wrapper = Wrapper::read(bytes).ok_or_else(unreadable)?;
-        let full = wrapper.rest.resource_name.unwrap_or_default();
-        // the wrapper's name comes first, then the name by the type's rule.
-        let around = [wrapper.name, &full.name];
-        let name = around.into_iter().find(|name| !name.is_empty());
-        let name = name.or_else(|| name_in(wrapper.body?.1, type_url));
-        if let Some((url, _)) = wrapper.body {
-            check_type(url, type_url).map_err(|what| Fault {
-                // F-04: the canonical name, however the server spells it.
-                name: name.map(|name| canonical(name, type_url)),
-                what,
-            })?;
+        // F-04: the canonical name, however the server spells it.
+        let fault = |name: Option<&str>, what| Fault {
+            name: name.map(|name| canonical(name, type_url)),
+            what,
+        };
+        let (aliases, _) = parts(bytes)
+            .filter(|(_, other)| *other <= OTHER_BYTES_MAX)
+            .ok_or_else(unreadable)?;
+        if aliases > ALIASES_MAX {
+            let what = format!("has more than {ALIASES_MAX} aliases");
+            return Err(fault(string_field(bytes, 3), what));
         }
-        let lacking = || match wrapper.body {
+        let wrapper = discovery::Resource::decode(bytes.clone()).map_err(|_| unreadable())?;
+        let full = wrapper.resource_name.unwrap_or_default();
+        // the wrapper's name comes first, then the name by the type's rule.
+        let around = [&wrapper.name, &full.name].map(String::as_str);
+        let name = around.into_iter().find(|name| !name.is_empty());
+        let name = name.or_else(|| name_in(&wrapper.resource.as_ref()?.value, type_url));
+        if let Some(any) = &wrapper.resource {
+            check_type(&any.type_url, type_url).map_err(|what| fault(name, what))?;
+        }
+        let lacking = || match wrapper.resource {
             Some(_) => Fault::nameless(no_name(type_url)),
             None => unreadable(),
         };
-        let body = wrapper.body.map(|(_, body)| bytes.slice_ref(body));
+        let body = wrapper.resource.as_ref().map(|any| any.value.clone());
         let bare = Self::new(name.ok_or_else(lacking)?, body, type_url);
-        if wrapper.aliases.len() > ALIASES_MAX {
-            return Err(Fault {
-                name: Some(bare.name),
-                what: format!("has more than {ALIASES_MAX} aliases"),
-            });
-        }
-        let aliases = wrapper.aliases.into_iter().map(|alias| canonical(alias, type_url));
+        let aliases = wrapper.aliases.iter().map(|alias| canonical(alias, type_url));
         let aliases: BTreeSet<Name> = aliases.filter(|alias| *alias != bare.name).collect();
         let passed_on = discovery::Resource {
-            cache_control: wrapper.rest.cache_control,
-            metadata: wrapper.rest.metadata,
+            cache_control: wrapper.cache_control,
+            metadata: wrapper.metadata,
             ..discovery::Resource::default()
         };
         Ok(Self {
             constrained: !full.dynamic_parameter_constraints.is_empty(),
             aliases: aliases.into_iter().collect(),
             version: own_version.then(|| ArcStr::from(wrapper.version)),
-            ttl: wrapper.rest.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
+            ttl: wrapper.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
             passed_on: passed_on.encode_to_vec(),
             ..bare
         })
@@ -143,50 +145,18 @@ impl Fault {
     }
 }
 
-/// The `Resource` message around a body. The fields that nearly every one has are read in place, the rest by the generated code.
-#[derive(Default)]
-struct Wrapper<'a> {
-    version: &'a str,
-    name: &'a str,
-    aliases: Vec<&'a str>,
-    /// The type URL, and the bytes.
-    body: Option<(&'a str, &'a [u8])>,
-    rest: discovery::Resource,
-}
-
-impl<'a> Wrapper<'a> {
-    fn read(mut bytes: &'a [u8]) -> Option<Self> {
-        let mut wrapper = Self::default();
-        let mut rest = BytesMut::new();
-        while !bytes.is_empty() {
-            let (number, content) = next_field(&mut bytes)?;
-            let text = || std::str::from_utf8(content?).ok();
-            match number {
-                1 => wrapper.version = text()?,
-                2 => read_any(content?, wrapper.body.get_or_insert_default())?,
-                3 => wrapper.name = text()?,
-                4 if wrapper.aliases.len() <= ALIASES_MAX => wrapper.aliases.push(text()?),
-                6..=9 if rest.len() + content?.len() > OTHER_BYTES_MAX => return None,
-                6..=9 => put_field(&mut rest, number, content?),
-                _ => {}
-            }
-        }
-        if !rest.is_empty() {
-            wrapper.rest = discovery::Resource::decode(rest).ok()?;
-        }
-        Some(wrapper)
-    }
-}
-
-fn read_any<'a>(mut bytes: &'a [u8], (url, value): &mut (&'a str, &'a [u8])) -> Option<()> {
+/// Returns how many aliases a `Resource` message has, and how many bytes of it are read beside its name, version and body: each may consist of
+/// very many tiny parts, which take many times their size.
+fn parts(mut bytes: &[u8]) -> Option<(usize, usize)> {
+    let (mut aliases, mut other) = (0, 0);
     while !bytes.is_empty() {
         match next_field(&mut bytes)? {
-            (1, content) => *url = std::str::from_utf8(content?).ok()?,
-            (2, content) => *value = content?,
+            (4, _) => aliases += 1,
+            (6..=9, content) => other += content?.len(),
             (_, _) => {}
         }
     }
-    Some(())
+    Some((aliases, other))
 }
 
 /// Returns the name that a server means (F-04). F-02, F-03: any text is a name.
