@@ -309,27 +309,6 @@ fn the_text() {
     );
 }
 
-/// What a client rejects together with what its words name is not blamed: a full state is rejected as a whole.
-#[test]
-fn only_what_the_words_name() {
-    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
-    upstream.accepts_sotw(sotw(CDS, "1", "1", &["a=1", "b=1", "a-b=1"]));
-    let words = "Error adding/updating cluster(s) b: bad port";
-    let all = |upstream: &Upstream| ["a", "b", "a-b"].map(|name| rejects_with(upstream, CDS, name, 2, words));
-    let rejections = all(&upstream);
-    upstream.hears_rejections(CDS, &rejections);
-    assert_eq!(
-        upstream.message(),
-        format!("2 of 41 clients (envoy 1.36.4) reject cluster b: {words}")
-    );
-    // Another resource changes: still only `b` is to blame, which was said.
-    upstream.pass(ms(5000));
-    upstream.accepts_sotw(sotw(CDS, "2", "2", &["a=2", "b=1", "a-b=1"]));
-    let rejections = all(&upstream);
-    upstream.hears_rejections(CDS, &rejections);
-    assert!(upstream.sent().is_empty());
-}
-
 /// What a relay says of its clients is passed on once for each of its texts, within a bound.
 #[test]
 fn a_relay_below() {

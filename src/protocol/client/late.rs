@@ -5,13 +5,12 @@
 //! the clients are.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::kept::Kept;
-use xds::{Name, Rejection, Version, named_in};
+use xds::{Name, Rejection, Version};
 
 /// What the server is told of one type besides acknowledgements.
 #[derive(Debug, Default)]
@@ -77,12 +76,14 @@ impl RejectionReport {
     pub(super) fn answer(&mut self, rejections: &[Rejection], kept: &Kept) {
         self.said.retain(|(content, _), _| holds(content.as_ref(), kept));
         let current = rejections.iter().filter(|one| holds(one.content.as_ref(), kept));
-        let blamed = blamed(current.collect());
-        let news = blamed.into_iter().filter(|one| {
+        let news = current.filter(|one| {
             let said = self.said.get(&key(one));
             said.map_or(self.has_room(one), |said| one.clients >= said.saturating_mul(GROWTH))
         });
         self.unsaid = news.cloned().collect();
+        // What one sentence says stands together.
+        let words = |one: &Rejection| (one.kind.clone(), one.objection.words().to_owned());
+        self.unsaid.sort_by_cached_key(words);
     }
 
     /// Takes what is to be said now; it counts as said.
@@ -119,25 +120,4 @@ fn key(one: &Rejection) -> ReportKey {
         None => xxh3_64_with_seed(words, kind),
     };
     (one.content.clone(), rest)
-}
-
-/// Leaves out what was only in the company of what the words name: clients reject a full state, or a response with several resources,
-/// as a whole.
-fn blamed(all: Vec<&Rejection>) -> Vec<&Rejection> {
-    let group = |one: &Rejection| (one.kind.clone(), one.objection.words().to_owned());
-    let mut groups: BTreeMap<(Arc<str>, String), Vec<&Rejection>> = BTreeMap::new();
-    for one in all {
-        groups.entry(group(one)).or_default().push(one);
-    }
-    let mut blamed = Vec::new();
-    for ((_, words), group) in groups {
-        let words = named_in(&words);
-        let is_named = |one: &&Rejection| {
-            let name = one.content.as_ref().map(|(name, _)| name.as_str());
-            name.is_some_and(|name| words.contains(name))
-        };
-        let (named, others): (Vec<_>, Vec<_>) = group.into_iter().partition(is_named);
-        blamed.extend(if named.is_empty() { others } else { named });
-    }
-    blamed
 }
