@@ -3,23 +3,22 @@
 //!
 //! Owns who wants the wildcard, and what each still waits for. Knows nothing of the content of members.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use super::completeness::{Completeness, Heard, Quiet, Settled};
-use xds::{Dialect, Name};
+use super::completeness::{Heard, OpenAnswer, Quiet};
+use xds::Name;
 
 /// The wildcard and the collections. Each is complete under the same conditions.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     wildcard: Wildcard,
-    /// By names. Without the wildcard, what has its name are the names that are requested by themselves and of which the server was sent the
-    /// versions.
-    all: BTreeMap<Name, Box<Completeness>>,
-    /// Those that still wait for something.
-    busy: BTreeSet<Name>,
-    /// When the first of these is to be looked at.
-    next: Option<Instant>,
+    /// By names, and whether each is complete.
+    all: BTreeMap<Name, bool>,
+    /// The answers that have begun and are not complete.
+    open: BTreeMap<Name, OpenAnswer>,
+    /// When the server last spoke, if the wildcard counts as complete after a shorter quiet than an unknown server needs.
+    guessed: Option<Instant>,
     /// How long the server must be quiet.
     quiet: Quiet,
     /// Those that the present response mentions, and whether it has news of them.
@@ -37,18 +36,8 @@ pub(super) enum Wildcard {
     Hidden,
 }
 
-/// How the present response mentions a name.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mention {
-    /// It has content of a name of which nothing was held.
-    pub(super) new: bool,
-    /// It has the same version again.
-    pub(super) resent: bool,
-    /// The name is requested by itself as well.
-    pub(super) asked: bool,
-    /// It says that there is nothing of this name.
-    pub(super) gone: bool,
-}
+/// Those that are newly complete, and the longest pause within the answer for the wildcard, if the end of that was seen.
+pub(super) type Ends = (Vec<Name>, Option<Duration>);
 
 impl Wildcard {
     /// Whether the server is asked for it.
@@ -78,7 +67,7 @@ impl Coverage {
     pub(super) fn want_all(&mut self) -> Wildcard {
         let before = std::mem::replace(&mut self.wildcard, Wildcard::Wanted);
         if before == Wildcard::Unwanted {
-            self.all.insert(Name::from(Name::WILDCARD), Box::default());
+            self.insert(&Name::from(Name::WILDCARD));
         }
         before
     }
@@ -94,13 +83,15 @@ impl Coverage {
         self.remove(&Name::from(Name::WILDCARD));
     }
 
+    /// A collection is wanted, of which nothing is known yet.
     pub(super) fn insert(&mut self, collection: &Name) {
-        self.all.entry(collection.clone()).or_default();
+        self.remove(collection);
+        self.all.insert(collection.clone(), false);
     }
 
     pub(super) fn remove(&mut self, collection: &Name) {
         self.all.remove(collection);
-        self.busy.remove(collection);
+        self.open.remove(collection);
     }
 
     pub(super) fn collection(&self, text: &str) -> Option<&Name> {
@@ -113,13 +104,18 @@ impl Coverage {
         if self.wildcard.is_asked() {
             return self.all.get_key_value(Name::WILDCARD).map(|(all, _)| all);
         }
-        let last = self.all.last_key_value().filter(|(last, _)| last.is_collection());
-        last.and_then(|_| self.collection(Name::from(name).collection()?.as_str()))
+        self.all.first_key_value()?;
+        self.collection(Name::from(name).collection()?.as_str())
+    }
+
+    /// Returns the wildcard and the collections, and whether each is complete.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, bool)> {
+        self.all.iter().map(|(name, complete)| (name, *complete))
     }
 
     /// Returns whether every member of the collection, or all that the wildcard covers, is known.
     pub(super) fn whole(&self, name: &str) -> bool {
-        self.all.get(name).is_some_and(|of| of.complete())
+        self.all.get(name).is_some_and(|complete| *complete)
     }
 
     /// Whether nothing is known yet of what somebody wants.
@@ -127,126 +123,15 @@ impl Coverage {
         self.wildcard == Wildcard::Wanted && !self.whole(Name::WILDCARD)
     }
 
-    /// A delta stream begins. `held` returns what is held of a collection or of the wildcard, and for each name whether the server is told
-    /// of its version. What is incomplete is requested without versions: then the server sends everything, and the end of its answer can
-    /// be seen.
-    pub(super) fn connected(&mut self, held: impl Fn(&Name) -> BTreeMap<Name, bool>) {
-        if !self.wildcard.is_asked() {
-            self.all.remove(Name::WILDCARD);
-        }
-        for (name, of) in &mut self.all {
-            let mut held = held(name);
-            held.values_mut().for_each(|declared| *declared &= of.complete());
-            of.connected(held);
-        }
-    }
-
-    /// These names are requested by themselves; the server is sent their versions.
-    pub(super) fn named(&mut self, held: BTreeMap<Name, bool>) {
-        let of = self.all.entry(Name::from(Name::WILDCARD)).or_default();
-        of.finish();
-        of.connected(held);
-    }
-
-    /// Returns whether this member is from before the stream, the server was not sent its version, and has not mentioned it.
-    pub(super) fn undeclared(&self, collection: &Name, member: &Name) -> bool {
-        self.all.get(collection).is_some_and(|of| of.undeclared(member))
-    }
-
-    /// E-04: the server is sent another version of the name than its own.
-    pub(super) fn undeclare(&mut self, name: &Name) {
-        for of in [Some(Name::from(Name::WILDCARD)), name.collection()]
-            .into_iter()
-            .flatten()
-        {
-            self.change(of.as_str(), |of| of.undeclare(name));
-        }
-    }
-
-    /// Whether the first answer has left names out, and it is not known what that means.
-    pub(super) fn is_unsure(&self) -> bool {
-        self.all.get(Name::WILDCARD).is_some_and(|all| all.is_unsure())
-    }
-
-    /// What has this name is changed, if it is there.
-    pub(super) fn change<R: Default>(&mut self, name: &str, act: impl FnOnce(&mut Completeness) -> R) -> R {
-        self.all.get_mut(name).map_or_else(R::default, |of| act(of))
-    }
-
-    /// The stream ended.
+    /// The stream ended; what is complete stays so (G-19).
     pub(super) fn disconnected(&mut self) {
-        self.all.values_mut().for_each(|of| of.disconnected());
-        self.busy.clear();
-        self.next = None;
+        self.open.clear();
+        self.guessed = None;
     }
 
-    /// The present response has an entry or a removal for a name, which may be in this collection. It is news if the name was new, or
-    /// unconfirmed.
-    pub(super) fn mention(&mut self, collection: Option<&Name>, name: &Name, how: Mention) {
-        let mut news = how.new;
-        for of in std::iter::once(Name::WILDCARD).chain(collection.map(Name::as_str)) {
-            let Some((key, _)) = self.all.get_key_value(of) else {
-                continue;
-            };
-            let (key, all) = (key.clone(), is_all(key));
-            let resent = how.resent && (all || !how.asked);
-            news &= all || !how.gone;
-            news |= self.change(of, |of| of.confirm(name, resent));
-            *self.mentioned.entry(key).or_default() |= news;
-        }
-    }
-
-    /// The relay rejects a response (E-22).
-    pub(super) fn refuse(&mut self) {
-        self.each(Completeness::refuse);
-    }
-
-    /// The present response is read to its end; `full`: it has all that belongs to what it mentions. Returns what that means.
-    pub(super) fn heard(
-        &mut self,
-        (more, uncertain): (Option<bool>, bool),
-        dialect: Dialect,
-        full: bool,
-        now: Instant,
-    ) -> Vec<(Name, Settled)> {
-        let mut settled = Vec::new();
-        if more == Some(false) {
-            self.each(|of| of.ended(now));
-        }
-        let mut mentioned = std::mem::take(&mut self.mentioned);
-        if let Some((all, _)) = self.all.get_key_value(Name::WILDCARD) {
-            mentioned.entry(all.clone()).or_default();
-        }
-        for (name, news) in mentioned {
-            let all = is_all(&name);
-            // One SotW response has all that the wildcard covers.
-            if full || all && dialect == Dialect::Sotw {
-                let complete = self.finish(&name);
-                settled.push((
-                    name,
-                    Settled {
-                        complete,
-                        ..Settled::default()
-                    },
-                ));
-            } else {
-                // Another relay may say that this answer is finished, but that does not mean that it knows a whole collection.
-                let more = more.filter(|more| *more || all && self.wildcard.is_asked());
-                let heard = Heard { news, more, uncertain };
-                let quiet = self.quiet(&name);
-                let of = self.change(name.as_str(), |of| of.heard(heard, quiet, now));
-                self.busy.insert(name.clone());
-                settled.push((name, of));
-            }
-        }
-        self.rest();
-        settled
-    }
-
-    /// The server has sent the whole collection. Returns whether it is newly complete.
-    pub(super) fn finish(&mut self, collection: &Name) -> bool {
-        self.busy.remove(collection);
-        self.change(collection.as_str(), Completeness::finish)
+    /// The present response has an entry or a removal for a name in this collection, which may be news.
+    pub(super) fn mention(&mut self, collection: &Name, news: bool) {
+        *self.mentioned.entry(collection.clone()).or_default() |= news;
     }
 
     /// What the present response mentions says nothing about the rest.
@@ -254,55 +139,97 @@ impl Coverage {
         self.mentioned.clear();
     }
 
+    /// The present response is read to its end; it has all that the wildcard covers if it is `whole`, and all that belongs to whatever it
+    /// mentions if it is `full`.
+    pub(super) fn heard(
+        &mut self,
+        (more, uncertain): (Option<bool>, bool),
+        (whole, full): (bool, bool),
+        now: Instant,
+    ) -> Ends {
+        let (mut complete, mut pause) = (Vec::new(), None);
+        if more == Some(false) {
+            self.open.values_mut().for_each(|of| of.ended(now));
+        }
+        let mut mentioned = std::mem::take(&mut self.mentioned);
+        if self.wildcard.is_asked() {
+            mentioned.entry(Name::from(Name::WILDCARD)).or_default();
+        }
+        for (name, news) in mentioned {
+            if full || whole && is_all(&name) {
+                complete.extend(self.finish(&name).then_some(name));
+            } else if self.whole(name.as_str()) {
+                if news && is_all(&name) {
+                    pause = self.pause_after_all(now);
+                }
+            } else {
+                let heard = Heard {
+                    news,
+                    more: more == Some(true),
+                    uncertain,
+                };
+                let of = self.open.entry(name).or_insert_with(|| OpenAnswer::new(now));
+                of.heard(heard, now);
+            }
+        }
+        (complete, pause)
+    }
+
+    /// The wildcard counted as complete, and then more news came: the server paused for longer than it was given. Returns that
+    /// pause.
+    fn pause_after_all(&mut self, now: Instant) -> Option<Duration> {
+        let pause = now.saturating_duration_since(self.guessed?);
+        self.guessed = (pause < self.quiet.unknown).then_some(now);
+        self.guessed.map(|_| pause)
+    }
+
+    /// The server has sent the whole collection. Returns whether it is newly complete.
+    pub(super) fn finish(&mut self, collection: &Name) -> bool {
+        self.open.remove(collection);
+        let complete = self.all.get_mut(collection);
+        complete.is_some_and(|complete| !std::mem::replace(complete, true))
+    }
+
     /// The relay's ACKs for all responses so far are sent.
     pub(super) fn answered(&mut self, now: Instant) {
-        self.each(|of| of.answered(now));
+        self.open.values_mut().for_each(|of| of.answered(now));
     }
 
     /// A part of a message came.
     pub(super) fn bytes(&mut self, at: Instant) {
-        self.each(|of| of.bytes(at));
+        self.open.values_mut().for_each(|of| of.bytes(at));
     }
 
-    /// Whether nothing is waited for.
+    /// Whether no answer is open.
     pub(super) fn rests(&self) -> bool {
-        self.busy.is_empty()
+        self.open.is_empty()
     }
 
     /// The server has gone on from the wildcard to what it was asked for later.
     pub(super) fn overtaken(&mut self) {
-        self.change(Name::WILDCARD, Completeness::overtaken);
-        self.rest();
+        self.open
+            .get_mut(Name::WILDCARD)
+            .into_iter()
+            .for_each(OpenAnswer::overtake);
     }
 
-    pub(super) const fn deadline(&self) -> Option<Instant> {
-        self.next
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let due = self.open.iter().filter_map(|(name, of)| of.deadline(self.quiet(name)));
+        due.min()
     }
 
-    /// Returns what the passing of time means.
-    pub(super) fn timeout(&mut self, now: Instant) -> Vec<(Name, Settled)> {
-        let mut settled = Vec::new();
-        for name in &self.busy {
-            let quiet = self.quiet(name);
-            let of = self.all.get_mut(name).and_then(|of| of.timeout(quiet, now));
-            settled.extend(of.map(|of| (name.clone(), of)));
+    /// Time has passed: answers may count as complete.
+    pub(super) fn timeout(&mut self, now: Instant) -> Ends {
+        let over = |(name, of): &(&Name, &OpenAnswer)| of.deadline(self.quiet(name)).is_some_and(|at| at <= now);
+        let over: Vec<Name> = self.open.iter().filter(over).map(|(name, _)| name.clone()).collect();
+        let mut pause = None;
+        for name in &over {
+            if let Some(of) = self.open.remove(name).filter(|_| is_all(name)) {
+                (pause, self.guessed) = of.end(self.quiet, now);
+            }
+            self.finish(name);
         }
-        self.rest();
-        settled
-    }
-
-    fn each(&mut self, mut act: impl FnMut(&mut Completeness)) {
-        for name in &self.busy {
-            self.all.get_mut(name).into_iter().for_each(|of| act(of));
-        }
-        self.rest();
-    }
-
-    fn rest(&mut self) {
-        let all = &self.all;
-        self.busy.retain(|name| all.get(name).is_some_and(|of| !of.rests()));
-        let due = |name| self.all.get(name)?.deadline(self.quiet(name));
-        self.next = self.busy.iter().filter_map(due).min();
+        (over, pause)
     }
 
     /// For collections, the learned time does not count: their members may come in another rhythm than those of the wildcard.

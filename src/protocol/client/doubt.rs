@@ -46,6 +46,15 @@ pub(super) const TOLD_MAX: usize = 64;
 const SPREAD: Duration = Duration::from_secs(5);
 
 impl Doubt {
+    /// Whether the server reads versions is asked with this resource of it, while all of this is `brought`.
+    pub(super) fn of_versions(want: Want, resource: Arc<Resource>, brought: Vec<Brought>) -> Self {
+        Self {
+            type_url: want.type_url.clone(),
+            wants: vec![want],
+            of: Of::Reading(resource, brought),
+        }
+    }
+
     /// The type.
     #[must_use]
     pub const fn type_url(&self) -> &TypeUrl {
@@ -97,28 +106,18 @@ impl Client {
                 wants,
                 of: Of::Hearing(asked),
             };
-            stream.note_doubt(type_url, Some(doubt));
+            stream.note_passed_over(doubt);
         }
     }
 
-    /// Returns a doubt that has come up since the last call, once. `idle`: no question is asked, so that one about versions can be.
+    /// Returns a question that was passed over, once; if `idle`, so that no other question is asked, also one about versions. Another relay
+    /// reads these.
     pub fn take_doubt(&mut self, idle: bool) -> Option<Doubt> {
-        let (type_url, passed_over) = self.stream.as_mut()?.take_doubt(idle)?;
-        if passed_over.is_some() {
-            return passed_over;
-        }
-        let (resource, target, brought) = self.feeds.get(&type_url)?.sample()?;
-        let want = Want {
-            type_url: type_url.clone(),
-            target,
-            wanted: true,
-            written: None,
-        };
-        Some(Doubt {
-            type_url,
-            wants: vec![want],
-            of: Of::Reading(resource, brought),
-        })
+        let stream = self.stream.as_mut()?;
+        let passed_over = stream.take_passed_over();
+        let idle = idle && passed_over.is_none() && !stream.is_relayed();
+        let mut unsure = self.feeds.values().filter(|feed| idle && feed.is_unsure());
+        passed_over.or_else(|| unsure.find_map(|feed| feed.doubt_versions()))
     }
 
     /// On this stream, on which nothing is wanted yet, the question is asked.

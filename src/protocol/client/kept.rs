@@ -10,6 +10,7 @@ use std::time::Instant;
 use arcstr::ArcStr;
 
 use super::entry::{Entry, build};
+use super::unsaid::Unsaid;
 use xds::{Dialect, Expiry, Name, Resource, TypeUrl, Update, Version};
 
 /// The resources that a server has sent, by canonical name.
@@ -22,8 +23,7 @@ pub(super) struct Kept {
     /// The new-style names by their collections (F-10). Very many collections can be in one directory, with other parameters each.
     members: BTreeMap<Name, BTreeSet<Name>>,
     expiries: BTreeSet<(Instant, Name)>,
-    /// Those that the server has not sent on this stream.
-    unsaid: BTreeSet<Name>,
+    unsaid: Unsaid,
     /// The dialect in which the server gave the versions, and that of the stream. They are sent only if both are the same.
     versions_of: Option<Dialect>,
     dialect: Option<Dialect>,
@@ -111,7 +111,32 @@ impl Kept {
     pub(super) fn connected(&mut self, dialect: Dialect) {
         self.dialect = Some(dialect);
         self.versions_of.get_or_insert(dialect);
-        self.unsaid = self.resources.keys().cloned().collect();
+        self.unsaid = Unsaid::of(self.resources.keys());
+    }
+
+    /// The stream ended.
+    pub(super) fn disconnected(&mut self) {
+        self.unsaid = Unsaid::default();
+    }
+
+    /// The server is asked for a collection or the wildcard, which has these of it. What is not `complete` is requested without versions: then
+    /// the server sends everything, and the end of its answer can be seen.
+    pub(super) fn judge(&mut self, all: &Name, complete: bool, is_named: impl Fn(&str) -> bool) {
+        let names = self.within(all).filter(|name| !is_named(name.as_str())).cloned();
+        for name in names.collect::<Vec<_>>() {
+            let sent = complete && self.declared(name.as_str()).is_some();
+            self.unsaid.judge(&name, sent);
+        }
+    }
+
+    /// Returns what the server has not sent on this stream.
+    pub(super) const fn unsaid(&self) -> &Unsaid {
+        &self.unsaid
+    }
+
+    /// Returns the same, for what the server is told and says.
+    pub(super) const fn unsaid_mut(&mut self) -> &mut Unsaid {
+        &mut self.unsaid
     }
 
     /// The server has answered. E-23: only now is it certain that it does not refuse this dialect.
@@ -230,7 +255,7 @@ impl Kept {
 
     /// Adds a resource that the server has not sent on this stream.
     pub(super) fn put(&mut self, one: One) {
-        self.unsaid.insert(one.resource.name().clone());
+        self.unsaid.add(one.resource.name());
         self.insert(one);
     }
 

@@ -23,6 +23,7 @@ mod rhythm;
 mod stated;
 mod stream;
 mod told;
+mod unsaid;
 mod unserved;
 mod ways;
 mod wire;
@@ -255,9 +256,6 @@ impl Client {
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 let (changed, pause) = feed.timeout(now);
                 changes.extend(changed);
-                if let Some(stream) = self.stream.as_mut().filter(|_| feed.is_unsure()) {
-                    stream.note_doubt(&type_url, None);
-                }
                 if feed.asks_clients(now) {
                     self.questions.insert(type_url.clone());
                 }
@@ -269,6 +267,7 @@ impl Client {
 
     /// Returns the next message for the server, without [its node](Self::take_node). It counts as sent at `now`.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.stream.as_ref()?;
         let request = self.next_request(now)?;
         let greets = self.stream.as_mut()?.greets();
         let (introduction, relay_id) = (&mut self.introduction, &self.settings.relay_id);
@@ -277,8 +276,6 @@ impl Client {
     }
 
     fn next_request(&mut self, now: Instant) -> Option<Request> {
-        // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
-        let remembers = !self.stream.as_ref()?.is_forgetful();
         let asked = || self.feeds.iter().filter(|(type_url, _)| self.asks(type_url));
         // D-08: ACKs and NACKs before everything else.
         let answer = asked().find(|(_, feed)| feed.outbound().acks().due(now));
@@ -294,7 +291,8 @@ impl Client {
         let opened = self.feeds.values().filter_map(|feed| feed.outbound().opened());
         let last = opened.map(|first| first.place).max();
         let opening = Opening {
-            legacy: type_url.traits().wildcard && remembers,
+            // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard.
+            legacy: type_url.traits().wildcard,
             place: last.map_or(0, |last| last.wrapping_add(1)),
             urges: !self.unserved.is_polled() && !self.tries,
             at: now,

@@ -20,13 +20,10 @@ pub(super) struct Stream {
     relayed: bool,
     /// How long the transport takes for a round trip.
     round_trip: Duration,
-    /// Types were dropped on this stream, so it is not known any more whether the server was asked for a new type before.
-    forgetful: bool,
     /// From this number of types on, those that nobody wants are dropped.
     sweep_at: usize,
-    /// Questions that the server has passed over, until somebody takes them; `None`: the first answer for the type has left names out, and it
-    /// is not known what that means.
-    doubts: BTreeMap<TypeUrl, Option<Doubt>>,
+    /// Questions that the server has passed over, by types, until somebody takes them.
+    passed_over: BTreeMap<TypeUrl, Doubt>,
 }
 
 /// While the stream lasts, up to this number of types that nobody wants is kept.
@@ -49,22 +46,19 @@ impl Stream {
         self.relayed = relayed;
     }
 
-    /// Whether it is not known any more if the server was asked for a new type before.
-    pub(super) const fn is_forgetful(&self) -> bool {
-        self.forgetful
+    /// Whether another relay is at the other end, as far as is known.
+    pub(super) const fn is_relayed(&self) -> bool {
+        self.relayed
     }
 
-    /// The server has passed over this question for the type, or its first answer has left names out.
-    pub(super) fn note_doubt(&mut self, type_url: &TypeUrl, passed_over: Option<Doubt>) {
-        let doubt = self.doubts.entry(type_url.clone()).or_default();
-        *doubt = passed_over.or(doubt.take());
+    /// The server has passed over this question.
+    pub(super) fn note_passed_over(&mut self, doubt: Doubt) {
+        self.passed_over.insert(doubt.type_url().clone(), doubt);
     }
 
-    /// Takes a question that was passed over, or, if `idle`, a type of which names were left out. Another relay reads versions.
-    pub(super) fn take_doubt(&mut self, idle: bool) -> Option<(TypeUrl, Option<Doubt>)> {
-        let idle = idle && !self.relayed;
-        let (type_url, _) = self.doubts.iter().find(|(_, doubt)| idle || doubt.is_some())?;
-        self.doubts.remove_entry(&type_url.clone())
+    /// Takes a question that was passed over.
+    pub(super) fn take_passed_over(&mut self) -> Option<Doubt> {
+        self.passed_over.pop_first().map(|(_, doubt)| doubt)
     }
 }
 
@@ -138,12 +132,9 @@ impl Client {
             }
             return;
         };
-        let before = self.feeds.len();
-        if before <= stream.sweep_at {
-            return;
+        if self.feeds.len() > stream.sweep_at {
+            self.feeds.retain(|_, feed| feed.is_needed());
+            stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
         }
-        self.feeds.retain(|_, feed| feed.is_needed());
-        stream.forgetful |= self.feeds.len() < before;
-        stream.sweep_at = TYPES_REMEMBERED.max(self.feeds.len() * 2);
     }
 }

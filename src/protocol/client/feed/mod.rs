@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use super::awaited::Awaited;
 use super::coverage::{Coverage, Wildcard};
+use super::doubt::Doubt;
 use super::entry::Entry;
 use super::kept::{Brought, Kept};
 use super::late::RejectionReport;
@@ -92,11 +93,10 @@ impl Feed {
         self.coverage.wildcard().is_asked()
     }
 
-    /// Whether it must be remembered on this stream: something is wanted or to be sent, or nobody wants the wildcard and the server goes on
-    /// sending it, for a type that no client has invented.
+    /// Whether it must be remembered on this stream: something is wanted or to be sent, or no client has invented the type, so that the server
+    /// may go on sending what nobody wants, and is asked for the type in another form the second time (E-17, E-20).
     pub(super) fn is_needed(&self) -> bool {
-        let goes_on = self.asks_wildcard() && self.type_url.traits().wildcard;
-        goes_on || self.wanted() || self.outbound.changed() || !self.outbound.acks().is_empty()
+        self.type_url.traits().wildcard || self.wanted() || self.outbound.changed() || !self.outbound.acks().is_empty()
     }
 
     /// Returns whether nothing is known yet of something that is wanted.
@@ -146,18 +146,18 @@ impl Feed {
 
     /// Whether the server's first answer has left out what it was sent versions of, and it is not known what that means.
     pub(super) fn is_unsure(&self) -> bool {
-        self.coverage.is_unsure()
+        self.kept.unsaid().is_unsure()
     }
 
-    /// While it is not known what an answer that left names out means, returns a resource that it had, what is asked for to find that out,
-    /// and what is brought.
-    pub(super) fn sample(&self) -> Option<(Arc<Resource>, Target, Vec<Brought>)> {
-        let sample = self.kept.sample().filter(|_| self.is_unsure())?;
-        let name = sample.0.name().clone();
-        Some(match self.asks_wildcard() {
-            true => (sample.0, Target::Wildcard, self.kept.brought().collect()),
-            false => (sample.0.clone(), Target::Name(name), vec![sample]),
-        })
+    /// Returns the question that finds out what an answer that left names out means, if there is a resource for it.
+    pub(super) fn doubt_versions(&self) -> Option<Doubt> {
+        let sample = self.kept.sample()?;
+        let (resource, name) = (sample.0.clone(), sample.0.name().clone());
+        let (target, brought) = match self.asks_wildcard() {
+            true => (Target::Wildcard, self.kept.brought().collect()),
+            false => (Target::Name(name), vec![sample]),
+        };
+        Some(Doubt::of_versions(self.wanting(target, None), resource, brought))
     }
 
     /// All of this is held, as if an answer had just ended.
@@ -168,7 +168,7 @@ impl Feed {
 
     /// It is known now whether the server ignores the versions that it is sent.
     pub(super) fn tried(&mut self, ignores: bool) -> Option<Changes> {
-        let gone = self.coverage.change(Name::WILDCARD, |all| all.tried(ignores));
+        let gone = self.kept.unsaid_mut().decide(ignores);
         let mut updates = Vec::new();
         gone.iter().for_each(|name| self.gone(name, Reason::Said, &mut updates));
         self.changes(updates, None, None)
@@ -241,11 +241,11 @@ impl Feed {
         let Some(held) = self.kept.canonical(name.as_str()).cloned() else {
             return;
         };
-        if let Some(collection) = self.coverage.covering(held.as_str()).cloned() {
-            if self.coverage.undeclared(&collection, &held) {
+        if self.coverage.covering(held.as_str()).is_some() {
+            if self.kept.unsaid().is_undeclared(&held) {
                 return;
             }
-            self.coverage.change(collection.as_str(), |of| of.asked(&held));
+            self.kept.unsaid_mut().ask(&held);
         }
         self.names.rest(name.as_str());
     }

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Feed;
-use crate::client::coverage::Mention;
 use crate::client::entry::Entry;
 use crate::client::ingest::Message;
 use xds::{Changes, Name, Reason, ResourceError, Update};
@@ -27,8 +26,8 @@ impl Feed {
             return;
         }
         if let Some(canonical) = self.kept.canonical(name).cloned() {
-            self.gone(&canonical, reason, updates);
-            return self.mention_gone(self.covering(canonical.as_str()), &canonical);
+            self.mention_gone(&canonical);
+            return self.gone(&canonical, reason, updates);
         }
         // E-06 holds for removed names too: only names that were requested count.
         if let Some(asked) = self.names.get(name).cloned() {
@@ -39,13 +38,12 @@ impl Feed {
         self.errors.absolve(name, updates);
     }
 
-    /// There is nothing of a name, which may be in this collection.
-    fn mention_gone(&mut self, collection: Option<Name>, name: &Name) {
-        let how = Mention {
-            gone: true,
-            ..Mention::default()
-        };
-        self.coverage.mention(collection.as_ref(), name, how);
+    /// There is nothing of a name, which may be in a collection.
+    fn mention_gone(&mut self, name: &Name) {
+        let news = self.kept.unsaid_mut().mention(name, false, false);
+        if let Some(collection) = self.covering(name.as_str()) {
+            self.coverage.mention(&collection, news);
+        }
     }
 
     /// Takes the removed names of a response; `aliases` are those of its resources.
@@ -136,11 +134,11 @@ impl Feed {
     pub(super) fn delete_others(&mut self, mentioned: &BTreeSet<Name>, updates: &mut Vec<Update>) {
         let others = self.kept.names().filter(|name| !mentioned.contains(*name));
         for name in others.cloned().collect::<Vec<_>>() {
+            self.mention_gone(&name);
             self.gone(&name, Reason::Said, updates);
             // C-22: a collection whose members are left out is as whole as one whose members are sent.
             if let Some(collection) = self.covering(name.as_str()) {
                 self.names.known(collection.as_str());
-                self.mention_gone(Some(collection), &name);
             }
         }
     }
@@ -228,7 +226,7 @@ impl Feed {
         let mut alone = Vec::new();
         if name.is_collection() {
             let versionless = |member: &Name| self.kept.declared(member.as_str()).is_none();
-            let undeclared = |member: &&Name| versionless(member) || self.coverage.undeclared(&name, member);
+            let undeclared = |member: &&Name| versionless(member) || self.kept.unsaid().is_undeclared(member);
             alone.extend(self.members_alone(&name).filter(undeclared).cloned());
             let spoken =
                 self.coverage.whole(name.as_str()) || !self.kept.within(&name).all(|member| undeclared(&member));
@@ -243,7 +241,6 @@ impl Feed {
         // K-16: clients that hold a member keep it, because the relay does not know the whole collection any more.
         if !alone.is_empty() {
             alone.iter().for_each(|name| self.gone(name, Reason::TimedOut, updates));
-            self.coverage.remove(&name);
             self.coverage.insert(&name);
             updates.push(Update::Forget(name.clone()));
         }

@@ -88,13 +88,12 @@ impl Feed {
         let size = |name: &&Name| self.kept.resource(name.as_str()).map(|resource| resource.body().len());
         let smallest = self.kept.names().filter(brought).min_by_key(size);
         let Some(smallest) = smallest.cloned() else { return };
-        if !self.asks_wildcard() {
-            let named = self.kept.names().filter(|name| self.names.contains(name.as_str()));
-            let named = named.filter(brought).map(|name| (name.clone(), true));
-            self.coverage.named(named.collect());
+        let named = self.kept.names().filter(|name| self.names.contains(name.as_str()));
+        for name in named.filter(brought).cloned().collect::<Vec<_>>() {
+            self.kept.unsaid_mut().judge(&name, true);
         }
         versions.insert(self.kept.text(&smallest).to_string(), UNKNOWN.to_string());
-        self.coverage.undeclare(&smallest);
+        self.kept.unsaid_mut().judge(&smallest, false);
     }
 
     /// The first request was sent with these versions. E-08: where a version is missing, for the resource of an alias or for any
@@ -129,20 +128,24 @@ impl Feed {
 
     /// Returns some of what was asked for and nothing is known of, as it was asked for.
     fn lacked(&self) -> Vec<Want> {
-        let want = |target, written| Want {
+        if self.asks_wildcard() {
+            let open = self.coverage.lacks_all().then(|| self.wanting(Target::Wildcard, None));
+            return open.into_iter().collect();
+        }
+        let open = self.names.open();
+        let texts = open.flat_map(|name| self.outbound.told_as(name.as_str()).map(move |text| (name, text)));
+        let wants = texts.map(|(name, text)| self.wanting(Target::Name(name.clone()), name.written(text.as_str())));
+        wants.take(TOLD_MAX).collect()
+    }
+
+    /// Returns a want of the type.
+    pub(super) fn wanting(&self, target: Target, written: Option<Name>) -> Want {
+        Want {
             type_url: self.type_url.clone(),
             target,
             wanted: true,
             written,
-        };
-        if self.asks_wildcard() {
-            let open = self.coverage.lacks_all();
-            return open.then(|| want(Target::Wildcard, None)).into_iter().collect();
         }
-        let open = self.names.open();
-        let texts = open.flat_map(|name| self.outbound.told_as(name.as_str()).map(move |text| (name, text)));
-        let wants = texts.map(|(name, text)| want(Target::Name(name.clone()), name.written(text.as_str())));
-        wants.take(TOLD_MAX).collect()
     }
 
     fn asked(&mut self, names: Vec<Name>, now: Instant) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arcstr::ArcStr;
 
 use super::Feed;
-use crate::client::coverage::Mention;
+use crate::client::coverage::Ends;
 use crate::client::entry::{Entry, called};
 use crate::client::ingest::Message;
 use xds::{Changes, Dialect, Name, Reason, Update};
@@ -56,23 +56,32 @@ impl Feed {
         self.complain(message, &mut updates);
         // A SotW response with nothing but heartbeats says nothing about other resources (E-10).
         let beats = beats && message.version == *self.outbound.acks().version();
-        let settled = if dialect == Dialect::Sotw && (message.uncertain || beats) {
+        let ends = if dialect == Dialect::Sotw && (message.uncertain || beats) {
             self.coverage.forget_mentioned();
-            Vec::new()
+            Ends::default()
         } else {
             // Without full states, a server may leave out resources or split its answer into several responses.
             let full = dialect == Dialect::Sotw && self.type_url.traits().full_state;
             if full {
                 self.leave_out(mentioned, &asked, message, &mut updates);
             }
-            self.coverage
-                .heard((message.more, message.uncertain), dialect, full, now)
+            // Another relay may say that this answer is finished, but that does not mean that it knows a whole collection.
+            let ended = message.more == Some(false) && !message.uncertain && self.asks_wildcard();
+            let whole = ended || dialect == Dialect::Sotw;
+            let ends = self
+                .coverage
+                .heard((message.more, message.uncertain), (whole, full), now);
+            self.kept.unsaid_mut().heard(now);
+            if ended {
+                self.end_silence(&mut updates);
+            }
+            ends
         };
-        let (complete, pause) = self.settle(settled, &mut updates);
+        let (complete, pause) = self.settle(ends, now, &mut updates);
         if message.faults.none() {
             self.outbound.acks_mut().accept(message.version.clone());
         } else {
-            self.coverage.refuse();
+            self.kept.unsaid_mut().refuse();
         }
         if dialect == Dialect::Sotw {
             let (names, outbound) = (&self.names, &self.outbound);
@@ -134,18 +143,13 @@ impl Feed {
         // In two cases the server resends held content although it did not forget that the relay holds it: to prolong a time to
         // live (E-11), and for a name that is requested by itself.
         let mut asked = self.names_of(name, &entry.aliases).peekable();
-        let alone = asked.peek().is_some();
+        let alone = collection.is_some() && asked.peek().is_some();
+        let resent = held == Some(true) && entry.ttl.is_none() && !alone;
         // a resource without a name answers all requested names.
         let answered: Vec<Name> = asked.filter(|_| name.is_empty()).cloned().collect();
-        let resent = held == Some(true) && entry.ttl.is_none();
-        let how = Mention {
-            new: held.is_none(),
-            resent,
-            asked: alone,
-            gone: false,
-        };
-        self.coverage.mention(collection, name, how);
+        let news = self.kept.unsaid_mut().mention(name, held.is_none(), resent);
         if let Some(collection) = collection {
+            self.coverage.mention(collection, news);
             self.names.known(collection.as_str());
         }
         for name in entry.names().chain(&answered) {

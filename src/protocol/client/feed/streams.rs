@@ -3,14 +3,12 @@
 //!
 //! Owns what survives a stream, and when work is due. Knows nothing of connections and of the content of responses.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::Feed;
 use super::exchange::Silence;
 use crate::client::acks::Ack;
-use crate::client::completeness::Settled;
-use crate::client::coverage::Wildcard;
+use crate::client::coverage::{Ends, Wildcard};
 use crate::client::rhythm::Patience;
 use xds::{Changes, Dialect, Known, Name, Reason, Slot, Target, Update};
 
@@ -29,11 +27,10 @@ impl Feed {
         self.late.iter_mut().for_each(|late| late.connected());
         if dialect == Dialect::Delta {
             // Members that were also requested by name are declared and waited for on their own.
-            let names = |name: &&Name| !self.names.contains(name.as_str());
-            self.coverage.connected(|collection| -> BTreeMap<Name, bool> {
-                let held = self.kept.within(collection).filter(names);
-                held.map(|name| (name.clone(), declared(name))).collect()
-            });
+            let names = &self.names;
+            for (all, complete) in self.coverage.iter() {
+                self.kept.judge(all, complete, |name| names.contains(name));
+            }
         }
     }
 
@@ -50,6 +47,7 @@ impl Feed {
         self.outbound.disconnected();
         self.exchange.disconnected();
         self.coverage.disconnected();
+        self.kept.disconnected();
         self.names.disconnected();
         answered
     }
@@ -66,10 +64,10 @@ impl Feed {
             return None;
         }
         let state = slot.wildcard.as_ref().filter(|_| self.asks_wildcard());
-        let (whole, members): (_, Vec<_>) = match target {
-            Target::Wildcard => (Name::WILDCARD, state?.resources().collect()),
+        let members: Vec<_> = match target {
+            Target::Wildcard => state?.resources().collect(),
             Target::Name(name) if !self.wants_name(name) => return None,
-            Target::Name(name) if name.is_collection() => (name.as_str(), slot.named.members(name).collect()),
+            Target::Name(name) if name.is_collection() => slot.named.members(name).collect(),
             Target::Name(name) => {
                 let update = match slot.known(name)? {
                     Known::Present(resource) => self.kept.restore(resource),
@@ -80,11 +78,13 @@ impl Feed {
                 return self.changes(vec![update], None, None);
             }
         };
-        let names = members.iter().map(|member| member.name());
+        let updates = members.iter().map(|member| self.kept.restore(member)).collect();
         // Members that were also requested by name wait on their own.
-        let alone = names.filter(|name| !self.names.contains(name.as_str())).cloned();
-        self.coverage.change(whole, |of| of.restored(alone));
-        let updates = members.into_iter().map(|member| self.kept.restore(member)).collect();
+        for name in members.iter().map(|member| member.name()) {
+            if !self.names.contains(name.as_str()) && self.kept.declared(name.as_str()).is_none() {
+                self.kept.unsaid_mut().judge(name, false);
+            }
+        }
         // The view may serve it as complete; the server has yet to confirm that it still is.
         let complete = state.is_some_and(|state| state.complete());
         self.changes(updates, complete.then_some(true), None)
@@ -94,7 +94,7 @@ impl Feed {
     /// response has all that a wildcard covers, and all of a type with full states.
     pub(super) fn conclude(&mut self, dialect: Dialect) {
         let at_once = dialect == Dialect::Sotw && (self.asks_wildcard() || self.type_url.traits().full_state);
-        let whole = || self.coverage.rests() && self.names.all_heard();
+        let whole = || self.coverage.rests() && self.kept.unsaid().deadline().is_none() && self.names.all_heard();
         if self.exchange.is_first() && self.outbound.is_answered() && (at_once || whole()) {
             self.exchange.conclude();
         }
@@ -118,6 +118,7 @@ impl Feed {
 
     pub(in crate::client) fn bytes(&mut self, at: Instant) {
         self.coverage.bytes(at);
+        self.kept.unsaid_mut().bytes(at);
     }
 
     pub(in crate::client) fn deadline(&self) -> Option<Instant> {
@@ -127,6 +128,7 @@ impl Feed {
             self.names.deadline(),
             self.exchange.deadline(),
             self.coverage.deadline(),
+            self.silence_ends(),
             self.outbound.acks().deadline(),
             late.and_then(|late| late.deadline()),
         ];
@@ -144,8 +146,11 @@ impl Feed {
         while let Some(name) = self.names.overdue(now) {
             self.overdue(name, &mut updates);
         }
-        let settled = self.coverage.timeout(now);
-        let (complete, pause) = self.settle(settled, &mut updates);
+        if self.silence_ends().is_some_and(|at| at <= now) {
+            self.end_silence(&mut updates);
+        }
+        let ends = self.coverage.timeout(now);
+        let (complete, pause) = self.settle(ends, now, &mut updates);
         // Only the end of a delta answer is a matter of time.
         self.conclude(Dialect::Delta);
         let changes = self.changes(updates, complete, None);
@@ -157,18 +162,39 @@ impl Feed {
     /// answer for it, if the end of that was seen.
     pub(super) fn settle(
         &mut self,
-        settled: Vec<(Name, Settled)>,
+        (complete, pause): Ends,
+        now: Instant,
         updates: &mut Vec<Update>,
     ) -> (Option<bool>, Option<Duration>) {
-        let mut all = (None, None);
-        for (name, Settled { complete, gone, pause }) in settled {
-            gone.iter().for_each(|name| self.gone(name, Reason::Said, updates));
+        let mut all = None;
+        for name in complete {
             match name.as_str() {
-                Name::WILDCARD => all = (complete.then_some(true), pause),
-                _ => updates.extend(complete.then_some(Update::Whole(name))),
+                Name::WILDCARD => all = Some(true),
+                _ => {
+                    self.kept.unsaid_mut().ended(now);
+                    updates.push(Update::Whole(name));
+                }
             }
         }
-        all
+        (all, pause)
+    }
+
+    /// Returns when the server's silence means that the first answer is over: not while the end of any answer is waited for.
+    fn silence_ends(&self) -> Option<Instant> {
+        self.kept.unsaid().deadline().filter(|_| self.coverage.rests())
+    }
+
+    /// E-04: the first answer is over: what it does not say of what is complete, or does not wait by itself, may be gone.
+    pub(super) fn end_silence(&mut self, updates: &mut Vec<Update>) {
+        let (coverage, names) = (&self.coverage, &self.names);
+        let gone = self
+            .kept
+            .unsaid_mut()
+            .end(|name| match coverage.covering(name.as_str()) {
+                Some(all) => coverage.whole(all.as_str()),
+                None => names.waiting(name.as_str()).is_none(),
+            });
+        gone.iter().for_each(|name| self.gone(name, Reason::Said, updates));
     }
 
     /// E-25, E-27: the time of a pressing question may have come. Returns the names that silence the server, if it has stayed silent.
