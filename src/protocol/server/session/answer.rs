@@ -54,14 +54,16 @@ impl Subscription {
         let tried = self.write_trial(&mut draft, attempt);
         // B-32: a name over the limit counts as one that does not exist.
         self.want.take_long().into_iter().for_each(|name| draft.deny(name));
-        let mut waits = tried.is_none() && self.write_due(&mut draft, attempt);
-        if tried.is_none() && (attempt.greets || !draft.is_empty()) && self.release_errors() {
-            waits = self.write_due(&mut draft, attempt);
+        if tried.is_none() {
+            self.write_due(&mut draft, attempt);
+            if (attempt.greets || !draft.is_empty()) && self.release_errors() {
+                self.write_due(&mut draft, attempt);
+            }
         }
         self.write_removals(&mut draft, attempt);
         let greets = attempt.greets && !self.is_short();
         if draft.is_empty() && !greets {
-            return Err(self.rest(waits, attempt));
+            return Err(self.rest(attempt));
         }
         let answers = greets || full || draft.covers();
         if full {
@@ -102,22 +104,20 @@ impl Subscription {
         None
     }
 
-    /// Writes what is due but removals, as far as there is room. Returns whether anything must wait until a response is answered.
-    fn write_due(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> bool {
+    /// Writes what is due but removals, as far as there is room.
+    fn write_due(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
         let difference = attempt.difference.as_deref();
         let ripe = self.removals_are_ripe(attempt) && self.removes(attempt.slot);
-        let (mut waits, mut held) = (false, false);
+        let mut held = false;
         let mut walk = self.books.agenda().walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
             if attempt.changes.is_some() && matches!(say, Say::Put(_)) && self.has(&name) {
-                (waits, held) = (true, true);
+                held = true;
                 continue;
             }
-            if self.is_busy(&name) {
-                waits |= say.adds();
-            } else if ripe && say.brings() {
-                waits = true;
-            } else if !self.write(&name, say, draft, attempt) {
+            // What waits until a response is answered, or the removals are sent, is passed over.
+            let waits = self.is_busy(&name) || ripe && say.brings();
+            if !waits && !self.write(&name, say, draft, attempt) {
                 break;
             }
         }
@@ -127,17 +127,15 @@ impl Subscription {
         if held {
             self.waits.set(Wait::Again, attempt.changes);
         }
-        waits
     }
 
-    /// Nothing can be sent now.
-    fn rest(&mut self, waits: bool, attempt: &Attempt<'_, impl Answers>) -> Survey {
-        let adds = waits || self.is_short() || self.books.rejections().tries();
-        let removes = !adds && self.removes(attempt.slot);
-        if !adds && !removes {
+    /// Nothing can be sent now. Returns what waits.
+    fn rest(&mut self, attempt: &Attempt<'_, impl Answers>) -> Survey {
+        let survey = self.survey_in(attempt.slot, attempt.answers);
+        if !survey.is_due() {
             self.meet(attempt);
         }
-        Survey { adds, removes }
+        survey
     }
 
     /// At rest, the client shares the state's own map.
