@@ -45,7 +45,7 @@ impl Dispute {
         self.refused.is_some() && self.older.last().is_some_and(|one| one.version() == version)
     }
 
-    /// Whether it is held back, and was not tried once more since.
+    /// Whether it is held back, and had no second try.
     pub(super) const fn may_be_tried(&self) -> bool {
         self.refused.is_some() && !self.again
     }

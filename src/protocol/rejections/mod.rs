@@ -24,8 +24,8 @@ struct Trials {
     groups: VecDeque<Group>,
     /// The number of the last group.
     last_group: u64,
-    /// The response in which a group is tried, and whether that group is a second try.
-    trial: Option<(u64, bool)>,
+    /// The response in which a group is tried.
+    trial: Option<u64>,
     /// How many tries were rejected since one was accepted.
     rejected: u32,
     /// The full states that were rejected: none of them is tried again.
@@ -49,7 +49,7 @@ pub(crate) struct Dispute {
     since: Instant,
     /// Why it is held back: it was rejected alone.
     refused: Option<Arc<Objection>>,
-    /// Whether it was tried once more since.
+    /// Whether it had its second try.
     again: bool,
     holds: Holds,
     /// Whether older content was asked for in its place.
@@ -62,11 +62,9 @@ pub(crate) struct Dispute {
 
 /// Names that are tried together.
 #[derive(Debug)]
-pub(crate) struct Group {
-    pub(crate) names: Vec<Name>,
+struct Group {
+    names: Vec<Name>,
     number: u64,
-    /// Whether it is a second try.
-    pub(crate) again: bool,
 }
 
 /// After so many rejected tries without an accepted one, all that is still to be tried is held back.
@@ -77,7 +75,7 @@ impl Trials {
         self.trial.is_none() && !self.disputes.values().any(Dispute::is_open)
     }
 
-    fn add(&mut self, names: Vec<Name>, again: bool) {
+    fn add(&mut self, names: Vec<Name>) {
         self.last_group += 1;
         let number = self.last_group;
         for name in &names {
@@ -85,7 +83,7 @@ impl Trials {
                 dispute.group = Some(number);
             }
         }
-        self.groups.push_back(Group { names, number, again });
+        self.groups.push_back(Group { names, number });
     }
 
     /// Returns the next group of which anything is still to be tried.
@@ -108,7 +106,7 @@ impl Trials {
         if dispute
             .is_some_and(|dispute| dispute.refused.is_some() && dispute.group.is_none() && !dispute.older.is_empty())
         {
-            self.add(vec![name.clone()], false);
+            self.add(vec![name.clone()]);
         }
     }
 
@@ -171,7 +169,7 @@ impl Rejections {
     }
 
     /// Returns the next group, unless one is on its way, or one of its names is.
-    pub(crate) fn pop(&mut self, is_on_its_way: impl Fn(&Name) -> bool) -> Option<Group> {
+    pub(crate) fn pop(&mut self, is_on_its_way: impl Fn(&Name) -> bool) -> Option<Vec<Name>> {
         let trials = self.0.as_mut().filter(|trials| trials.trial.is_none())?;
         if trials.first()?.names.iter().any(is_on_its_way) {
             return None;
@@ -182,26 +180,24 @@ impl Rejections {
                 dispute.group = None;
             }
         }
-        Some(group)
+        Some(group.names)
     }
 
     /// A group is tried in this response.
-    pub(crate) fn begin(&mut self, nonce: u64, group: &Group) {
-        self.0.get_or_insert_default().trial = Some((nonce, group.again));
+    pub(crate) fn begin(&mut self, nonce: u64) {
+        self.0.get_or_insert_default().trial = Some(nonce);
     }
 
-    /// A response is accepted or rejected. Returns whether a group was tried in it for the second time.
-    pub(crate) fn end(&mut self, nonce: u64, accepted: bool) -> bool {
-        let Some(trials) = &mut self.0 else { return false };
-        let ended = trials.trial.take_if(|(trial, _)| *trial == nonce);
-        if accepted && ended.is_some() {
+    /// A response is accepted or rejected.
+    pub(crate) fn end(&mut self, nonce: u64, accepted: bool) {
+        let Some(trials) = &mut self.0 else { return };
+        if trials.trial.take_if(|trial| *trial == nonce).is_some() && accepted {
             trials.rejected = 0;
         }
         if accepted && trials.relayed.take().is_some() {
             trials.news.insert(None);
         }
         self.give_back();
-        ended.is_some_and(|(_, again)| again)
     }
 
     /// The client has rejected a response with this version of a name. Before that it held this, if it had not rejected anything of it.
@@ -253,7 +249,7 @@ impl Rejections {
     /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.
     pub(crate) fn add(&mut self, groups: impl IntoIterator<Item = Vec<Name>>, objection: &Arc<Objection>) -> Vec<Name> {
         let trials = self.0.get_or_insert_default();
-        groups.into_iter().for_each(|group| trials.add(group, false));
+        groups.into_iter().for_each(|group| trials.add(group));
         trials.last = Some(objection.clone());
         trials.rejected += 1;
         if trials.rejected < TRIES_MAX {
@@ -279,11 +275,10 @@ impl Rejections {
         trials.last.clone()
     }
 
-    /// A name was rejected alone; `again`: in a second try.
-    pub(crate) fn hold_back(&mut self, name: &Name, again: bool, objection: Arc<Objection>) {
+    /// A name was rejected alone.
+    pub(crate) fn hold_back(&mut self, name: &Name, objection: Arc<Objection>) {
         if let Some(dispute) = self.0.as_mut().and_then(|trials| trials.dispute(name)) {
             dispute.group = None;
-            dispute.again |= again;
             dispute.refused = Some(objection);
             // It must not come back as older content. One that holds something is offered none.
             if matches!(dispute.holds, Holds::Nothing) && !dispute.offered.contains(&dispute.version) {
@@ -302,9 +297,10 @@ impl Rejections {
         for name in &tried {
             if let Some(dispute) = trials.dispute(name) {
                 dispute.refused = None;
+                dispute.again |= !free;
             }
             trials.lists.clear();
-            trials.add(vec![name.clone()], !free);
+            trials.add(vec![name.clone()]);
         }
         tried
     }

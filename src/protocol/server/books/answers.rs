@@ -7,37 +7,25 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Books;
-use crate::rejections::Group;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use xds::{Form, Name, Objection, Resource};
 
-/// A response that the client has answered.
-#[derive(Debug)]
-pub(in crate::server) struct AnsweredFlight {
-    pub(in crate::server) flight: Flight,
-    /// Whether something was tried in it for the second time.
-    pub(in crate::server) again: bool,
-    /// Whether the client had rejected anything before, and accepted nothing of that name since.
-    pub(in crate::server) disputed: bool,
-}
-
 impl Books {
-    /// A response is sent, in which this group is tried, or none.
+    /// A response is sent, in which something is `tried`, or nothing.
     #[inline]
-    pub(in crate::server) fn send(&mut self, flight: Flight, tried: Option<&Group>) {
-        if let Some(group) = tried {
-            self.rejections.begin(flight.nonce, group);
+    pub(in crate::server) fn send(&mut self, flight: Flight, tried: bool) {
+        if tried {
+            self.rejections.begin(flight.nonce);
         }
         self.flights.send(flight);
     }
 
     /// The client answers the response with this nonce, if that is on its way.
     #[inline]
-    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<AnsweredFlight> {
+    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<Flight> {
         let flight = self.flights.settle(nonce)?;
-        let disputed = self.rejections.disputes().next().is_some();
-        if accepts && disputed {
+        if accepts && self.rejections.disputes().next().is_some() {
             for item in flight.fresh() {
                 self.rejections.accept(item.name(), item.resource.version());
             }
@@ -45,11 +33,8 @@ impl Books {
         if accepts && self.as_one {
             self.as_one = flight.batch.items().len() >= self.ledger.own().asked_len();
         }
-        Some(AnsweredFlight {
-            flight,
-            again: self.rejections.end(nonce, accepts),
-            disputed,
-        })
+        self.rejections.end(nonce, accepts);
+        Some(flight)
     }
 
     /// C-25: the client has rejected a response, so it may hold any part of it. `brings`: it may hold anything of which it was sent nothing
@@ -83,20 +68,19 @@ impl Books {
         (members, fresh == 1)
     }
 
-    /// B-22: these groups of a rejected response are tried, and this is `held_back`. `again`: that was a second try. Returns how many names
-    /// are given up, because there were too many tries.
+    /// B-22: these groups of a rejected response are tried, and this is `held_back`. Returns how many names are given up, because there were
+    /// too many tries.
     pub(in crate::server) fn try_parts(
         &mut self,
         groups: Vec<Vec<Name>>,
         mut held_back: Vec<Name>,
-        again: bool,
         objection: &Arc<Objection>,
     ) -> usize {
         let given_up = self.rejections.add(groups, objection);
         let count = given_up.len();
         held_back.extend(given_up);
         for name in held_back {
-            self.rejections.hold_back(&name, again, objection.clone());
+            self.rejections.hold_back(&name, objection.clone());
         }
         count
     }
@@ -123,7 +107,7 @@ impl Books {
     }
 
     /// Returns the next names that are tried together, if none of them is on its way.
-    pub(in crate::server) fn next_group(&mut self) -> Option<Group> {
+    pub(in crate::server) fn next_group(&mut self) -> Option<Vec<Name>> {
         self.rejections.pop(|name| self.flights.has(name))
     }
 }

@@ -16,7 +16,6 @@ use crate::rejections::Rejections;
 use crate::server::flights::Flights;
 use crate::server::ledger::{Entry, Ledger, Row};
 pub(super) use agenda::{Agenda, AgendaWalk};
-pub(super) use answers::AnsweredFlight;
 use marks::NameMarks;
 use xds::{Name, Resource, ResourceError, Version};
 

@@ -8,7 +8,6 @@
 use super::draft::{Content, Draft};
 use super::lens::Say;
 use super::{Attempt, Composed, Subscription};
-use crate::rejections::Group;
 use crate::server::turn::Survey;
 use crate::server::waits::Wait;
 use xds::{Answers, Dialect, Difference, GONE_MAX, Name, Room, Spots};
@@ -73,7 +72,8 @@ impl Subscription {
             self.list_held(&mut draft, tried.is_some(), attempt);
         }
         let content = draft.finish(self.kind(), full);
-        if let Some(group) = tried.as_ref().filter(|_| !greets)
+        let is_tried = tried.is_some();
+        if let Some(group) = tried.filter(|_| !greets)
             && let Some(objection) = self.books.rejections().rejected_list(content.batch.sum())
         {
             self.repeat(group, &objection);
@@ -82,16 +82,16 @@ impl Subscription {
         }
         Ok(Content {
             answers,
-            tried,
+            tried: is_tried,
             ..content
         })
     }
 
     /// Writes the next part of what was rejected, if it can be tried now.
-    fn write_trial(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> Option<Group> {
+    fn write_trial(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> Option<Vec<Name>> {
         while let Some(group) = self.books.next_group() {
             let mut all = Draft::new(Room::boundless());
-            for name in &group.names {
+            for name in &group {
                 if let Some(say) = self.lens(attempt.slot).say(name).filter(|say| say.brings()) {
                     self.write(name, say, &mut all, attempt);
                 }

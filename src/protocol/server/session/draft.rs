@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::rejections::Group;
 use crate::server::flights::Before;
 use crate::server::ledger::Row;
 use xds::{Batch, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, ResourceError, Room, Spots, takers};
@@ -47,8 +46,8 @@ pub(super) struct Content {
     pub(super) before: Before,
     /// Whether it answers the wildcard, or a first request.
     pub(super) answers: bool,
-    /// What is tried in it.
-    pub(super) tried: Option<Group>,
+    /// Whether what was rejected is tried in it.
+    pub(super) tried: bool,
 }
 
 impl From<Arc<Batch>> for Content {
@@ -61,7 +60,7 @@ impl From<Arc<Batch>> for Content {
             endpoints: Vec::new(),
             before: Before::default(),
             answers: true,
-            tried: None,
+            tried: false,
         }
     }
 }

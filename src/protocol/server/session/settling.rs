@@ -8,8 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Subscription;
-use crate::rejections::Group;
-use crate::server::books::AnsweredFlight;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
@@ -29,8 +27,6 @@ struct Nacked<'a> {
     takers: &'a [Name],
     /// Whether only one name was new in it.
     alone: bool,
-    /// Whether that was a second try.
-    again: bool,
     objection: &'a Arc<Objection>,
 }
 
@@ -50,7 +46,8 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let Some(answered) = self.books.answer(number, error.is_none()) else {
+        let disputed = self.is_disputed();
+        let Some(flight) = self.books.answer(number, error.is_none()) else {
             let is_last = self.books.flights().is_last(number);
             return match error {
                 // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
@@ -61,18 +58,17 @@ impl Subscription {
                 None | Some(_) => ReceiptKind::Stale,
             };
         };
-        let flight = &answered.flight;
         match error {
             None => {
-                self.note_free_address(flight, now);
-                ReceiptKind::Ack(self.accept(&answered))
+                self.note_free_address(&flight, now);
+                ReceiptKind::Ack(self.accept(&flight, disputed))
             }
             Some(detail) => {
                 self.asked.interrupted(now);
                 let objection = answers.objection(&self.heard(detail, flight.sent), Some(&flight.batch));
                 ReceiptKind::Nack {
                     response: RejectedResponse(Some(flight.batch.clone())),
-                    given_up: self.reject(&answered, &detail.message, &objection, now),
+                    given_up: self.reject(&flight, &detail.message, &objection, now),
                     objection,
                 }
             }
@@ -101,13 +97,18 @@ impl Subscription {
 
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
-        let answered = self.books.answer(number, true)?;
-        Some(ReceiptKind::Ack(self.accept(&answered)))
+        let disputed = self.is_disputed();
+        let flight = self.books.answer(number, true)?;
+        Some(ReceiptKind::Ack(self.accept(&flight, disputed)))
     }
 
-    /// The client has accepted a response. Returns what was new to it.
-    fn accept(&mut self, answered: &AnsweredFlight) -> Option<Changed> {
-        let flight = &answered.flight;
+    /// Whether the client has rejected anything, and accepted nothing of that name since.
+    fn is_disputed(&self) -> bool {
+        self.books.rejections().disputes().next().is_some()
+    }
+
+    /// The client has accepted a response; `disputed`: it had rejected something before. Returns what was new to it.
+    fn accept(&mut self, flight: &Flight, disputed: bool) -> Option<Changed> {
         self.want.forget_version();
         self.settle_dropped(flight);
         if let Some(software) = self.reader.software() {
@@ -121,7 +122,7 @@ impl Subscription {
             since,
             until: flight.batch.newest().map_or(since, |newest| newest.max(since)),
             news: flight.news,
-            mends: answered.disputed,
+            mends: disputed,
         })
     }
 
@@ -150,8 +151,8 @@ impl Subscription {
     }
 
     /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
-    fn reject(&mut self, answered: &AnsweredFlight, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
-        let (flight, full) = (&answered.flight, self.reader.full_state());
+    fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
+        let full = self.reader.full_state();
         // A full state is the first that says what of its first version the client has.
         let brings = full && self.want.version().is_some();
         let (mut members, alone) = self.books.reject(flight, brings, now);
@@ -162,7 +163,6 @@ impl Subscription {
             message,
             takers,
             alone,
-            again: answered.again,
             objection,
         };
         if full {
@@ -194,8 +194,7 @@ impl Subscription {
             known
         });
         if !held_back.is_empty() {
-            self.books
-                .try_parts(Vec::new(), held_back, blame.again, blame.objection);
+            self.books.try_parts(Vec::new(), held_back, blame.objection);
         }
     }
 
@@ -235,19 +234,18 @@ impl Subscription {
             let half = members.split_off(members.len() / 2);
             groups.extend([members, half]);
         }
-        self.books.try_parts(groups, held_back, blame.again, blame.objection)
+        self.books.try_parts(groups, held_back, blame.objection)
     }
 
     /// A group would be tried in a full state that was rejected before, for this reason: that counts as its try.
-    pub(super) fn repeat(&mut self, group: &Group, objection: &Arc<Objection>) {
-        group.names.iter().for_each(|name| self.books.doubt(name));
+    pub(super) fn repeat(&mut self, group: Vec<Name>, objection: &Arc<Objection>) {
+        group.iter().for_each(|name| self.books.doubt(name));
         let blame = Nacked {
             message: "",
             takers: &[],
-            alone: group.names.len() == 1,
-            again: group.again,
+            alone: group.len() == 1,
             objection,
         };
-        self.divide(group.names.clone(), blame);
+        self.divide(group, blame);
     }
 }

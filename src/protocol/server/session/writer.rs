@@ -155,7 +155,7 @@ impl Subscription {
             news: since.is_some_and(|since| self.asked.is_news(since)),
             sent: attempt.now,
         };
-        self.books.send(flight, content.tried.as_ref());
+        self.books.send(flight, content.tried);
         let response = Response {
             type_url: self.reader.type_url().clone(),
             dialect: self.reader.dialect(),
