@@ -22,10 +22,6 @@ use xds::{Cut, Known, Name, Resource, State, Target, TypeUrl, Want};
 #[derive(Debug, Default)]
 pub struct Demand {
     types: BTreeMap<TypeUrl, Split>,
-    /// Types of which both a wildcard and names are wanted.
-    mixed: BTreeSet<TypeUrl>,
-    /// Types for which the server does not answer a wildcard.
-    unserved: BTreeSet<TypeUrl>,
     sweep_at: usize,
 }
 
@@ -90,7 +86,7 @@ impl Demand {
             None if want.wanted => self
                 .types
                 .entry(want.type_url.clone())
-                .or_insert_with(|| Split::first(want, !self.unserved.contains(&want.type_url))),
+                .or_insert_with(|| Split::first(want)),
             None => return Vec::new(),
         };
         let mut told = Vec::new();
@@ -126,23 +122,13 @@ impl Demand {
                 split.ask(&want.type_url, name, state.as_deref(), &mut told);
             }
         }
-        let mixed = split.wildcard && !split.names.is_empty();
-        if mixed {
-            self.mixed.insert(want.type_url.clone());
-            self.look(&want.type_url, cut, &mut told);
-        } else {
-            split.looked_at = None;
-            self.mixed.remove(&want.type_url);
-        }
+        split.look(&want.type_url, cut, &mut told);
         self.sweep();
         told
     }
 
     /// The server does not answer for this type, so its names stop waiting for the wildcard. Returns what to tell which stream.
     pub fn handle_unserved(&mut self, type_url: &TypeUrl, cut: &Cut) -> Vec<(LegKind, Want)> {
-        if self.unserved.len() < TYPES_REMEMBERED {
-            self.unserved.insert(type_url.clone());
-        }
         let mut told = Vec::new();
         if let Some(split) = self.types.get_mut(type_url) {
             split.waits = false;
@@ -155,61 +141,66 @@ impl Demand {
     /// The view changed, and perhaps what its wildcards cover. Returns what to tell which stream.
     pub fn handle_cut(&mut self, cut: &Cut) -> Vec<(LegKind, Want)> {
         let mut told = Vec::new();
-        for type_url in self.mixed.clone() {
-            self.look(&type_url, cut, &mut told);
+        for (type_url, split) in &mut self.types {
+            split.look(type_url, cut, &mut told);
         }
         told
     }
 
-    /// Decides again about the names for which the wildcard changed since the last look.
-    fn look(&mut self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(LegKind, Want)>) {
-        let (Some(split), Some(state)) = (self.types.get_mut(type_url), wildcard(cut, type_url)) else {
-            return;
-        };
-        match split.looked_at.replace(state.clone()) {
-            Some(before) if before.id() == state.id() => {}
-            Some(before) if before.complete() == state.complete() => {
-                let changed = changed(&before, &state);
-                // a resource without a name answers to all names.
-                if changed.first().is_some_and(Name::is_empty) {
-                    split.ask_all(type_url, Some(&state), told);
-                }
-                for name in &changed {
-                    split.ask(type_url, name, Some(&state), told);
-                }
-                let slot = cut.slot(type_url);
-                let found = slot
-                    .iter()
-                    .flat_map(|slot| changed.iter().filter_map(|name| slot.named.resource(name)));
-                split.ask_outdated(type_url, cut, found.flat_map(|found| found.aliases()), told);
-            }
-            Some(_) | None => {
-                split.ask_all(type_url, Some(&state), told);
-                split.ask_outdated(type_url, cut, split.names.iter().map(Named::name), told);
-            }
-        }
-    }
-
     fn sweep(&mut self) {
         if self.types.len() > self.sweep_at.max(TYPES_REMEMBERED) {
-            self.types.retain(|_, split| split.wildcard || !split.names.is_empty());
+            // What was learned of types with a wildcard stays: clients invent none of these.
+            let is_needed = |split: &Split| split.wildcard || !split.names.is_empty();
+            self.types
+                .retain(|type_url, split| type_url.traits().wildcard || is_needed(split));
             self.sweep_at = self.types.len() * 2;
         }
     }
 }
 
 impl Split {
-    fn first(want: &Want, served: bool) -> Self {
+    fn first(want: &Want) -> Self {
         Self {
             wildcard_on: match want.target {
                 Target::Wildcard => LegKind::Main,
                 Target::Name(_) => LegKind::Aside,
             },
             wildcard: false,
-            waits: served && want.type_url.traits().wildcard,
+            waits: want.type_url.traits().wildcard,
             names: Sorted::new(),
             written: BTreeMap::new(),
             looked_at: None,
+        }
+    }
+
+    /// Decides again about the names for which the wildcard changed since the last look.
+    fn look(&mut self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(LegKind, Want)>) {
+        let mixed = self.wildcard && !self.names.is_empty();
+        let Some(state) = mixed.then(|| wildcard(cut, type_url)).flatten() else {
+            self.looked_at = self.looked_at.take().filter(|_| mixed);
+            return;
+        };
+        match self.looked_at.replace(state.clone()) {
+            Some(before) if before.id() == state.id() => {}
+            Some(before) if before.complete() == state.complete() => {
+                let changed = changed(&before, &state);
+                // a resource without a name answers to all names.
+                if changed.first().is_some_and(Name::is_empty) {
+                    self.ask_all(type_url, Some(&state), told);
+                }
+                for name in &changed {
+                    self.ask(type_url, name, Some(&state), told);
+                }
+                let slot = cut.slot(type_url);
+                let found = slot
+                    .iter()
+                    .flat_map(|slot| changed.iter().filter_map(|name| slot.named.resource(name)));
+                self.ask_outdated(type_url, cut, found.flat_map(|found| found.aliases()), told);
+            }
+            Some(_) | None => {
+                self.ask_all(type_url, Some(&state), told);
+                self.ask_outdated(type_url, cut, self.names.iter().map(Named::name), told);
+            }
         }
     }
 
