@@ -38,8 +38,6 @@ struct NameLists {
     waits: BTreeSet<Name>,
     /// All members of these collections must be looked at, and if `None` is one of them, all rows.
     sweeps: BTreeMap<Option<Name>, Sweep>,
-    /// Whether names were listed after a walk of this turn may have come past them.
-    late: bool,
 }
 
 /// Names that must be looked at, some in each turn.
@@ -211,29 +209,15 @@ impl Agenda {
         self.put(cursor, None);
     }
 
-    /// Whether names are still to be listed, or are listed too late for this turn.
+    /// Whether names are still to be listed.
     pub(in crate::server) fn is_late(&self) -> bool {
-        let lists = self.lists.as_ref();
-        lists.is_some_and(|lists| lists.late || !lists.sweeps.is_empty())
+        self.lists.as_ref().is_some_and(|lists| !lists.sweeps.is_empty())
     }
 
     /// Whether names are still to be listed that one answer has: all members of a collection, or all that the client asks for again.
     pub(in crate::server) fn gathers(&self) -> bool {
         let last = self.lists.as_ref().and_then(|lists| lists.sweeps.last_key_value());
         last.is_some_and(|(of, sweep)| of.is_some() || sweep.asks)
-    }
-
-    /// A turn begins.
-    pub(in crate::server) fn begin(&mut self) {
-        if let Some(lists) = &mut self.lists {
-            lists.late = false;
-        }
-    }
-
-    /// This name must be looked at, although a walk may have come past it.
-    pub(super) fn look_again(&mut self, name: Name) {
-        self.look([name]);
-        self.lists.get_or_insert_default().late = true;
     }
 
     /// A walk has stopped: the next one begins there.

@@ -263,8 +263,9 @@ impl Books {
         if held_back && self.as_one {
             for other in self.rejections.release_all() {
                 self.ledger.put(&other, Row::Perhaps);
-                self.agenda.look_again(other);
             }
+            // A walk may have come past them.
+            self.look_at_rows(false);
         }
     }
 }

@@ -95,7 +95,6 @@ impl Subscription {
     /// next members of collections that may be new. With `holds_errors`, errors wait for another response.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {
         self.turn.begin(holds_errors);
-        self.books.agenda_mut().begin();
         if let Some(state) = slot.wildcard().filter(|_| self.want.wildcard()) {
             // What was sent since the last rest, from a state after that, is in no map: so no difference shows that it is gone.
             let met = self
