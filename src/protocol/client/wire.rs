@@ -19,7 +19,7 @@ pub struct Unreadable(&'static str);
 
 /// A response of either dialect whose entries are not decoded yet. Each is decoded by itself, so that the many entries are never in memory
 /// twice.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Arrival {
     pub(super) type_url: String,
     pub(super) nonce: String,
@@ -43,9 +43,8 @@ pub struct Cutter {
     /// How many bytes are still to come.
     left: usize,
     entries: Vec<Bytes>,
-    /// The other fields, encoded; `least` has only the type and the nonce.
+    /// The other fields, encoded.
     head: BytesMut,
-    least: BytesMut,
     /// The bytes of a field that is not complete yet.
     begun: BytesMut,
     /// How much of the limit is left.
@@ -126,12 +125,10 @@ impl Cutter {
     /// rest is left out.
     #[must_use]
     pub fn new(length: usize, limit: usize) -> Self {
-        let room = length.min(HEAD_BYTES);
         Self {
             length,
             left: length,
-            head: BytesMut::with_capacity(room),
-            least: BytesMut::with_capacity(room),
+            head: BytesMut::with_capacity(length.min(HEAD_BYTES)),
             room: limit,
             limit,
             ..Self::default()
@@ -153,7 +150,7 @@ impl Cutter {
     /// Returns the type, if that has come.
     #[must_use]
     pub fn type_url(&self) -> Option<&str> {
-        string_field(&self.least, TYPE_URL)
+        string_field(&self.head, TYPE_URL)
     }
 
     /// Returns how many of them are still to come.
@@ -198,9 +195,6 @@ impl Cutter {
                 continue;
             }
             put_field(&mut self.head, number, content);
-            if matches!(number, TYPE_URL | NONCE) {
-                put_field(&mut self.least, number, content);
-            }
         }
         bytes
     }
@@ -232,28 +226,32 @@ impl Cutter {
     /// If it is damaged, and its type or its nonce is lost.
     pub fn finish(mut self, dialect: Dialect) -> Result<Arrival, Unreadable> {
         let whole = self.finish_begun();
-        let has = |number| string_field(&self.least, number).is_some();
-        let answerable = has(TYPE_URL) && has(NONCE);
-        let mut damage = (!whole).then_some("it is cut off, or is not a protobuf message");
-        let decode = |bytes: BytesMut| match dialect {
-            Dialect::Sotw => DiscoveryResponse::decode(bytes).map(Arrival::from),
-            Dialect::Delta => DeltaDiscoveryResponse::decode(bytes).map(Arrival::from),
+        let text = |number| string_field(&self.head, number).map(str::to_owned);
+        let least = text(TYPE_URL).zip(text(NONCE)).map(|(type_url, nonce)| Arrival {
+            type_url,
+            nonce,
+            ..Arrival::default()
+        });
+        let read = match dialect {
+            Dialect::Sotw => DiscoveryResponse::decode(self.head).map(Arrival::from),
+            Dialect::Delta => DeltaDiscoveryResponse::decode(self.head).map(Arrival::from),
         };
-        let mut rest = decode(self.head);
-        if rest.is_err() {
-            damage = Some("its fields besides resources are damaged");
-            rest = decode(self.least);
-        }
-        match damage {
-            Some(damage) if !answerable => return Err(Unreadable(damage)),
-            Some(_) => self.entries.push(Bytes::new()),
-            None => {}
-        }
-        let damaged = |_| Unreadable("its type_url or its nonce is not UTF-8");
+        let read = match (read, whole) {
+            (Ok(read), true) => read,
+            (read, _) => {
+                let damage = match read {
+                    Ok(_) => "it is cut off, or is not a protobuf message",
+                    Err(_) => "its fields besides resources are damaged",
+                };
+                let least = least.ok_or(Unreadable(damage))?;
+                self.entries.push(Bytes::new());
+                read.unwrap_or(least)
+            }
+        };
         Ok(Arrival {
             entries: self.entries,
             full: self.full,
-            ..rest.map_err(damaged)?
+            ..read
         })
     }
 }
