@@ -108,11 +108,6 @@ impl Coverage {
         self.collection(Name::from(name).collection()?.as_str())
     }
 
-    /// Returns the wildcard and the collections, and whether each is complete.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, bool)> {
-        self.all.iter().map(|(name, complete)| (name, *complete))
-    }
-
     /// Returns whether every member of the collection, or all that the wildcard covers, is known.
     pub(super) fn whole(&self, name: &str) -> bool {
         self.all.get(name).is_some_and(|complete| *complete)

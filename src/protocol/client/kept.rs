@@ -107,26 +107,19 @@ impl Kept {
         self.resource(key.as_str()).map(|resource| resource.version())
     }
 
-    /// A stream begins.
-    pub(super) fn connected(&mut self, dialect: Dialect) {
+    /// A stream begins. `is_whole`: whether all is known of what is asked for as a whole and has a name; `None`: the name is asked for by itself.
+    /// What is not whole is requested without versions: then the server sends everything, and the end of its answer can be seen.
+    pub(super) fn connected(&mut self, dialect: Dialect, is_whole: impl Fn(&Name) -> Option<bool>) {
         self.dialect = Some(dialect);
         self.versions_of.get_or_insert(dialect);
-        self.unsaid = Unsaid::of(self.resources.keys());
+        let names = self.resources.keys();
+        let sent = |name: &Name| is_whole(name).map(|whole| whole && self.declared(name.as_str()).is_some());
+        self.unsaid = Unsaid::of(names.map(|name| (name.clone(), sent(name))));
     }
 
     /// The stream ended.
     pub(super) fn disconnected(&mut self) {
         self.unsaid = Unsaid::default();
-    }
-
-    /// The server is asked for a collection or the wildcard, which has these of it. What is not `complete` is requested without versions: then
-    /// the server sends everything, and the end of its answer can be seen.
-    pub(super) fn judge(&mut self, all: &Name, complete: bool, is_named: impl Fn(&str) -> bool) {
-        let names = self.within(all).filter(|name| !is_named(name.as_str())).cloned();
-        for name in names.collect::<Vec<_>>() {
-            let sent = complete && self.declared(name.as_str()).is_some();
-            self.unsaid.judge(&name, sent);
-        }
     }
 
     /// Returns what the server has not sent on this stream.

@@ -42,11 +42,21 @@ enum Stage {
 /// After a reconnect, the server must be quiet this long before names that it did not mention count as gone.
 const CALM: Duration = Duration::from_secs(5);
 
+impl Declared {
+    const fn of(sent: bool) -> Self {
+        if sent { Self::Yes } else { Self::No }
+    }
+}
+
 impl Unsaid {
-    /// A stream begins, before which these were held.
-    pub(super) fn of<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
+    /// A stream begins, before which these were held, each with whether the server is sent its version, if its silence shows anything.
+    pub(super) fn of(names: impl Iterator<Item = (Name, Option<bool>)>) -> Self {
+        let declared = |sent: Option<bool>| sent.map_or(Declared::Apart, Declared::of);
+        let names: BTreeMap<_, _> = names.map(|(name, sent)| (name, declared(sent))).collect();
+        let judges = names.values().any(|declared| *declared != Declared::Apart);
         Self {
-            names: names.map(|name| (name.clone(), Declared::Apart)).collect(),
+            names,
+            stage: if judges { Stage::Open(None) } else { Stage::Over },
             ..Self::default()
         }
     }
@@ -68,8 +78,7 @@ impl Unsaid {
     /// What the server's first answer says of this name shows whether it is gone; `sent`: the server was sent its version.
     pub(super) fn judge(&mut self, name: &Name, sent: bool) {
         self.open();
-        let declared = if sent { Declared::Yes } else { Declared::No };
-        self.names.insert(name.clone(), declared);
+        self.names.insert(name.clone(), Declared::of(sent));
     }
 
     /// The name is requested by itself: if the server resends it, that means nothing.

@@ -16,7 +16,13 @@ impl Feed {
     /// A stream begins: everything must be requested again. In delta with the versions that this server gave (E-04). E-25: in SotW
     /// without one, because a server whose versions start anew would be silent about new content with an old version.
     pub(in crate::client) fn connected(&mut self, dialect: Dialect, patience: Patience) {
-        self.kept.connected(dialect);
+        // Members that were also requested by name are declared and waited for on their own.
+        let (names, coverage, delta) = (&self.names, &self.coverage, dialect == Dialect::Delta);
+        self.kept.connected(dialect, |name| {
+            let alone = !delta || names.contains(name.as_str());
+            let all = (!alone).then(|| coverage.covering(name.as_str())).flatten()?;
+            Some(coverage.whole(all.as_str()))
+        });
         let declared = |name: &Name| self.kept.declared(name.as_str()).is_some();
         let declares = dialect == Dialect::Delta && self.kept.names().any(declared);
         self.exchange.connected(patience.answer, declares);
@@ -25,13 +31,6 @@ impl Feed {
         let wildcard = self.asks_wildcard().then(|| Name::from(Name::WILDCARD));
         self.outbound.connected(self.names.listed().chain(&wildcard));
         self.late.iter_mut().for_each(|late| late.connected());
-        if dialect == Dialect::Delta {
-            // Members that were also requested by name are declared and waited for on their own.
-            let names = &self.names;
-            for (all, complete) in self.coverage.iter() {
-                self.kept.judge(all, complete, |name| names.contains(name));
-            }
-        }
     }
 
     /// The stream ended. G-19: what is known stays known. If the server had answered for the type, returns that it has not any more.
