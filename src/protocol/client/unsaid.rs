@@ -12,7 +12,7 @@ use xds::Name;
 #[derive(Debug, Default)]
 pub(super) struct Unsaid {
     names: BTreeMap<Name, Declared>,
-    stage: Stage,
+    first: FirstAnswer,
     /// The server resent content although it was sent the same version: it does not read versions, and will not report removals.
     ignores: bool,
     /// The relay rejected a response on this stream, so a later resend has no meaning.
@@ -29,7 +29,7 @@ enum Declared {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Stage {
+enum FirstAnswer {
     /// Silence shows nothing.
     #[default]
     Over,
@@ -56,7 +56,11 @@ impl Unsaid {
         let judges = names.values().any(|declared| *declared != Declared::Apart);
         Self {
             names,
-            stage: if judges { Stage::Open(None) } else { Stage::Over },
+            first: if judges {
+                FirstAnswer::Open(None)
+            } else {
+                FirstAnswer::Over
+            },
             ..Self::default()
         }
     }
@@ -97,9 +101,9 @@ impl Unsaid {
     pub(super) fn mention(&mut self, name: &Name, new: bool, resent: bool) -> bool {
         let declared = self.names.get_mut(name);
         let before = declared.map(|declared| std::mem::replace(declared, Declared::Apart));
-        let (news, is_open) = (new || before.is_some(), matches!(self.stage, Stage::Open(_)));
+        let (news, is_open) = (new || before.is_some(), matches!(self.first, FirstAnswer::Open(_)));
         self.ignores |= before == Some(Declared::Yes) && resent && !self.refused && is_open;
-        if let Stage::Open(calm) = &mut self.stage {
+        if let FirstAnswer::Open(calm) = &mut self.first {
             *calm = calm.filter(|_| !news);
         }
         news
@@ -107,14 +111,14 @@ impl Unsaid {
 
     /// The present response is read to its end.
     pub(super) fn heard(&mut self, now: Instant) {
-        if let Stage::Open(calm) = &mut self.stage {
+        if let FirstAnswer::Open(calm) = &mut self.first {
             calm.get_or_insert(now);
         }
     }
 
     /// A part of a message came.
     pub(super) fn bytes(&mut self, at: Instant) {
-        if let Stage::Open(Some(calm)) = &mut self.stage {
+        if let FirstAnswer::Open(Some(calm)) = &mut self.first {
             *calm = at.max(*calm);
         }
     }
@@ -133,8 +137,8 @@ impl Unsaid {
     }
 
     fn open(&mut self) {
-        if !matches!(self.stage, Stage::Open(_)) {
-            self.stage = Stage::Open(None);
+        if !matches!(self.first, FirstAnswer::Open(_)) {
+            self.first = FirstAnswer::Open(None);
             let silent = self.names.values_mut().filter(|of| **of == Declared::Yes);
             silent.for_each(|declared| *declared = Declared::Apart);
         }
@@ -142,9 +146,9 @@ impl Unsaid {
 
     /// Returns when the first answer is over, if nothing happens before.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match self.stage {
-            Stage::Open(Some(calm)) if !self.names.is_empty() => Some(calm + CALM),
-            Stage::Open(_) | Stage::Over | Stage::Unsure => None,
+        match self.first {
+            FirstAnswer::Open(Some(calm)) if !self.names.is_empty() => Some(calm + CALM),
+            FirstAnswer::Open(_) | FirstAnswer::Over | FirstAnswer::Unsure => None,
         }
     }
 
@@ -154,20 +158,24 @@ impl Unsaid {
         let gone = self.names.iter();
         let gone = gone.filter(|(name, declared)| is_gone(**declared) && is_settled(name));
         let gone = gone.map(|(name, _)| name.clone()).collect();
-        self.stage = if self.ignores { Stage::Over } else { Stage::Unsure };
+        self.first = if self.ignores {
+            FirstAnswer::Over
+        } else {
+            FirstAnswer::Unsure
+        };
         gone
     }
 
     /// Whether the first answer has left names out, and it is not known what that means.
     pub(super) fn is_unsure(&self) -> bool {
-        matches!(self.stage, Stage::Unsure) && self.silent().next().is_some()
+        matches!(self.first, FirstAnswer::Unsure) && self.silent().next().is_some()
     }
 
     /// It is known now whether the server ignores the versions that it is sent. Returns the names that are gone, if it does.
     pub(super) fn decide(&mut self, ignores: bool) -> Vec<Name> {
-        let was_unsure = matches!(self.stage, Stage::Unsure);
+        let was_unsure = matches!(self.first, FirstAnswer::Unsure);
         if was_unsure {
-            self.stage = Stage::Over;
+            self.first = FirstAnswer::Over;
         }
         self.silent().filter(|_| was_unsure && ignores).cloned().collect()
     }
