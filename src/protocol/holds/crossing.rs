@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::Holds;
 use super::missing::Missing;
-use super::waiting::{Half, Item, Row};
+use super::waiting::{Half, Item, Referrers, Row};
 use super::word::{Word, removes};
 use xds::{Changes, Cut, HoldEnd, Kind, Name, OtherViews, Resource, Spot, Spots, State, Update};
 
@@ -85,7 +85,7 @@ impl Holds {
         }
         if waits {
             self.table.change(&item, HoldEnd::Free, |row| {
-                row.say(word);
+                row.say(word, Referrers::All);
                 row.wait_for(missing, now);
             });
         } else {

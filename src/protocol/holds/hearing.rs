@@ -79,12 +79,16 @@ impl Holds {
 
     fn waits(&self, change: &Changes, half: &Half) -> Waits {
         let kind = half.0.kind();
-        // What is held above is held for what is served there: what waits here leads elsewhere.
-        let narrow = change.phase == Phase::Relayed || !self.settings().references;
+        let referrers = match change.phase {
+            _ if !self.settings().references => Referrers::Here,
+            Phase::Relayed => Referrers::Beside,
+            Phase::First | Phase::Anew | Phase::Last | Phase::Steady => Referrers::All,
+        };
+        let nothing = referrers == Referrers::Here && self.settings().unready.is_zero();
         Waits {
             quiet: !self.quiet.is_zero() && (kind.gates() || kind.listens()),
-            referred: kind.is_referred() && !(narrow && self.settings().unready.is_zero()),
-            referrers: if narrow { Referrers::Changes } else { Referrers::All },
+            referred: kind.is_referred() && !nothing,
+            referrers,
             first: self.first_states.judges(half),
         }
     }
@@ -150,17 +154,17 @@ impl Holds {
         if first && known != Some(None) {
             self.first_states.lose(item, emptied, known.is_none(), now);
         }
+        let referrers = match goes && (waits.referred || emptied) {
+            true => waits.referrers,
+            false => Referrers::Nothing(HoldEnd::Free),
+        };
         if known.is_some() {
-            self.table.say(item, update.into(), endpoints);
+            self.table.say(item, update.into(), endpoints, referrers);
             return;
         }
         let quiet = waits.quiet && goes;
         let grounds = quiet.then_some(Ground::Quiet(now)).into_iter();
         let grounds = grounds.chain(first.then_some(Ground::Lost(HeldLoss::Undecided)));
-        let referrers = match goes && (waits.referred || emptied) {
-            true => waits.referrers,
-            false => Referrers::Nothing(HoldEnd::Free),
-        };
         let row = Row::new(update.into(), grounds.collect(), now)
             .expiring(expiry(state, &item.1))
             .referred(referrers);

@@ -87,27 +87,28 @@ impl Holds {
         }
     }
 
-    /// Returns what refers to a removal, or may. `narrow`: only changes that wait count.
+    /// Returns what refers to a removal, or may, of those that count.
     fn referring(
         &mut self,
         stage: Stage,
         item: &Item,
         wanted: Wanted<'_>,
-        narrow: bool,
+        by: Referrers,
         now: Instant,
     ) -> Option<Referring> {
         let found = match stage {
             Stage::Listeners => None,
-            Stage::Routes => self.reach.of_route(item, None, narrow, &self.table),
-            Stage::Clusters => match self.reach.of_cluster(item, wanted, narrow, &self.table) {
-                None if !narrow => return self.unknown_route(item, now),
+            Stage::Routes => self.reach.of_route(item, None, by, &self.table),
+            Stage::Clusters => match self.reach.of_cluster(item, wanted, by, &self.table) {
+                None => return self.unknown_route(item, by, now),
                 found => found,
             },
-            Stage::Members => self.reach.of_member(item, &self.table, now),
+            Stage::Members => self.reach.of_member(item, by, &self.table, now),
             Stage::Endpoints => {
-                let counts = |cluster: &&Item| !narrow || self.table.get(cluster).is_some_and(|row| row.by().is_some());
+                let is_named = |cluster: &&Item| self.table.get(cluster).is_some_and(|row| row.by().is_some());
+                let counts = |cluster: &&Item| by == Referrers::All || is_named(cluster);
                 match self.table.clusters_of(&item.1).find(counts) {
-                    None if !narrow => return self.cluster_abroad(item, now),
+                    None => return self.cluster_abroad(item, by, now),
                     own => own.map(|cluster| (cluster.clone(), false)),
                 }
             }
@@ -117,14 +118,14 @@ impl Holds {
 
     /// Returns the listener that names a route which is not known yet. Clients are about to ask for that, and send traffic by the route that
     /// they have, so clusters stay. While the control plane is away, nobody can say it.
-    fn unknown_route(&self, cluster: &Item, now: Instant) -> Option<Referring> {
+    fn unknown_route(&self, cluster: &Item, by: Referrers, now: Instant) -> Option<Referring> {
         let until = self.table.get(cluster).and_then(Row::perhaps_until);
         let away = self.table.clocks().away;
         if away.is_none() && until.is_some_and(|until| until <= now) {
             return None;
         }
         Some(Referring {
-            by: self.reach.unknown_route(cluster)?,
+            by: self.reach.unknown_route(cluster, by, &self.table)?,
             said: true,
             until: Some(away.unwrap_or(now) + self.bound()),
         })
@@ -132,8 +133,8 @@ impl Holds {
 
     /// Returns the cluster of another server, or an older one, that keeps an endpoint assignment. If its server still sends it, it does so
     /// for a while only.
-    fn cluster_abroad(&self, assignment: &Item, now: Instant) -> Option<Referring> {
-        let (by, said) = self.reach.of_endpoints(assignment)?;
+    fn cluster_abroad(&self, assignment: &Item, by: Referrers, now: Instant) -> Option<Referring> {
+        let (by, said) = self.reach.of_endpoints(assignment, by, &self.table)?;
         let until = self.table.get(assignment)?.said() + self.bound();
         let until = said.then_some(until);
         let lasts = until.is_none_or(|until| until > now);
@@ -152,9 +153,12 @@ impl Holds {
             }
             return None;
         }
-        let narrow = removal.referrers() == Referrers::Changes || !self.settings().references;
+        let referrers = match self.settings().references {
+            true => removal.referrers(),
+            false => Referrers::Here,
+        };
         if item.0.0.kind().is_referred() && removal.can_be_named(now) {
-            let referring = self.referring(stage, item, wanted, narrow, now);
+            let referring = self.referring(stage, item, wanted, referrers, now);
             if referring.is_some() {
                 self.table.refer(item, referring);
                 if stage == Stage::Members {
@@ -163,7 +167,7 @@ impl Holds {
                 }
                 return None;
             }
-            if stage == Stage::Clusters && !narrow {
+            if stage == Stage::Clusters {
                 self.table.look_at(Stage::Members, item.clone());
                 return None;
             }

@@ -14,11 +14,20 @@ fn usual(dialect: Dialect) -> Pair {
     Pair::new(dialect, &[CDS, EDS], &[(CDS, "*")])
 }
 
-/// The cluster stays as long as the other control plane's route leads there, and goes with that.
+/// With another relay between the source beside and its control plane, or without.
+fn beside(mut pair: Pair, is_behind: bool) -> Pair {
+    if is_behind {
+        pair.aside.put_between();
+        pair.pass(secs(20));
+    }
+    pair
+}
+
+/// The cluster stays as long as the other control plane's route leads there, and goes with that. Another relay knows nothing of that route.
 #[test]
 fn a_cluster_that_a_route_elsewhere_names() {
-    for dialect in BOTH {
-        let mut pair = usual(dialect);
+    for (dialect, is_behind) in [(0, false), (0, true), (1, false), (1, true)].map(|(at, behind)| (BOTH[at], behind)) {
+        let mut pair = beside(usual(dialect), is_behind);
         pair.remove(CDS, "a");
         assert_eq!(pair.after(secs(30)).aside.served(CDS), "a b", "{dialect:?}");
         assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
@@ -33,18 +42,21 @@ fn a_cluster_that_a_route_elsewhere_names() {
 /// A listener elsewhere names the route configuration; a listener that has a cluster of its own does so by itself.
 #[test]
 fn a_route_that_a_listener_elsewhere_names() {
-    let mut pair = Pair::new(Dialect::Delta, &[RDS, CDS, EDS], &[(CDS, "*"), (RDS, "q")]);
-    pair.say(RDS, "q", route("q", &["b"]));
-    pair.remove(RDS, "r");
-    assert!(pair.after(secs(30)).leads(&["a"]));
-    assert_eq!(pair.aside.why(RDS, "r"), "referenced by lds l");
-    pair.say(LDS, "l", listener("l", "q", 80));
-    assert_eq!(pair.aside.served(RDS), "q");
-    pair.say(LDS, "p", proxy("p", "a", 81));
-    pair.remove(CDS, "a");
-    assert_eq!(pair.after(secs(10)).aside.why(CDS, "a"), "referenced by lds p");
-    pair.remove(LDS, "p");
-    assert_eq!(pair.after(ms(300)).aside.served(CDS), "b");
+    for is_behind in [false, true] {
+        let pair = Pair::new(Dialect::Delta, &[RDS, CDS, EDS], &[(CDS, "*"), (RDS, "q")]);
+        let mut pair = beside(pair, is_behind);
+        pair.say(RDS, "q", route("q", &["b"]));
+        pair.remove(RDS, "r");
+        assert!(pair.after(secs(30)).leads(&["a"]));
+        assert_eq!(pair.aside.why(RDS, "r"), "referenced by lds l");
+        pair.say(LDS, "l", listener("l", "q", 80));
+        assert_eq!(pair.aside.served(RDS), "q");
+        pair.say(LDS, "p", proxy("p", "a", 81));
+        pair.remove(CDS, "a");
+        assert_eq!(pair.after(secs(10)).aside.why(CDS, "a"), "referenced by lds p");
+        pair.remove(LDS, "p");
+        assert_eq!(pair.after(ms(300)).aside.served(CDS), "b");
+    }
 }
 
 /// The chain goes over three sources and back: listeners here, routes there, clusters here.
@@ -83,6 +95,25 @@ fn an_assignment_whose_cluster_stays() {
     assert_eq!(pair.after(ms(300)).main.served(CDS), "b");
     assert_eq!(pair.aside.served(EDS), "");
     assert_eq!(pair.aside.heard(), "+eds referenced 1, -eds referenced free");
+}
+
+/// So is an assignment that a restart has emptied, if it is removed after that.
+#[test]
+fn an_emptied_assignment_whose_cluster_is_held() {
+    let all = ["a", "c", "d"];
+    let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*"), (EDS, "c"), (EDS, "d")]);
+    all.iter().for_each(|name| pair.say(EDS, name, endpoints(name, 1)));
+    pair.remove(CDS, "a");
+    all.iter().for_each(|name| pair.put(EDS, name, endpoints(name, 0)));
+    pair.aside.restart();
+    pair.pass(secs(10));
+    assert_eq!(pair.aside.why(EDS, "a"), "mass");
+    pair.remove(EDS, "a");
+    pair.pass(secs(100));
+    assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
+    pair.lead(&[]);
+    pair.pass(ms(500));
+    assert_eq!(pair.aside.served(EDS), "c d");
 }
 
 /// If the cluster is held, its endpoints are held as long.

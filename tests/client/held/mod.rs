@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
+mod above;
 mod abroad;
 mod bad_input;
 mod by_turns;

@@ -75,6 +75,9 @@ impl Pair {
         canary.upstream.now = self.aside.upstream.now;
         let others = Others::of(&self.shown[0]);
         canary.other_views = Some(others.other_views(false, &self.theirs, &self.leased));
+        if self.aside.above.is_some() {
+            canary.put_between();
+        }
         self.canary = Some(Box::new(canary));
     }
 
@@ -196,16 +199,7 @@ impl Pair {
 
     /// When something happens next by itself.
     pub(crate) fn due(&mut self) -> Option<Instant> {
-        let of = |stage: &mut Stage| {
-            stage
-                .upstream
-                .client
-                .poll_timeout()
-                .into_iter()
-                .chain(stage.guard.poll_timeout())
-                .min()
-        };
-        self.stages().filter_map(of).min()
+        self.stages().filter_map(|stage| stage.due()).min()
     }
 
     /// The route leads to these clusters from now on.

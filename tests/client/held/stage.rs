@@ -13,6 +13,7 @@ use xds::{
     OtherViews, ServerState, Slot, Target, TypeUrl, Within,
 };
 
+use super::above::Above;
 use super::plane::{Plane, Reply};
 use crate::{Upstream, cut, ms, secs};
 
@@ -21,6 +22,8 @@ pub(crate) struct Stage {
     pub(crate) upstream: Upstream,
     pub(crate) guard: Holds,
     pub(crate) plane: Plane,
+    /// Another relay between this one and its control plane, which is that one's then.
+    pub(crate) above: Option<Box<Above>>,
     pub(crate) dialect: Dialect,
     /// The routes that a client wants now.
     pub(crate) wanted: BTreeSet<String>,
@@ -39,6 +42,7 @@ pub(crate) struct Stage {
     pub(crate) other_views: Option<OtherViews>,
     /// The control plane, as others see it.
     pub(crate) state: ServerState,
+    is_streaming: bool,
     /// When it has answered first on its present stream, by type.
     pub(crate) answered: BTreeMap<String, Instant>,
 }
@@ -58,6 +62,7 @@ impl Stage {
             upstream: Upstream::new(dialect),
             guard: Holds::new(ms(100), ms(2000), settings),
             plane: Plane::default(),
+            above: None,
             dialect,
             wanted: BTreeSet::new(),
             holds: Vec::new(),
@@ -68,6 +73,7 @@ impl Stage {
             some_stayed: false,
             other_views: None,
             state: ServerState::Up,
+            is_streaming: true,
             answered: BTreeMap::new(),
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
@@ -77,7 +83,7 @@ impl Stage {
 
     /// The control plane has this resource from now on; it says so with the next `exchange`.
     pub(crate) fn put(&mut self, kind: &str, name: &str, body: Bytes) {
-        let of_kind = self.plane.content.entry(kind.to_owned()).or_default();
+        let of_kind = self.top().plane.content.entry(kind.to_owned()).or_default();
         of_kind.insert(name.to_owned(), body);
     }
 
@@ -88,7 +94,7 @@ impl Stage {
     }
 
     pub(crate) fn remove(&mut self, kind: &str, name: &str) {
-        let of_kind = self.plane.content.entry(kind.to_owned()).or_default();
+        let of_kind = self.top().plane.content.entry(kind.to_owned()).or_default();
         assert!(of_kind.remove(name).is_some(), "{kind} {name}");
     }
 
@@ -98,22 +104,51 @@ impl Stage {
         self.begin_stream();
     }
 
-    /// The control plane is away from now on.
+    /// Another relay is between this one and its control plane from now on.
+    pub(crate) fn put_between(&mut self) {
+        self.end_stream();
+        let mut stage = Self::new(self.dialect, USUAL, &[]);
+        stage.upstream.now = self.upstream.now;
+        stage.plane = std::mem::take(&mut self.plane);
+        self.above = Some(Box::new(Above::new(stage)));
+        self.begin_stream();
+    }
+
+    /// The relay that asks the control plane itself.
+    pub(crate) fn top(&mut self) -> &mut Self {
+        if self.above.is_none() {
+            return self;
+        }
+        &mut self.above.as_mut().unwrap().stage
+    }
+
+    /// What is above is away from now on.
     pub(crate) fn lose(&mut self) {
         self.end_stream();
-        self.state = ServerState::Failing;
-        self.guard.handle_server(false, self.upstream.now);
+        self.count(false);
     }
 
     /// It is there again.
     pub(crate) fn find(&mut self) {
-        self.begin_stream();
-        self.state = ServerState::Up;
-        self.guard.handle_server(true, self.upstream.now);
+        if !self.is_streaming {
+            self.begin_stream();
+        }
+        self.count(true);
+    }
+
+    /// It counts as being there, or as away although this stream goes on: the view's other one has failed.
+    pub(crate) fn count(&mut self, there: bool) {
+        self.state = if there { ServerState::Up } else { ServerState::Failing };
+        self.guard.handle_server(there, self.upstream.now);
+        self.publish(Vec::new());
     }
 
     fn end_stream(&mut self) {
-        self.plane.hang_up();
+        match &mut self.above {
+            Some(above) => above.hang_up(),
+            None => self.plane.hang_up(),
+        }
+        self.is_streaming = false;
         self.answered.clear();
         let changes = self.upstream.client.handle_disconnected();
         self.publish(changes);
@@ -123,6 +158,7 @@ impl Stage {
         if self.elsewhere.is_some() {
             self.upstream.client.handle_superseded();
         }
+        self.is_streaming = true;
         self.upstream.connect();
     }
 
@@ -130,12 +166,21 @@ impl Stage {
     pub(crate) fn exchange(&mut self) {
         loop {
             while let Some(request) = self.upstream.client.poll_request(self.upstream.now) {
-                match request {
-                    Request::Delta(request) => self.plane.hear_delta(request),
-                    Request::Sotw(request) => self.plane.hear_sotw(request),
+                let node = self.upstream.client.take_node();
+                match (&mut self.above, request) {
+                    (Some(above), request) => above.hear(request, node),
+                    (None, Request::Delta(request)) => self.plane.hear_delta(request),
+                    (None, Request::Sotw(request)) => self.plane.hear_sotw(request),
                 }
             }
-            let replies = self.plane.replies();
+            let replies = match &mut self.above {
+                Some(above) => above.replies(),
+                None => Some(self.plane.replies()),
+            };
+            let Some(replies) = replies else {
+                self.restart();
+                continue;
+            };
             if replies.is_empty() {
                 return;
             }
@@ -162,16 +207,28 @@ impl Stage {
         let end = self.upstream.now + time;
         loop {
             self.exchange();
-            let due = self.upstream.client.poll_timeout();
-            let due = due.into_iter().chain(self.guard.poll_timeout());
-            let Some(at) = due.min().filter(|at| *at <= end) else {
+            let Some(at) = self.due().filter(|at| *at <= end) else {
                 break;
             };
-            self.upstream.now = self.upstream.now.max(at);
+            self.reach(at);
             let changes = self.upstream.client.handle_timeout(self.upstream.now);
             self.publish(changes);
         }
-        self.upstream.now = end;
+        self.reach(end);
+    }
+
+    fn reach(&mut self, at: Instant) {
+        self.upstream.now = self.upstream.now.max(at);
+        if let Some(above) = &mut self.above {
+            above.stage.pass(self.upstream.now - above.stage.upstream.now);
+        }
+    }
+
+    /// When something happens next by itself.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let above = self.above.as_ref().and_then(|above| above.due());
+        let due = [self.upstream.client.poll_timeout(), self.guard.poll_timeout(), above];
+        due.into_iter().flatten().min()
     }
 
     /// The stage, after this time.

@@ -37,6 +37,7 @@ impl Reach {
         let served = self.resource(source).cloned();
         let now = self.stand_ins.of(source).to_vec();
         self.change(source, (served.as_ref(), before), (served.as_ref(), &now), table);
+        self.touch_source(source, table);
     }
 
     /// A resource names another one.

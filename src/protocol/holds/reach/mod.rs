@@ -19,7 +19,7 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
 use super::table::Table;
-use super::waiting::{Half, Item, Row};
+use super::waiting::{Half, Item, Referrers, Row};
 use abroad::Abroad;
 use named::best;
 pub(super) use named::leads_to;
@@ -169,9 +169,15 @@ impl Reach {
         place == other.as_ref() || !self.abroad.have_one_owner(one, item)
     }
 
-    /// The same for what is removed here.
-    fn meets(&self, removed: &Item, source: &Source) -> bool {
-        self.meet(None, (&removed.0, &removed.1), source)
+    /// The same for what is removed here, if this is among what can refer to that.
+    fn meets(&self, removed: &Item, source: &Source, by: Referrers, table: &Table) -> bool {
+        self.is_among(by, source, table) && self.meet(None, (&removed.0, &removed.1), source)
+    }
+
+    fn is_among(&self, by: Referrers, source: &Source, table: &Table) -> bool {
+        let is_beside = source.1.is_some() && by == Referrers::Beside;
+        let waits_here = source.1.is_none() && table.get(&source.0).is_some_and(Row::is_change);
+        by == Referrers::All || is_beside || waits_here || !self.stand_ins.of(source).is_empty()
     }
 
     /// What is held because of routes that no client wants any more must be looked at again.
@@ -193,10 +199,10 @@ impl Reach {
 
     /// Returns a cluster of another server that takes its endpoints from a removed assignment, or an older one that clients use, and whether
     /// the control plane still sends that. One that it does not send comes first.
-    pub(super) fn of_endpoints(&self, assignment: &Item) -> NamedBy {
+    pub(super) fn of_endpoints(&self, assignment: &Item, by: Referrers, table: &Table) -> NamedBy {
         let name = &assignment.1;
         let clusters = self.sources(Kind::Eds, name);
-        let clusters = clusters.filter(|source| self.meets(assignment, source));
+        let clusters = clusters.filter(|source| self.meets(assignment, source, by, table));
         let unsaid = clusters.map(|source| {
             let (item, place) = source;
             let is_held = |place| self.abroad.is_held(place, item);
@@ -207,23 +213,23 @@ impl Reach {
         best(unsaid).map(|(item, unsaid)| (item, !unsaid))
     }
 
-    /// Returns what names a route configuration, and whether the control plane still sends that. `narrow`: only changes that wait count.
-    pub(super) fn of_route(&self, route: &Item, place: Option<&ViewPlace>, narrow: bool, table: &Table) -> NamedBy {
+    /// Returns what names a route configuration, and whether the control plane still sends that.
+    pub(super) fn of_route(&self, route: &Item, place: Option<&ViewPlace>, by: Referrers, table: &Table) -> NamedBy {
         let sources = self.sources(Kind::Rds, &route.1);
-        let counts = |source: &Source| !narrow || waits_here(source, table);
+        let counts = |source: &Source| self.is_among(by, source, table);
         let sources = sources.filter(|source| counts(source) && self.meet(place, (&route.0, &route.1), source));
         best(sources.map(|source| (&source.0, self.is_said(source, table))))
     }
 
-    /// Returns the listener or the route in use that names a cluster. `narrow`: only changes that wait count.
-    pub(super) fn of_cluster(&mut self, cluster: &Item, wanted: Wanted<'_>, narrow: bool, table: &Table) -> NamedBy {
+    /// Returns the listener or the route in use that names a cluster.
+    pub(super) fn of_cluster(&mut self, cluster: &Item, wanted: Wanted<'_>, by: Referrers, table: &Table) -> NamedBy {
         let sources = self.sources(Kind::Cds, &cluster.1);
         let in_use = sources.filter_map(|source| {
             let (item, kind) = (&source.0, source.0.0.0.kind());
-            if kind == Kind::Cds || !self.meets(cluster, source) || narrow && !waits_here(source, table) {
+            if kind == Kind::Cds || !self.meets(cluster, source, by, table) {
                 return None;
             }
-            let named = self.of_route(item, source.1.as_ref(), false, table);
+            let named = self.of_route(item, source.1.as_ref(), Referrers::All, table);
             let named = named.filter(|_| kind == Kind::Rds);
             match named {
                 Some((_, said)) => Some((source, said && self.is_said(source, table))),
@@ -240,9 +246,10 @@ impl Reach {
 
     /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
     /// only another one holds does not count, so no two clusters hold each other.
-    pub(super) fn of_member(&self, member: &Item, table: &Table, now: Instant) -> NamedBy {
+    pub(super) fn of_member(&self, member: &Item, by: Referrers, table: &Table, now: Instant) -> NamedBy {
         let sources = self.sources(Kind::Cds, &member.1);
-        let sources = sources.filter(|source| source.0.0.0.kind() == Kind::Cds && self.meets(member, source));
+        let sources =
+            sources.filter(|source| source.0.0.0.kind() == Kind::Cds && self.meets(member, source, by, table));
         best(
             sources.filter_map(|source| match table.removal(&source.0).filter(|_| source.1.is_none()) {
                 None => Some((&source.0, self.is_said(source, table))),
@@ -256,7 +263,7 @@ impl Reach {
     }
 
     /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
-    pub(super) fn unknown_route(&self, cluster: &Item) -> Option<Item> {
+    pub(super) fn unknown_route(&self, cluster: &Item, by: Referrers, table: &Table) -> Option<Item> {
         let unknown = self.unknown.get_or_init(|| {
             let is_known = |name: &Name, source: &Source| {
                 let mut states = self.route_states();
@@ -269,7 +276,7 @@ impl Reach {
             let unknown = all.filter(|(name, source)| !is_known(name, source));
             unknown.map(|(_, source)| source.clone()).collect()
         });
-        let found = unknown.iter().find(|source| self.meets(cluster, source));
+        let found = unknown.iter().find(|source| self.meets(cluster, source, by, table));
         found.map(|(item, _)| item.clone())
     }
 
@@ -279,11 +286,6 @@ impl Reach {
         let read = read.and_then(|state| state.resource(name));
         read.or_else(|| self.unconfirmed.get(source))
     }
-}
-
-/// Whether this is served here, and a change of it waits.
-fn waits_here((item, place): &Source, table: &Table) -> bool {
-    place.is_none() && table.get(item).is_some_and(Row::is_change)
 }
 
 /// The removal of this name must be looked at again, if this resource holds it.

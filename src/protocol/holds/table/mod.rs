@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::clocks::Clocks;
 use super::ground::{Reason, Referring};
 use super::told::Told;
-use super::waiting::{Half, Item, Row};
+use super::waiting::{Half, Item, Referrers, Row};
 use super::word::Word;
 use xds::{GuardSettings, Hold, HoldEnd, HoldEvent, HoldReason, Kind, Name, TypeUrl};
 
@@ -162,8 +162,8 @@ impl Table {
     }
 
     /// The control plane says a removal again, or for the first time to this run of the relay.
-    pub(super) fn say(&mut self, item: &Item, word: Word, endpoints: Option<&Name>) {
-        self.change(item, HoldEnd::Free, |row| row.say(word));
+    pub(super) fn say(&mut self, item: &Item, word: Word, endpoints: Option<&Name>, referrers: Referrers) {
+        self.change(item, HoldEnd::Free, |row| row.say(word, referrers));
         self.take_endpoints(item, endpoints);
     }
 

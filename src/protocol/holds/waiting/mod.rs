@@ -38,8 +38,11 @@ pub(super) struct Row {
 pub(super) enum Referrers {
     /// All that is served.
     All,
-    /// A change that waits here: another relay holds it for all else, or nobody does.
-    Changes,
+    /// What another relay cannot know, which holds it for all else: changes that wait here, older contents, and what clients read of
+    /// other servers.
+    Beside,
+    /// The first two of these.
+    Here,
     /// Nothing, and it waits for nothing that it leads to, because of this.
     Nothing(HoldEnd),
 }
@@ -187,9 +190,12 @@ impl Row {
         self.grounds.retain(|ground| !which(ground));
     }
 
-    /// The control plane says it, or says it again.
-    pub(super) fn say(&mut self, word: Word) {
+    /// The control plane says it, or says it again. What was only emptied before may be removed now, and these refer to that.
+    pub(super) fn say(&mut self, word: Word, referrers: Referrers) {
         self.word = word;
+        if self.referrers == Referrers::Nothing(HoldEnd::Free) {
+            self.referrers = referrers;
+        }
         self.strike(|ground| *ground == Ground::Unheard);
     }
 
@@ -255,7 +261,7 @@ impl Row {
     pub(super) const fn freed(&self) -> Option<HoldEnd> {
         match self.referrers {
             Referrers::Nothing(end) => Some(end),
-            Referrers::All | Referrers::Changes => None,
+            Referrers::All | Referrers::Beside | Referrers::Here => None,
         }
     }
 
