@@ -33,7 +33,7 @@ pub struct Resource {
 }
 
 /// What a control plane is like.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Habits {
     /// What it calls itself.
     pub identifier: &'static str,

@@ -22,29 +22,38 @@ pub struct Plane {
     pub content: Content,
     pub habits: Habits,
     session: Session,
+    /// With what it had nothing to say, since it heard anything.
+    rest: Option<(Content, Habits)>,
 }
 
 impl Plane {
     /// The stream ends.
     pub fn hang_up(&mut self) {
-        self.session = Session::default();
+        (self.session, self.rest) = (Session::default(), None);
     }
 
     /// It answers for a name again, as if it was asked.
     pub fn repeat(&mut self, kind: &str, name: &str) {
+        self.rest = None;
         self.session.repeat(kind, name);
     }
 
     pub fn hear_delta(&mut self, request: DeltaDiscoveryRequest) {
+        self.rest = None;
         self.session.hear_delta(&self.habits, request);
     }
 
     pub fn hear_sotw(&mut self, request: DiscoveryRequest) {
+        self.rest = None;
         self.session.hear_sotw(&self.habits, request);
     }
 
     /// Returns what it has to say now.
     pub fn replies(&mut self) -> Vec<Reply> {
+        let rests = |(content, habits): &(Content, Habits)| (content, habits) == (&self.content, &self.habits);
+        if self.rest.as_ref().is_some_and(rests) {
+            return Vec::new();
+        }
         let asked = self
             .content
             .iter()
@@ -56,7 +65,9 @@ impl Plane {
         let state = asked
             .map(|(kind, of_kind)| (kind.clone(), resources(of_kind)))
             .collect();
-        self.session.replies(&self.habits, &state)
+        let replies = self.session.replies(&self.habits, &state);
+        self.rest = replies.is_empty().then(|| (self.content.clone(), self.habits.clone()));
+        replies
     }
 }
 

@@ -16,7 +16,6 @@ use xds::{Dialect, Hold, HoldReason, ServerState, TypeUrl};
 
 use super::super::stage::Stage;
 use super::client::Client;
-use super::ledger::Ledger;
 use super::server::KINDS;
 use super::{NAMES, World};
 use crate::{CDS, EDS, LDS, RDS};
@@ -32,16 +31,21 @@ impl World {
             self.there = now;
         }
         let mut waited = false;
-        for number in 0..self.ledgers.len() {
-            let heard = self.pair.stages().nth(number).unwrap().heard();
-            if !heard.is_empty() {
-                self.note(format!("{number}: {heard}"));
+        for at in 0..self.ledgers.len() {
+            let (number, is_above) = (at / 2, at % 2 == 1);
+            let stage = self.pair.stages().nth(number).unwrap();
+            if is_above && stage.above.is_none() {
+                continue;
             }
-            waited |= heard.contains(" unready clock");
-            let mut ledger = std::mem::replace(&mut self.ledgers[number], Ledger::new(now));
-            let wrong = ledger.look(self.pair.stage(number), &heard, self.there);
-            self.ledgers[number] = ledger;
-            self.expect(wrong.map(|wrong| format!("server {number}: {wrong}")));
+            let stage = if is_above { stage.top() } else { stage };
+            let heard = stage.heard();
+            let wrong = self.ledgers[at].look(stage, &heard, self.there);
+            waited |= !is_above && heard.contains(" unready clock");
+            let who = if is_above { "above server" } else { "server" };
+            if !heard.is_empty() {
+                self.note(format!("{who} {number}: {heard}"));
+            }
+            self.expect(wrong.map(|wrong| format!("{who} {number}: {wrong}")));
         }
         let published = self.pair.stages().map(|stage| stage.cuts).sum();
         if std::mem::replace(&mut self.read, published) == published {
@@ -71,14 +75,28 @@ impl World {
 
     /// Whether a client at this place reads the route from another source than something of a cluster.
     fn crosses(&self, at: usize) -> bool {
-        let number = |kind| self.number(at, kind);
-        number(CDS) != number(RDS) || number(EDS) != number(RDS)
+        self.crosses_to(at, CDS) || self.crosses_to(at, EDS)
+    }
+
+    fn crosses_to(&self, at: usize, kind: &str) -> bool {
+        self.number(at, kind) != self.number(at, RDS)
     }
 
     /// Whether the view of a server has just begun, so that all that it holds was taken over from the view of the other one.
     fn has_taken_over(&self, at: usize, kind: &str) -> bool {
         let number = self.number(at, kind);
-        number == 2 && self.servers[number].is_new()
+        number == 2 && self.servers[number].is_new() && self.pair.stage(number).above.is_none()
+    }
+
+    /// Whether the route that another relay serves leads to this cluster, which it does not have itself.
+    fn leads_nowhere_above(&self, client: &Client, name: &str) -> bool {
+        let stage = self.stage(client.at(), CDS);
+        let above = stage.above.as_ref().filter(|_| !self.crosses_to(client.at(), CDS));
+        above.is_some_and(|above| {
+            let route = above.stage.body(RDS, "r");
+            let leads = route.and_then(|route| self.routes.get(&route));
+            leads.is_some_and(|leads| leads.contains(name)) && above.stage.body(CDS, name).is_none()
+        })
     }
 
     /// Returns what of (b) is wrong for a client.
@@ -87,7 +105,10 @@ impl World {
         let has_lost = |kind, name| before.has(kind, name) && !client.has(kind, name);
         let has_moved = before.has_moved() && !self.has_taken_over(client.at(), CDS);
         let stays = client.has_read(RDS, "r") && !has_moved;
-        for name in leads.intersection(led).filter(|_| stays) {
+        // What another relay says is not compared with what clients had elsewhere.
+        let is_relayed = self.stage(client.at(), CDS).above.is_some();
+        let counts = |name: &str| !is_relayed || before.has_read(CDS, name) && !self.leads_nowhere_above(client, name);
+        for name in leads.intersection(led).filter(|name| stays && counts(name)) {
             if has_lost(CDS, name) {
                 return Some(format!("the route of {client:?} still leads to {name}, which has gone"));
             }
@@ -101,7 +122,8 @@ impl World {
         let answered = cut.half(&TypeUrl::new(CDS), true).is_some();
         let orders = self.crosses(client.at()) && !waited && before.has_read(RDS, "r") && answered;
         let mut newly = leads.difference(led).filter(|_| orders);
-        let missing = newly.find(|name| !client.has(CDS, name) || !client.has(EDS, name));
+        let lacks = |kind, name| !client.has(kind, name) && !before.has(kind, name);
+        let missing = newly.find(|name| lacks(CDS, name) || lacks(EDS, name));
         missing.map(|name| {
             let kind = if client.has(CDS, name) { "the endpoints of " } else { "" };
             format!("the route of {client:?} leads to {kind}{name}, which is not there")
@@ -150,6 +172,7 @@ impl World {
             server.heal(stage);
         }
         self.pair.exchange();
+        self.check();
         self.pass(Duration::from_secs(200));
         for client in &self.clients {
             let at = |kind| self.number(client.at(), kind);
@@ -171,7 +194,9 @@ impl World {
             }
         }
         for number in 0..self.servers.len() {
-            let held = self.pair.stage(number).holds.iter();
+            let stage = self.pair.stage(number);
+            let above = stage.above.iter().flat_map(|above| above.stage.holds.iter());
+            let held = stage.holds.iter().chain(above);
             let wrong = held
                 .map(|hold| hold.reason)
                 .find(|reason| *reason != HoldReason::Referenced);

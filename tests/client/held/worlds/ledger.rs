@@ -34,6 +34,8 @@ pub(super) struct Ledger {
     first: Option<Instant>,
     /// How many streams in a row may have ended before a first state was over.
     short: u32,
+    /// What was left of the clocks that clients bring from another server, when they were there last.
+    brought: Vec<(TypeUrl, Duration)>,
 }
 
 /// What was seen of a judgement's clock.
@@ -52,6 +54,7 @@ impl Ledger {
             terms: BTreeMap::new(),
             first: None,
             short: 0,
+            brought: Vec::new(),
         }
     }
 
@@ -60,6 +63,13 @@ impl Ledger {
     pub(super) fn look(&mut self, stage: &Stage, heard: &str, there: Instant) -> Option<String> {
         let now = stage.upstream.now;
         let mut found = self.ends(stage, heard);
+        if stage.above.is_some() && stage.holds.iter().any(|hold| hold.reason == HoldReason::Mass) {
+            return Some("what another relay says is judged".to_owned());
+        }
+        if let Some(served) = &stage.elsewhere {
+            let left = |hold: &Hold| Some((hold.type_url.clone(), hold.clock?.left(now)));
+            self.brought = served.holds().iter().filter_map(left).collect();
+        }
         for hold in &stage.holds {
             found = found.or_else(|| match hold.reason {
                 HoldReason::Mass => self.clock(stage, hold),
@@ -143,7 +153,8 @@ impl Ledger {
         }
     }
 
-    /// No clock counts time without the server's word. With it, it does; and it gets more time only after an absence, five times at most.
+    /// No clock counts time without the server's word. With it, it does; and it gets more time only after an absence, five times at most. One
+    /// that clients bring goes on where they are.
     fn clock(&mut self, stage: &Stage, hold: &Hold) -> Option<String> {
         let now = stage.upstream.now;
         let clock = hold.clock?;
@@ -163,7 +174,7 @@ impl Ledger {
             let wrong = term.rises > ABSENCES || left > LEAST || now - ran <= AWAY;
             return wrong.then(|| format!("a clock has {left:?} left again, for the {}. time", term.rises));
         }
-        let counted = was - left;
+        let counted = was.saturating_sub(left);
         let time_from = |from: Option<Instant>| {
             let time = from.map(|from| now.saturating_duration_since(from.max(self.at)));
             time.unwrap_or_default()
@@ -171,7 +182,9 @@ impl Ledger {
         let allowed = time_from(self.counts_from(stage, &hold.type_url));
         let answered = stage.answered.get(hold.type_url.url());
         let due = time_from(answered.map(|at| *at + OVER).filter(|_| stage.state == ServerState::Up));
-        let wrong = counted > allowed + MOMENT || counted + MOMENT < due.min(was);
+        let mut brought = self.brought.iter().filter(|(of, _)| *of == hold.type_url);
+        let too_much = counted > allowed + MOMENT && !brought.any(|(_, there)| left + MOMENT >= *there);
+        let wrong = too_much || counted + MOMENT < due.min(was);
         wrong.then(|| format!("a clock has counted {counted:?}, of {due:?} to {allowed:?}"))
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two sources in which anything happens, by seed. One of them may have a second server: for some of the clients (a canary), while the first
-//! one is away, or because some clients read everything from the other source. Control planes end their streams, are away, come back with a
-//! part of what they had, and answer types late, in any order; clients start at every step. What must hold is in `judge` and `ledger`.
+//! one is away, or because some clients read everything from the other source; and another relay may be between. Control planes end their
+//! streams, are away, come back with a part of what they had, and answer types late, in any order; clients start at every step. What must
+//! hold is in `judge` and `ledger`.
 //!
 //! `DISTRIBUTARY_SEEDS=N` plays more worlds, `DISTRIBUTARY_SEED=S` one of them.
 
@@ -15,21 +16,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use xds::Dialect;
+use xds::{Dialect, GuardSettings, HoldTimes, ServerState};
 
 use super::pair::Pair;
 use super::plane::{cluster, endpoints, listener, route};
-use super::stage::Stage;
+use super::stage::{Stage, USUAL};
 use crate::{CDS, EDS, LDS, RDS, ms};
 use client::Client;
 use ledger::Ledger;
 use rng::Rng;
-use server::{Server, Ways};
+use server::{Absence, Server, Ways};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 /// Which types come from the source beside.
 const SPLITS: [&[&str]; 6] = [&[EDS], &[CDS, EDS], &[CDS], &[RDS], &[RDS, EDS], &[RDS, CDS, EDS]];
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 600;
 const STEPS: usize = 30;
 /// How many clients there are at most.
 const CLIENTS: usize = 5;
@@ -53,6 +54,7 @@ struct World {
     readers: Readers,
     rng: Rng,
     servers: Vec<Server>,
+    /// For each server two: of the view, and of that of the relay above.
     ledgers: Vec<Ledger>,
     /// The first one of each place stays; the others start at any time.
     clients: Vec<Client>,
@@ -84,6 +86,13 @@ impl World {
             let theirs = theirs.filter(|(kind, _)| split.contains(kind));
             theirs.for_each(|(kind, name)| pair.main.upstream.want(kind, name));
         }
+        let between = pair
+            .stages()
+            .map(|stage| rng.one_in(4).then(|| stage.put_between()).is_some());
+        let between: Vec<bool> = between.collect();
+        let hold = HoldTimes::all(Duration::from_secs(rng.of(&[60, 100])));
+        pair.stages()
+            .for_each(|stage| stage.top().set(GuardSettings { hold, ..USUAL }));
         let there = pair.main.upstream.now;
         let mut world = Self {
             pair,
@@ -99,16 +108,18 @@ impl World {
             there,
             began: there,
             read: 0,
-            log: vec![format!("seed {seed}: {dialect:?} {split:?} {readers:?}")],
+            log: vec![format!(
+                "seed {seed}: {dialect:?} {split:?} {readers:?}, relays between: {between:?}"
+            )],
         };
         let calm = world.rng.one_in(3);
         for number in 0..2 {
             let ways = if calm { Ways::CALM } else { Ways::new(&mut world.rng) };
             world.note(format!("server {number}: {ways:?}"));
-            let server = Server::new(ways, world.pair.stage(number));
-            world.servers.push(server);
+            let stage = world.pair.stages().nth(number).unwrap();
+            world.servers.push(Server::new(ways, stage));
+            world.begin_ledgers();
         }
-        world.ledgers = vec![Ledger::new(there), Ledger::new(there)];
         world.change(LDS, "l", Some(listener("l", "r", 80)), None);
         world.lead("a", "a");
         for name in NAMES.into_iter().filter(|name| *name < "c" || !calm) {
@@ -128,6 +139,16 @@ impl World {
             world.begin_moving(1, 2);
         }
         world
+    }
+
+    fn begin_ledgers(&mut self) {
+        let now = self.pair.main.upstream.now;
+        self.ledgers.extend([Ledger::new(now), Ledger::new(now)]);
+    }
+
+    /// A stream of this server ends.
+    fn end_stream(&mut self, number: usize) {
+        self.ledgers[2 * number..][..2].iter_mut().for_each(Ledger::end_stream);
     }
 
     /// Notes what happens.
@@ -210,11 +231,19 @@ impl World {
             return;
         }
         let time = self.rng.millis(&[1_000, 12_000, 100_000]);
-        self.note(format!("server {number} is away for {time:?}"));
-        self.ledgers[number].end_stream();
+        let how = self.rng.of(&[Absence::Alone, Absence::All, Absence::Counted]);
+        self.note(format!("server {number} is away for {time:?}: {how:?}"));
+        self.end_stream(number);
         let stage = self.pair.stages().nth(number).unwrap();
-        self.servers[number].go(stage, time);
-        if self.readers == Readers::Fallback && number == 1 && self.moving.is_none() && self.clients[0].at() == 1 {
+        self.servers[number].go(stage, time, how);
+        self.fall_back(number);
+    }
+
+    /// The clients of a server that is away move to the other one.
+    fn fall_back(&mut self, number: usize) {
+        let stage = self.pair.stage(number);
+        let is_lost = number == 1 && stage.state != ServerState::Up;
+        if self.readers == Readers::Fallback && is_lost && self.moving.is_none() && self.clients[0].at() == 1 {
             self.begin_moving(1, 2);
         }
     }
@@ -225,12 +254,12 @@ impl World {
         if to == self.servers.len() {
             self.pair.begin_canary();
             self.servers.push(self.servers[from].replica());
-            self.ledgers.push(Ledger::new(self.pair.main.upstream.now));
+            self.begin_ledgers();
         }
         if to == 2 {
             let stage = self.pair.canary.as_deref_mut().unwrap();
-            self.servers[to].go(stage, Duration::ZERO);
-            self.ledgers[to].end_stream();
+            self.servers[to].go(stage, Duration::ZERO, Absence::All);
+            self.end_stream(to);
         }
         self.moving = Some((from, to));
         self.pair.standby = Some(to);
@@ -295,7 +324,7 @@ impl World {
                 continue;
             }
             any = true;
-            let returns = server.is_away();
+            let returns = server.is_back(now);
             if returns && number == 1 && self.readers == Readers::Fallback {
                 if self.moving.take().is_some() {
                     self.pair.stages().for_each(|stage| stage.elsewhere = None);
@@ -308,7 +337,8 @@ impl World {
             let stage = self.pair.stages().nth(number).unwrap();
             let ends = self.servers[number].pass(stage, &mut self.rng);
             if ends {
-                self.ledgers[number].end_stream();
+                self.end_stream(number);
+                self.fall_back(number);
             }
             if ends || returns {
                 self.note(format!("{number} begins a stream: {}", self.servers[number]));

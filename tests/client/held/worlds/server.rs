@@ -20,12 +20,24 @@ pub(super) const KINDS: [&str; 4] = [LDS, RDS, CDS, EDS];
 /// What a control plane is like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ways {
-    /// How long its streams last.
+    /// How long its streams last, and how long it is away then.
     lasts: Option<Duration>,
+    rests: Duration,
     /// Whether it answers types late on a new stream.
     late: bool,
     /// Whether it has a part of its content on a new stream.
     forgets: bool,
+}
+
+/// How it is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// Its stream ends.
+    Alone,
+    /// So does that to the relay between.
+    All,
+    /// It only counts as being away.
+    Counted,
 }
 
 /// One control plane.
@@ -58,6 +70,7 @@ impl Ways {
     /// Its stream never ends by itself.
     pub(super) const CALM: Self = Self {
         lasts: None,
+        rests: Duration::ZERO,
         late: false,
         forgets: false,
     };
@@ -66,6 +79,7 @@ impl Ways {
         let lasts = rng.of(&[0, 0, 10, 30, 60, 90]);
         Self {
             lasts: Some(Duration::from_secs(lasts)).filter(|_| lasts > 0),
+            rests: rng.millis(&[0, 0, 12_000]),
             late: rng.one_in(2),
             forgets: rng.one_in(2),
         }
@@ -74,9 +88,9 @@ impl Ways {
 
 impl Server {
     /// One whose stream has begun with all that it has.
-    pub(super) fn new(ways: Ways, stage: &Stage) -> Self {
+    pub(super) fn new(ways: Ways, stage: &mut Stage) -> Self {
         Self {
-            intended: stage.plane.content.clone(),
+            intended: stage.top().plane.content.clone(),
             ever: BTreeSet::new(),
             streams: 1,
             ends: ways.lasts.map(|time| stage.upstream.now + time),
@@ -103,14 +117,15 @@ impl Server {
 
     /// Its operators give it something, or take it away.
     pub(super) fn change(&mut self, stage: &mut Stage, kind: &str, name: &str, body: Option<Bytes>) {
-        for content in [&mut self.intended, &mut stage.plane.content] {
+        let has = &mut stage.top().plane.content;
+        for content in [&mut self.intended, has] {
             let of_kind = content.entry(kind.to_owned()).or_default();
             match &body {
                 Some(body) => drop(of_kind.insert(name.to_owned(), body.clone())),
                 None => drop(of_kind.remove(name)),
             }
         }
-        self.remember(&stage.plane.content);
+        self.remember(&stage.top().plane.content);
     }
 
     fn remember(&mut self, content: &Content) {
@@ -139,31 +154,49 @@ impl Server {
         self.returns.is_some()
     }
 
+    /// Whether it is there again from now on.
+    pub(super) fn is_back(&self, now: Instant) -> bool {
+        self.returns.is_some_and(|at| at <= now)
+    }
+
     /// It is away for a while.
-    pub(super) fn go(&mut self, stage: &mut Stage, time: Duration) {
+    pub(super) fn go(&mut self, stage: &mut Stage, time: Duration, how: Absence) {
         self.returns = Some(stage.upstream.now + time);
         self.ends = None;
-        stage.lose();
+        match how {
+            Absence::Alone => stage.top().lose(),
+            Absence::All => {
+                stage.top().lose();
+                stage.lose();
+            }
+            Absence::Counted => stage.top().count(false),
+        }
     }
 
     /// A stream begins.
     pub(super) fn begin(&mut self, stage: &mut Stage, rng: &mut Rng) {
         let now = stage.upstream.now;
-        (self.returns, self.whole) = (None, None);
+        self.returns = None;
         self.streams += 1;
         self.ends = self.ways.lasts.map(|time| now + time);
-        stage.plane.content = self.intended.clone();
-        if self.ways.forgets && rng.one_in(2) {
-            forget(&mut stage.plane.content, rng);
-            self.whole = Some(now + rng.millis(&[300, 4_000, 30_000, 100_000, 400_000]));
+        let plane = &mut stage.top().plane;
+        // What it has forgotten it lacks on further streams, too.
+        if self.whole.is_none_or(|at| at <= now) {
+            self.whole = None;
+            plane.content = self.intended.clone();
+            if self.ways.forgets && rng.one_in(2) {
+                forget(&mut plane.content, rng);
+                self.whole = Some(now + rng.millis(&[300, 4_000, 30_000, 100_000, 400_000]));
+            }
         }
-        self.remember(&stage.plane.content);
+        self.remember(&plane.content);
         let late = KINDS.into_iter().filter(|_| self.ways.late && rng.one_in(2));
         self.answers = late.collect::<Vec<_>>().into_iter().map(|kind| (kind, now)).collect();
         for at in self.answers.values_mut() {
             *at += rng.millis(&[700, 3_000, 13_000, 33_000, 100_000, 300_000]);
         }
-        stage.plane.habits.late = self.answers.keys().copied().collect();
+        plane.habits.late = self.answers.keys().copied().collect();
+        stage.top().find();
         stage.find();
     }
 
@@ -179,32 +212,33 @@ impl Server {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let ends = is_due(self.ends);
         if ends {
-            stage.lose();
+            self.go(stage, self.ways.rests, rng.of(&[Absence::Alone, Absence::All]));
         }
-        if ends || is_due(self.returns) {
+        if is_due(self.returns) {
             self.begin(stage, rng);
         }
+        let plane = &mut stage.top().plane;
         if is_due(self.whole) {
             self.whole = None;
-            stage.plane.content = self.intended.clone();
-            self.remember(&stage.plane.content);
+            plane.content = self.intended.clone();
+            self.remember(&plane.content);
         }
         self.answers.retain(|_, at| *at > now);
-        stage.plane.habits.late = self.answers.keys().copied().collect();
+        plane.habits.late = self.answers.keys().copied().collect();
         ends
     }
 
     /// From now on it is there, has all, and answers.
     pub(super) fn heal(&mut self, stage: &mut Stage) {
-        if self.is_away() {
-            stage.find();
-        }
+        stage.top().find();
+        stage.find();
         *self = Self {
             ways: Ways::CALM,
             ..self.replica()
         };
-        stage.plane.content = self.intended.clone();
-        stage.plane.habits.late.clear();
+        let plane = &mut stage.top().plane;
+        plane.content = self.intended.clone();
+        plane.habits.late.clear();
     }
 }
 
