@@ -73,22 +73,17 @@ impl Holds {
             self.forget_earlier_run(change, &half);
         }
         self.bring_along(changes, taken, cut, now);
-        self.run_clocks(now);
         changes.retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
     }
 
     fn waits(&self, change: &Changes, half: &Half) -> Waits {
         let kind = half.0.kind();
-        let referrers = match change.phase {
-            _ if !self.settings().references => Referrers::Here,
-            Phase::Relayed => Referrers::Beside,
-            Phase::First | Phase::Anew | Phase::Last | Phase::Steady => Referrers::All,
-        };
-        let nothing = referrers == Referrers::Here && self.settings().unready.is_zero();
+        let is_relayed = change.phase == Phase::Relayed;
+        let nothing = !self.settings().references && self.settings().unready.is_zero();
         Waits {
             quiet: !self.quiet.is_zero() && (kind.gates() || kind.listens()),
             referred: kind.is_referred() && !nothing,
-            referrers,
+            referrers: if is_relayed { Referrers::Beside } else { Referrers::All },
             first: self.first_states.judges(half),
         }
     }

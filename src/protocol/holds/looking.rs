@@ -153,10 +153,8 @@ impl Holds {
             }
             return None;
         }
-        let referrers = match self.settings().references {
-            true => removal.referrers(),
-            false => Referrers::Here,
-        };
+        let off = (!self.settings().references).then_some(Referrers::Here);
+        let referrers = off.unwrap_or(removal.referrers());
         if item.0.0.kind().is_referred() && removal.can_be_named(now) {
             let referring = self.referring(stage, item, wanted, referrers, now);
             if referring.is_some() {
