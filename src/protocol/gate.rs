@@ -60,7 +60,9 @@ impl OpenLimit {
     /// The stream is open, has failed, or is not wanted any more.
     pub fn handle_leave(&mut self, ticket: Ticket) {
         if !self.opening.remove(&ticket) {
-            self.queue.retain(|(_, other)| *other != ticket);
+            for refused in [false, true] {
+                self.queue.remove(&(refused, ticket));
+            }
         }
     }
 

@@ -55,6 +55,8 @@ impl Holds {
             let later = self.from_elsewhere.as_mut().filter(|_| begins(change));
             let later = later.and_then(|from| from.begin(&half, cut));
             let elsewhere = elsewhere.as_ref().or(later.as_ref());
+            // One of the two streams that a half can have has said what another one does not know.
+            let again = self.first_states.elsewhere(&half).is_some();
             self.first_states.hear(change, cut, elsewhere, within, now);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {
@@ -66,7 +68,7 @@ impl Holds {
                 self.sift(change, &half, waits, state, now);
             }
             taken.extend(self.take_over(change, &half, cut, now));
-            if let Some(elsewhere) = elsewhere {
+            if let Some(elsewhere) = elsewhere.filter(|_| !again) {
                 elsewhere.drop_gone(change, &half, cut);
             }
             self.first_states.end(change);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use xds::{Changes, Cut, Dialect, Reason, TypeUrl, Update};
+use xds::{Changes, Cut, Dialect, Phase, Reason, TypeUrl, Update};
 
 use super::plane::{Content, cluster, endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
@@ -226,6 +226,26 @@ fn what_is_gone_elsewhere_does_not_come_back() {
         assert_eq!(stage.served(EDS), assignments, "{dialect:?}");
         assert_eq!(stage.heard(), "", "{dialect:?}");
     }
+}
+
+/// The other server has removed an assignment that this one says on one of its two streams, before the other stream begins: it stays.
+#[test]
+fn what_one_of_two_streams_says_is_not_gone() {
+    let mut stage = stage(Dialect::Delta);
+    stage.elsewhere = Some(served_without(Dialect::Delta, &[(EDS, "c0")]));
+    let slot = stage.upstream.cut.slot(&TypeUrl::new(EDS)).unwrap();
+    let begins = |name: &str| Changes {
+        answered: Some(true),
+        phase: Phase::Anew,
+        ..Changes::of(
+            (TypeUrl::new(EDS), false),
+            vec![Update::Put(slot.resource(&name.into()).unwrap().clone(), None)],
+        )
+    };
+    for change in [begins("c0"), begins("c1")] {
+        stage.publish(vec![change]);
+    }
+    assert_eq!(stage.served(EDS), "c0 c1");
 }
 
 /// The other server has removed what this one still has, unchanged: it is served as soon as this one says it.
