@@ -141,10 +141,10 @@ impl Feed {
             }
         }
         // In two cases the server resends held content although it did not forget that the relay holds it: to prolong a time to
-        // live (E-11), and for a name that is requested by itself.
+        // live (E-11), and for a name that is requested by itself. Another relay never forgets it.
         let mut asked = self.names_of(name, &entry.aliases).peekable();
         let alone = collection.is_some() && asked.peek().is_some();
-        let resent = held == Some(true) && entry.ttl.is_none() && !alone;
+        let resent = held == Some(true) && entry.ttl.is_none() && !alone && !message.is_relayed();
         // a resource without a name answers all requested names.
         let answered: Vec<Name> = asked.filter(|_| name.is_empty()).cloned().collect();
         let news = self.kept.unsaid_mut().mention(name, held.is_none(), resent);
