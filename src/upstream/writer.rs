@@ -289,7 +289,7 @@ impl<L: Talk> Writer<L> {
         any
     }
 
-    /// Returns the state by the two streams, of which one may not count. If none does, it stays as it was.
+    /// Returns the state by those of the two streams that count. If none counts, the state stays as it was.
     fn server_state(&self) -> ServerState {
         let states = self.talks.iter().filter_map(L::server_state);
         states

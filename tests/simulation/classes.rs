@@ -20,6 +20,7 @@ use super::event::Event;
 use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
+use super::upstream::SILENT;
 use super::world::World;
 use super::writer::GUARD;
 use super::zone::Zone;
@@ -190,7 +191,7 @@ pub(crate) fn client_settings(relay: &str, wildcard_quiet: Duration) -> Arc<Clie
     Arc::new(ClientSettings {
         types: Types::default(),
         relay_id: relay.to_owned(),
-        does_not_exist: Duration::from_secs(15),
+        does_not_exist: SILENT,
         wildcard_quiet,
         features: Default::default(),
     })

@@ -34,7 +34,7 @@ pub(crate) struct Wire {
     relay: String,
 }
 
-/// A stream without an answer is silent for long after this time.
+/// How long a control plane may take for a name; a stream without an answer is silent for long after that.
 pub(crate) const SILENT: Duration = Duration::from_secs(15);
 
 /// One stream and its attempts.

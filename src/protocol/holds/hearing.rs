@@ -55,7 +55,7 @@ impl Holds {
             let later = self.from_elsewhere.as_mut().filter(|_| begins(change));
             let later = later.and_then(|from| from.begin(&half, cut));
             let elsewhere = elsewhere.as_ref().or(later.as_ref());
-            // One of the two streams that a half can have has said what another one does not know.
+            // The half has begun on its other stream already: what that one has said is not dropped.
             let again = self.first_states.elsewhere(&half).is_some();
             self.first_states.hear(change, cut, elsewhere, within, now);
             let waits = self.waits(change, &half);

@@ -150,12 +150,7 @@ impl Elsewhere {
     /// Adds to the changes what the sessions were not served any more where they are, as forgotten: it does not come back before the
     /// server says it again. If a session reads this view, what it has stays until the server is known not to have it.
     pub(super) fn drop_gone(&self, change: &mut Changes, half: &Half, cut: &Cut) {
-        let Some(own) = cut
-            .half(&half.0, half.1)
-            .filter(|_| self.served.slot(&half.0).is_some())
-        else {
-            return;
-        };
+        let Some(own) = cut.half(&half.0, half.1) else { return };
         // If the server knows what the relay has, it says nothing of what is unchanged.
         if !(self.all && change.phase == Phase::Anew && begins(change)) {
             return;

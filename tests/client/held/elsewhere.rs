@@ -306,18 +306,24 @@ fn what_is_covered_elsewhere_is_not_gone() {
     }
 }
 
+/// What another server serves, which has neither this cluster nor a route to it.
+fn where_no_route_leads_to_c0(dialect: Dialect) -> Cut {
+    let mut other = settled(dialect, USUAL);
+    other.remove(CDS, "c0");
+    other.put(RDS, "r", route("r", &["c1"]));
+    other.pass(secs(20));
+    other.upstream.cut
+}
+
 /// K-16: the other server does not answer for a cluster to which a route leads that the sessions have kept. It is not gone there.
 #[test]
 fn what_is_unanswered_elsewhere_is_not_gone() {
     for dialect in BOTH {
-        let mut other = settled(dialect, USUAL);
-        other.remove(CDS, "c0");
-        other.put(RDS, "r", route("r", &["c1"]));
-        other.pass(secs(20));
+        let there = where_no_route_leads_to_c0(dialect);
         let unanswered = Update::Absent("c0".into(), Reason::TimedOut);
         let unanswered = Changes::of((TypeUrl::new(CDS), false), vec![unanswered]);
         let mut stage = settled(dialect, USUAL);
-        stage.elsewhere = Some(other.upstream.cut.with(&unanswered).0.into());
+        stage.elsewhere = Some(there.with(&unanswered).0.into());
         stage.remove(CDS, "c0");
         stage.restart();
         stage.pass(secs(20));
@@ -344,12 +350,8 @@ fn who_has_stayed_keeps_everything() {
 #[test]
 fn who_has_stayed_keeps_what_its_routes_name() {
     for dialect in BOTH {
-        let mut other = settled(dialect, USUAL);
-        other.remove(CDS, "c0");
-        other.put(RDS, "r", route("r", &["c1"]));
-        other.pass(secs(20));
         let mut stage = settled(dialect, USUAL);
-        stage.elsewhere = Some(other.upstream.cut.into());
+        stage.elsewhere = Some(where_no_route_leads_to_c0(dialect).into());
         stage.some_stayed = true;
         stage.remove(CDS, "c0");
         stage.restart();
