@@ -44,6 +44,7 @@ COPY build.rs LICENSE ./
 COPY proto proto
 COPY src src
 COPY loadtest loadtest
+COPY tests/peers tests/peers
 COPY config/image config/image
 # The commit that the image is built from: there is no repository here.
 ARG COMMIT=

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
@@ -15,7 +15,8 @@ use tokio::time::timeout;
 use tonic::Code;
 use xds::Dialect;
 
-use crate::{PATIENCE, framed, path, spawn};
+use crate::request::{Messages, framed};
+use crate::{PATIENCE, path, spawn};
 
 /// Where a relay listens.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ pub struct Call {
     pub head: Response<()>,
     pub requests: SendStream<Bytes>,
     pub responses: RecvStream,
-    read: BytesMut,
+    read: Messages,
 }
 
 /// How a call ended.
@@ -123,7 +124,7 @@ impl Client {
     /// A call of a method that takes exactly one message.
     pub async fn unary(&self, path: &str, request: &impl Message) -> Call {
         let headers = [("content-type", "application/grpc"), ("te", "trailers")];
-        let half = Half::Unary(framed(&request.encode_to_vec()));
+        let half = Half::Unary(framed(request));
         self.request("POST", path, &headers, half).await.unwrap()
     }
 
@@ -151,7 +152,7 @@ impl Client {
                 head: Response::from_parts(head, ()),
                 requests,
                 responses,
-                read: BytesMut::new(),
+                read: Messages::default(),
             })
         };
         timeout(PATIENCE, answered).await.expect("no response headers")
@@ -167,7 +168,7 @@ async fn tcp(address: SocketAddr) -> TcpStream {
 impl Call {
     /// Sends one message.
     pub fn send(&mut self, request: &impl Message) {
-        self.send_bytes(framed(&request.encode_to_vec()));
+        self.send_bytes(framed(request));
     }
 
     pub fn send_bytes(&mut self, bytes: impl Into<Bytes>) {
@@ -206,17 +207,13 @@ impl Call {
     /// The next message, and whether it is compressed.
     pub async fn next_flagged(&mut self) -> Result<(u8, Bytes), Ended> {
         loop {
-            if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
-                && self.read.len() >= 5 + length
-            {
-                let flag = self.read[0];
-                self.read.advance(5);
-                return Ok((flag, self.read.split_to(length).freeze()));
+            if let Some(message) = self.read.take() {
+                return Ok(message);
             }
             match self.responses.data().await {
                 Some(Ok(bytes)) => {
                     self.responses.flow_control().release_capacity(bytes.len()).unwrap();
-                    self.read.extend_from_slice(&bytes);
+                    self.read.extend(&bytes);
                 }
                 Some(Err(error)) => {
                     return Err(Ended {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The relay's peers in tests: control planes and clients, and what they say.
 //!
-//! Owns [`session`], a stream of a control plane as a machine without I/O, [`state`], one with content, and all that plays on sockets:
-//! [`plane`], which does what a test tells it, [`server`], which has a state, and [`client`]. Refuses to know the relay: it is on the
-//! other side.
+//! Three parts have no I/O: [`request`] is what a client says (the load tool uses it as well), [`session`] a stream of a control plane as a
+//! machine, and [`state`] one with content. The others play on sockets: [`plane`], which does what a test tells it, [`server`], which has
+//! a state, and [`client`]. Refuses to know the relay: it is on the other side.
 
 #![expect(
     missing_docs,
     clippy::expect_used,
-    clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
     reason = "a test fails by panicking, and its words are names"
@@ -22,6 +21,7 @@ pub mod messages;
 pub mod names;
 pub mod plane;
 pub mod process;
+pub mod request;
 pub mod secured;
 pub mod server;
 pub mod session;
@@ -32,7 +32,6 @@ pub mod subscription;
 
 use std::time::{Duration, Instant};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
 use xds::Dialect;
 
 /// How long a test waits for anything before it fails.
@@ -78,13 +77,4 @@ pub fn now() -> Instant {
 #[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
 pub fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
     tokio::spawn(task)
-}
-
-/// A message of gRPC that is not compressed.
-fn framed(message: &[u8]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(message.len() + 5);
-    frame.put_u8(0);
-    frame.put_u32(u32::try_from(message.len()).unwrap());
-    frame.put_slice(message);
-    frame.freeze()
 }

@@ -151,6 +151,6 @@ pub fn sotw(type_url: &str, version: &str, nonce: &str, puts: &[&str]) -> Discov
     }
 }
 
-fn owned(names: &[&str]) -> Vec<String> {
+pub(crate) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }

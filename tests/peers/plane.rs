@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
@@ -15,8 +15,9 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::request::{Messages, framed, prefix};
 pub use crate::{PATIENCE, soon};
-use crate::{framed, now, spawn};
+use crate::{now, spawn};
 
 /// A listener that hands every call to the test.
 pub struct Plane {
@@ -31,7 +32,7 @@ pub struct Call {
     pub authority: String,
     pub headers: HeaderMap,
     requests: RecvStream,
-    buffer: BytesMut,
+    buffer: Messages,
     respond: SendResponse<Bytes>,
     responses: Option<SendStream<Bytes>>,
     connection: mpsc::Sender<Order>,
@@ -166,7 +167,7 @@ where
                     authority: parts.uri.authority().map(ToString::to_string).unwrap_or_default(),
                     headers: parts.headers,
                     requests,
-                    buffer: BytesMut::new(),
+                    buffer: Messages::default(),
                     respond,
                     responses: None,
                     connection: sender.clone(),
@@ -190,15 +191,12 @@ impl Call {
     /// The next request, if the client has not closed the stream.
     pub async fn try_request<M: Message + Default>(&mut self) -> Option<M> {
         loop {
-            if let Some(size) = self.buffer.get(1..5).map(|mut size| size.get_u32() as usize)
-                && self.buffer.len() >= 5 + size
-            {
-                self.buffer.advance(5);
-                return Some(M::decode(self.buffer.split_to(size)).unwrap());
+            if let Some((_, message)) = self.buffer.take() {
+                return Some(M::decode(message).unwrap());
             }
             let data = self.requests.data().await?.ok()?;
             self.requests.flow_control().release_capacity(data.len()).unwrap();
-            self.buffer.extend_from_slice(&data);
+            self.buffer.extend(&data);
         }
     }
 
@@ -219,12 +217,12 @@ impl Call {
     }
 
     pub fn send(&mut self, message: &impl Message) {
-        self.send_bytes(&message.encode_to_vec());
+        self.send_raw(framed(message));
     }
 
     /// Sends a message of these bytes.
     pub fn send_bytes(&mut self, message: &[u8]) {
-        self.send_raw(framed(message));
+        self.send_raw([&prefix(message.len()), message].concat().into());
     }
 
     /// Sends these bytes as they are.

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests and responses of both dialects in one shape.
 
-use std::collections::BTreeMap;
-
 use proto::envoy::config::core::v3::Node;
-use proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
 use proto::google::rpc::Status;
 use xds::Dialect;
 
 use crate::client::{Call, Client, Ended};
 pub use crate::messages::node;
-use crate::messages::{answer, rejection};
+use crate::messages::{answer, owned, rejection};
+use crate::request::Request;
 
 /// One subscription as a client of either dialect holds it.
 pub struct Subscriber {
@@ -86,27 +83,22 @@ impl Subscriber {
         }
     }
 
-    fn send(&mut self, added: &[&str], gone: &[&str], error_detail: Option<Status>) {
-        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        match self.dialect {
-            Dialect::Sotw => self.call.send(&DiscoveryRequest {
-                version_info: self.version.clone(),
-                node: self.node.take(),
-                resource_names: self.names.clone(),
-                type_url: self.type_url.clone(),
-                response_nonce: self.nonce.clone(),
-                error_detail,
-                ..Default::default()
-            }),
-            Dialect::Delta => self.call.send(&DeltaDiscoveryRequest {
-                node: self.node.take(),
-                type_url: self.type_url.clone(),
-                resource_names_subscribe: owned(added),
-                resource_names_unsubscribe: owned(gone),
-                initial_resource_versions: BTreeMap::new(),
-                ..Default::default()
-            }),
-        }
+    fn send(&mut self, added: &[&str], dropped: &[&str], rejection: Option<Status>) {
+        let (nonce, names) = match self.dialect {
+            Dialect::Sotw => (self.nonce.clone(), self.names.clone()),
+            Dialect::Delta => (String::new(), owned(added)),
+        };
+        let request = Request {
+            node: self.node.take(),
+            type_url: self.type_url.clone(),
+            nonce,
+            version: self.version.clone(),
+            names,
+            dropped: owned(dropped),
+            rejection,
+            ..Request::default()
+        };
+        self.call.send_bytes(request.framed(self.dialect));
     }
 
     /// The next response, acknowledged.

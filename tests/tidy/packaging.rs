@@ -107,7 +107,16 @@ fn the_image_is_built_from_what_is_here() {
         }
     }
     let manifests = members().into_iter().map(|member| format!("{member}/Cargo.toml"));
-    let sources = ["Cargo.toml", "Cargo.lock", "build.rs", "proto/", "src/", "loadtest/"].map(str::to_owned);
+    let sources = [
+        "Cargo.toml",
+        "Cargo.lock",
+        "build.rs",
+        "proto/",
+        "src/",
+        "loadtest/",
+        "tests/peers/",
+    ]
+    .map(str::to_owned);
     for needed in sources.into_iter().chain(manifests) {
         let below = |source: &String| std::path::Path::new(&needed).starts_with(source);
         assert!(

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How streams and connections end, and what follows.
 
-use bytes::{BufMut, BytesMut};
 use distributary::upstream::{StreamPhase, StreamStatus};
 use h2::Reason;
-use prost::Message;
+use peers::request::framed;
 use tonic::Code;
 
 use crate::plane::{Call, Plane};
@@ -17,12 +16,8 @@ async fn go_away_in_the_middle_of_an_answer() {
     let relay = Relay::of(&plane, &[(CDS, "*")]);
     let mut call = plane.call().await;
     call.delta().await;
-    let message = delta(CDS, "n1", &["a=1", "b=1"], &[]).encode_to_vec();
-    let mut part = BytesMut::new();
-    part.put_u8(0);
-    part.put_u32(u32::try_from(message.len()).unwrap());
-    part.put_slice(&message[..message.len() / 2]);
-    call.send_raw(part.freeze());
+    let message = framed(&delta(CDS, "n1", &["a=1", "b=1"], &[]));
+    call.send_raw(message.slice(..message.len() / 2));
     call.go_away(Reason::NO_ERROR).await;
     // E-23: the stream was not answered, so the next one uses the other dialect.
     let mut call = plane.call().await;

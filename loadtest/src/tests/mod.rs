@@ -24,6 +24,7 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryResponse, Resource,
 };
 use distributary::proto::google::protobuf::Any;
+use peers::request::framed as frame;
 use prost::Message;
 
 use crate::fleet::client::profile::{Behaviour, Interest, Names, Profile};
@@ -34,13 +35,7 @@ use crate::measure::tally::Tally;
 use crate::origin::ledger::{Ledger, Spec};
 use crate::origin::world::World;
 use crate::wire::kind::{Dialect, Kind};
-use crate::wire::{self, Malformed, Reader, Unit};
-
-/// `message` as a gRPC frame.
-fn frame(message: &impl Message) -> Vec<u8> {
-    let bytes = message.encode_to_vec();
-    [&wire::prefix(bytes.len()), bytes.as_slice()].concat()
-}
+use crate::wire::{Malformed, Reader, Unit};
 
 impl Profile {
     /// The simplest client: it asks for everything of one type, or for names of it.
@@ -153,7 +148,7 @@ fn clusters() -> Bench {
 #[test]
 fn a_stream_reads_the_same_in_pieces_of_any_size() {
     let bench = clusters();
-    let mut stream = frame(&bench.delta("n1", &[0, 1, 2, 3]));
+    let mut stream = frame(&bench.delta("n1", &[0, 1, 2, 3])).to_vec();
     stream.extend(frame(&DeltaDiscoveryResponse::default()));
     stream.extend(frame(&bench.delta("n2", &[])));
     let read = |size: usize| {

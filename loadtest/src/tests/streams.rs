@@ -11,10 +11,11 @@ use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
 use http::{HeaderMap, Response};
+use peers::request::{Messages, framed};
 use prost::Message as _;
 
 use super::foreign::{another, any_server};
-use super::{frame, now};
+use super::now;
 use crate::command::arguments::Arguments;
 use crate::measure::record::{Assertion, Record, Recorder};
 use crate::story::file::Scenario;
@@ -218,7 +219,7 @@ async fn connection(client: tokio::net::TcpStream, manner: Rc<Manner>) {
 
 /// Answers each request that is no acknowledgement, until the stream is to end.
 async fn answer(mut requests: h2::RecvStream, mut stream: h2::SendStream<Bytes>, manner: Rc<Manner>) {
-    let (begun, mut bytes, mut nonce) = (now(), Vec::new(), 0);
+    let (begun, mut messages, mut nonce) = (now(), Messages::default(), 0);
     loop {
         let (over, refuses) = (
             begun.elapsed() >= manner.lasting,
@@ -234,16 +235,9 @@ async fn answer(mut requests: h2::RecvStream, mut stream: h2::SendStream<Bytes>,
         let piece = tokio::select! { piece = requests.data() => piece, () = pause => continue };
         let Some(Ok(piece)) = piece else { return };
         let _ = requests.flow_control().release_capacity(piece.len());
-        bytes.extend_from_slice(&piece);
-        while let Some(length) = bytes
-            .get(1..5)
-            .map(|it| u32::from_be_bytes(it.try_into().unwrap()) as usize + 5)
-        {
-            if bytes.len() < length {
-                break;
-            }
-            let request: Vec<u8> = bytes.drain(..length).collect();
-            let request = DeltaDiscoveryRequest::decode(&request[5..]).unwrap();
+        messages.extend(&piece);
+        while let Some((_, request)) = messages.take() {
+            let request = DeltaDiscoveryRequest::decode(request).unwrap();
             if request.response_nonce.is_empty() {
                 nonce += 1;
                 let body = Any {
@@ -262,7 +256,7 @@ async fn answer(mut requests: h2::RecvStream, mut stream: h2::SendStream<Bytes>,
                     nonce: nonce.to_string(),
                     ..DeltaDiscoveryResponse::default()
                 };
-                let _ = stream.send_data(Bytes::from(frame(&response)), false);
+                let _ = stream.send_data(framed(&response), false);
             }
         }
     }

@@ -12,7 +12,7 @@ pub(crate) mod place;
 mod reader;
 pub(crate) mod tls;
 
-pub(crate) use reader::{Level, Malformed, Piece, Reader, Unit, fields, first_field, number, prefix};
+pub(crate) use reader::{Level, Malformed, Piece, Reader, Unit, fields, first_field, number};
 
 /// Returns bytes from a peer as readable text.
 pub(crate) fn text(bytes: &[u8]) -> String {

@@ -334,9 +334,3 @@ pub(crate) fn fields<'a>(mut message: &'a [u8], mut sink: impl FnMut(u32, &'a [u
         message = after;
     }
 }
-
-/// Returns the five bytes before a message of `length` bytes.
-pub(crate) fn prefix(length: usize) -> [u8; PREFIX_BYTES] {
-    let [a, b, c, d] = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
-    [0, a, b, c, d]
-}

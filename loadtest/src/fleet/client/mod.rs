@@ -8,14 +8,13 @@
 //! - [`following`]: what it asks for because of references, and in which order resources may come
 //! - [`polls`]: REST polls, in the place of streams
 //! - [`served`]: whether another control plane serves it as it serves others
-//! - [`saying`], [`requests`], [`transcript`]: what it sends, and the latest part of the conversation
+//! - [`saying`], [`transcript`]: what it sends, and the latest part of the conversation
 
 mod arrival;
 mod following;
 pub(crate) mod lane;
 mod polls;
 pub(crate) mod profile;
-mod requests;
 pub(crate) mod saying;
 mod served;
 pub(crate) mod subscription;

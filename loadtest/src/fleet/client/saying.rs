@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a client sends on its streams: which names it asks for, and how it answers responses.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
+use distributary::proto::google::rpc::Status;
+use peers::request::{Request, framed};
 
 use super::lane::Lane;
-use super::requests::Request;
 use super::transcript::What;
 use super::{Client, Output, Reply};
 use crate::wire::Reader;
@@ -21,35 +22,29 @@ impl Client {
         let Some((lane, _)) = self.lanes.get_mut(reply.lane) else {
             return;
         };
-        let last = lane.last.get_mut(reply.kind as usize);
-        let version = match last {
-            Some(last) if reply.rejects => {
-                let version = last.take().map(|last| last.1).unwrap_or_default();
-                *last = Some(Box::new((reply.nonce.clone(), version.clone())));
-                version
-            }
-            Some(last) => {
-                *last = Some(Box::new((reply.nonce.clone(), reply.version.clone())));
+        let mut request = Request {
+            type_url: reply.kind.type_url().to_owned(),
+            nonce: reply.nonce.clone(),
+            rejection: reply.rejects.then(rejection),
+            ..Request::default()
+        };
+        // In delta an acknowledgement says no version, and nothing is repeated.
+        if self.profile.dialect == Dialect::Sotw
+            && let Some(last) = lane.last.get_mut(reply.kind as usize)
+        {
+            request.version = if reply.rejects {
+                last.take().map(|last| last.1).unwrap_or_default()
+            } else {
                 if let Some(accepted) = self.accepted.get_mut(reply.kind as usize) {
                     *accepted = Some(reply.version.as_str().into());
                 }
                 reply.version.clone()
-            }
-            None => String::new(),
-        };
-        let (sotw, kind) = (self.profile.dialect == Dialect::Sotw, reply.kind);
-        // E-02: a SotW acknowledgement repeats all names.
-        let names = if sotw { self.names_of(kind) } else { Vec::new() };
-        let request = Request {
-            type_url: kind.type_url(),
-            nonce: &reply.nonce,
-            version: &version,
-            names: &names,
-            rejection: reply.rejects.then_some(ON_PURPOSE),
-            ..Request::default()
-        };
-        let bytes = request.encode(self.profile.dialect);
-        self.say(reply.lane, kind, &request, bytes, now);
+            };
+            *last = Some(Box::new((reply.nonce.clone(), request.version.clone())));
+            // E-02: it repeats all names.
+            request.names = self.names_of(reply.kind);
+        }
+        self.say(reply.lane, reply.kind, request, now);
     }
 
     /// Returns all names that are asked for of a type.
@@ -72,7 +67,7 @@ impl Client {
         let by_name = subscription.names().is_some();
         let returning = first && dialect == Dialect::Delta && self.profile.behaviour.remembers;
         let held = if returning { subscription.versions() } else { Vec::new() };
-        let held: Vec<_> = held
+        let held: BTreeMap<_, _> = held
             .into_iter()
             .map(|(index, version)| (ledger.name(index), version))
             .collect();
@@ -85,44 +80,46 @@ impl Client {
         }
         let first_of_stream = !std::mem::replace(&mut stream.asked, true);
         let node = first_of_stream.then(|| self.profile.identity.node(self.number));
-        let last = stream.last.get(kind as usize).cloned().flatten().unwrap_or_default();
+        let last = stream.last.get(kind as usize).cloned().flatten();
+        // C-04: a delta request without a nonce answers nothing.
+        let (nonce, version) = *last.filter(|_| dialect == Dialect::Sotw).unwrap_or_default();
         let (names, dropped) = match dialect {
             // C-12, C-13: ztunnel takes `*` back at once, and names what it holds in its versions alone.
             Dialect::Delta if first && by_name && kind.asks_by_versions() => {
-                let lacking = texts(new)
-                    .into_iter()
-                    .filter(|name| held.iter().all(|(it, _)| it != name));
+                let lacking = texts(new).into_iter().filter(|name| !held.contains_key(name));
                 let all = || std::iter::once("*".to_owned());
                 (all().chain(lacking).collect(), all().collect())
             }
             Dialect::Delta => (texts(new), texts(gone)),
             Dialect::Sotw => (self.names_of(kind), Vec::new()),
         };
-        let sotw = dialect == Dialect::Sotw;
         let request = Request {
-            node: node.as_ref(),
-            type_url: kind.type_url(),
-            nonce: if sotw { &last.0 } else { "" },
-            version: if sotw { &last.1 } else { "" },
-            names: &names,
-            dropped: &dropped,
-            held: &held,
+            node,
+            type_url: kind.type_url().to_owned(),
+            nonce,
+            version,
+            names,
+            dropped,
+            held,
             rejection: None,
         };
-        let bytes = request.encode(dialect);
-        self.say(lane, kind, &request, bytes, now);
+        self.say(lane, kind, request, now);
     }
 
-    fn say(&mut self, lane: usize, kind: Kind, request: &Request<'_>, bytes: Bytes, now: Instant) {
+    fn say(&mut self, lane: usize, kind: Kind, request: Request, now: Instant) {
         let what = What::Said {
             kind,
             names: request.names.len(),
             dropped: request.dropped.len(),
             held: request.held.len(),
-            nonce: request.nonce.into(),
+            nonce: request.nonce.as_str().into(),
             rejected: request.rejection.is_some(),
         };
         self.transcript.note(now, lane, what);
+        let bytes = match self.profile.dialect {
+            Dialect::Delta => framed(&request.delta()),
+            Dialect::Sotw => framed(&request.sotw()),
+        };
         self.outputs.push_back(Output::Send(lane, bytes));
     }
 
@@ -143,5 +140,14 @@ impl Client {
     fn lane_for(&self, kind: Kind) -> Option<usize> {
         let of = |lane: &Lane| lane.kind.is_none_or(|it| it == kind);
         self.lanes.iter().position(|(lane, _)| of(lane))
+    }
+}
+
+fn rejection() -> Status {
+    Status {
+        // INVALID_ARGUMENT
+        code: 3,
+        message: ON_PURPOSE.to_owned(),
+        ..Status::default()
     }
 }

@@ -11,13 +11,13 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use h2::SendStream;
+use peers::request::prefix;
 use prost::Message;
 
 use super::Counts;
 use super::answers::{Answers, Step};
-use super::requests::{PREFIX_BYTES, Requests};
+use super::requests::Requests;
 use crate::origin::ledger::Ledger;
-use crate::wire;
 use crate::wire::kind::{Dialect, Kind};
 
 /// One stream, with a topic for each type in the order in which changes are safe.
@@ -145,8 +145,8 @@ impl<'a> Session<'a> {
         let mut tail = Vec::new();
         prost::encoding::string::encode(5, &format!("n{}", self.responses), &mut tail);
         let length = message.len() + tail.len();
-        self.counts.answered(length + PREFIX_BYTES);
-        let prefix = wire::prefix(length);
+        let prefix = prefix(length);
+        self.counts.answered(prefix.len() + length);
         let parts = if message.len() <= COPIED_BYTES_MAX {
             vec![Bytes::from([&prefix, &*message, &tail].concat())]
         } else {

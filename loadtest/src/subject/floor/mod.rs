@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use peers::request::prefix;
 use tokio::net::TcpStream;
 
 use crate::fleet::client::profile::{Profile, Wanted};
@@ -20,7 +21,6 @@ use crate::origin::control_plane::Answers;
 use crate::origin::ledger::Ledger;
 use crate::origin::world::World;
 use crate::subject::relay::free_address;
-use crate::wire;
 use crate::wire::kind::{Dialect, Kind};
 use crate::wire::tls::Papers;
 
@@ -125,7 +125,7 @@ impl Floor {
         };
         // As long as the nonce of a relay.
         prost::encoding::string::encode(5, &format!("floor-{push:010}"), &mut message);
-        let message = [&wire::prefix(message.len()), message.as_slice()].concat();
+        let message = [&prefix(message.len()), message.as_slice()].concat();
         let frames = message.chunks(FRAME_BYTES_MAX).map(|piece| {
             let [_, length @ ..] = u32::try_from(piece.len()).unwrap_or_default().to_be_bytes();
             [&length[..], &[0, 0], &1_u32.to_be_bytes(), piece].concat()
