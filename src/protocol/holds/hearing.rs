@@ -56,7 +56,7 @@ impl Holds {
             let later = later.and_then(|from| from.begin(&half, cut));
             let elsewhere = elsewhere.as_ref().or(later.as_ref());
             // The half has begun on its other stream already: what that one has said is not dropped.
-            let again = self.first_states.elsewhere(&half).is_some();
+            let again = self.first_states.has_begun(&half);
             self.first_states.hear(change, cut, elsewhere, within, now);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {

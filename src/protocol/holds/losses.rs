@@ -79,10 +79,10 @@ impl FirstStates {
         now: Instant,
     ) {
         let (type_url, wildcard) = (&changes.type_url, changes.wildcard);
-        self.stream.hear(type_url, changes.answered, now);
+        let half = (type_url.clone(), wildcard);
+        self.stream.hear(&half, changes.answered, cut, now);
         let is_first = changes.phase.is_first();
         let steady = changes.phase == Phase::Steady && changes.answered != Some(false);
-        let half = (type_url.clone(), wildcard);
         let follows = steady && self.part(&half).is_some_and(|part| part.open && !part.alone);
         let alone = steady && within == Within::Always && !follows;
         if within == Within::Never || !type_url.kind().is_judged() || !(is_first || alone || follows) {
@@ -121,6 +121,11 @@ impl FirstStates {
             part.alone |= alone;
             (first.heard, first.whole) = (now, false);
         }
+    }
+
+    /// Whether the half has begun on the present stream, judged or not.
+    pub(super) fn has_begun(&self, half: &Half) -> bool {
+        self.stream.has_answered(half)
     }
 
     /// Notes whether all is answered with these changes.

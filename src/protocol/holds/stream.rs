@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use xds::TypeUrl;
+use super::waiting::Half;
+use xds::{Cut, TypeUrl};
 
 /// After this time, a server that has answered something counts as there for the types of which it says nothing.
 const SILENT: Duration = Duration::from_secs(30);
@@ -18,7 +19,7 @@ const SHORT_STREAMS: u8 = 2;
 pub(super) struct AnsweredStream {
     /// When it answered first.
     first: Option<Instant>,
-    answered: BTreeSet<TypeUrl>,
+    answered: BTreeSet<Half>,
     /// Whether a first state is over.
     settled: bool,
     /// How many streams in a row have ended before that.
@@ -31,16 +32,25 @@ impl AnsweredStream {
         self.first
     }
 
-    /// Whether the control plane has answered for this type on the present stream.
-    pub(super) fn hear(&mut self, of: &TypeUrl, answered: Option<bool>, now: Instant) {
+    /// Whether the control plane has answered for this half on the present stream.
+    pub(super) fn has_answered(&self, half: &Half) -> bool {
+        self.answered.contains(half)
+    }
+
+    /// It has answered for this half from now on, or its stream has ended. Once the view, at `cut`, has given a type up, nobody says that
+    /// the stream of that type has ended.
+    pub(super) fn hear(&mut self, half: &Half, answered: Option<bool>, cut: &Cut, now: Instant) {
         match answered {
             Some(true) => {
                 self.first.get_or_insert(now);
-                self.answered.insert(of.clone());
+                self.answered.insert(half.clone());
             }
-            Some(false) if self.answered.remove(of) && self.answered.is_empty() => {
-                self.short = if self.settled { 0 } else { self.short + 1 };
-                (self.first, self.settled) = (None, false);
+            Some(false) if self.answered.remove(half) => {
+                self.answered.retain(|(of, _)| cut.slot(of).is_some());
+                if self.answered.is_empty() {
+                    self.short = if self.settled { 0 } else { self.short + 1 };
+                    (self.first, self.settled) = (None, false);
+                }
             }
             Some(false) | None => {}
         }
@@ -48,15 +58,15 @@ impl AnsweredStream {
 
     /// The first states of these types are over.
     pub(super) fn settle(&mut self, is_over: impl Fn(&TypeUrl) -> bool) {
-        let mut judged = self.answered.iter().filter(|of| of.kind().is_judged());
-        self.settled |= judged.any(is_over);
+        let mut judged = self.answered.iter().filter(|(of, _)| of.kind().is_judged());
+        self.settled |= judged.any(|(of, _)| is_over(of));
     }
 
     /// Returns from when on the clocks of the type's judgements count time: the control plane has said on its present stream what it has of
     /// the type, or says nothing of it. `None`: it has not spoken there at all. `open`: the first state of the type is not over.
     pub(super) fn counted_from(&self, of: &TypeUrl, open: bool) -> Option<Instant> {
         let first = self.first?;
-        let counts = self.answered.contains(of) && !open || self.short >= SHORT_STREAMS;
+        let counts = self.answered.iter().any(|half| half.0 == *of) && !open || self.short >= SHORT_STREAMS;
         Some(if counts { first } else { first + SILENT })
     }
 }

@@ -165,6 +165,8 @@ fn what_an_older_route_elsewhere_names() {
         pair.remove(CDS, "a");
         assert_eq!(pair.after(secs(30)).aside.served(CDS), "a b", "{dialect:?}");
         assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
+        // Here, too, some are served what is older.
+        reject(&mut pair.aside, CDS, "b", served_by("b", "new"));
         leave(&mut pair.main);
         pair.exchange();
         assert_eq!(pair.aside.served(CDS), "b", "{dialect:?}");

@@ -95,6 +95,23 @@ fn an_order_that_ends_in_an_absence() {
     }
 }
 
+/// A person holds one name for longer than the judgement: what else it holds goes by its clock, and that name when the order ends.
+#[test]
+fn an_order_that_lasts_longer() {
+    for dialect in BOTH {
+        let mut stage = halved(dialect, USUAL, SECOND);
+        let one = HoldTarget::Resource(TypeUrl::new(CDS), Name::from("c0"));
+        assert_eq!(stage.order(one, HoldAction::Extend(120 * SECOND)), 1);
+        assert_eq!(
+            stage.after(100 * SECOND).served(CDS),
+            "c0 c5 c6 c7 c8 c9",
+            "{dialect:?}"
+        );
+        assert_eq!(stage.why(CDS, "c0"), "mass", "{dialect:?}");
+        assert_eq!(stage.after(20 * SECOND).served(CDS), "c5 c6 c7 c8 c9", "{dialect:?}");
+    }
+}
+
 /// D-03: the control plane dies between a listener and the route that this newly names. The cluster of the old route stays until it can say
 /// that route, and as long as usual from then on.
 #[test]

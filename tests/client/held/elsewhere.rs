@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use xds::{Changes, Cut, Dialect, Phase, Reason, TypeUrl, Update};
+use xds::{Changes, Cut, Dialect, GuardSettings, Phase, Reason, TypeUrl, Update, Within};
 
 use super::plane::{Content, cluster, endpoints, listener, route, served_by};
 use super::stage::{Stage, USUAL};
@@ -65,6 +65,34 @@ fn another_server_is_late() {
         stage.restart();
         assert_eq!(stage.after(secs(20)).served(CDS), "c0 c1 c2 c3 c4", "{dialect:?}");
     }
+}
+
+/// The same of a server whose view has clusters of its own: its sessions are served these by then, so what it lacks of them is lost. Of
+/// assignments, of which it has none, it lacks what they were served before.
+#[test]
+fn another_server_is_late_for_a_view_with_a_memory() {
+    let wants = [(LDS, "*"), (CDS, "*"), (EDS, "c0"), (EDS, "c1"), (EDS, "c2")];
+    let [mut other, mut stage] = [5, 10].map(|clusters| {
+        let mut stage = Stage::new(Dialect::Delta, USUAL, &wants);
+        stage.put(LDS, "other", listener("other", "s", 81));
+        (0..clusters).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage
+    });
+    (0..3).for_each(|n| other.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 2)));
+    other.pass(secs(20));
+    stage.pass(secs(20));
+    stage.elsewhere = Some(other.upstream.cut.into());
+    stage.plane.habits.late.extend([CDS, EDS]);
+    stage.restart();
+    stage.pass(secs(1));
+    stage.elsewhere = None;
+    (5..10).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+    stage.plane.habits.late.clear();
+    assert_eq!(stage.after(secs(20)).served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9");
+    assert_eq!(
+        (stage.why(CDS, "c7"), stage.served(EDS)),
+        ("mass".to_owned(), "c0 c1 c2".to_owned())
+    );
 }
 
 /// D-09: another server has half of the clusters, and says nothing of the endpoints of the others, which nobody has asked it for. What is
@@ -228,24 +256,34 @@ fn what_is_gone_elsewhere_does_not_come_back() {
     }
 }
 
-/// The other server has removed an assignment that this one says on one of its two streams, before the other stream begins: it stays.
+/// The other server has removed an assignment that this one says on one of its two streams, before the other stream begins: it stays, judged or
+/// not. What the first one to begin does not say is not served until the other one does.
 #[test]
 fn what_one_of_two_streams_says_is_not_gone() {
-    let mut stage = stage(Dialect::Delta);
-    stage.elsewhere = Some(served_without(Dialect::Delta, &[(EDS, "c0")]));
-    let slot = stage.upstream.cut.slot(&TypeUrl::new(EDS)).unwrap();
-    let begins = |name: &str| Changes {
-        answered: Some(true),
-        phase: Phase::Anew,
-        ..Changes::of(
-            (TypeUrl::new(EDS), false),
-            vec![Update::Put(slot.resource(&name.into()).unwrap().clone(), None)],
-        )
-    };
-    for change in [begins("c0"), begins("c1")] {
-        stage.publish(vec![change]);
+    for (within, later) in [Within::FirstState, Within::Never]
+        .into_iter()
+        .flat_map(|within| [(within, 0), (within, 20)])
+    {
+        for (first, second, between) in [("c0", "c1", "c0 c1"), ("c1", "c0", "c1")] {
+            let mut stage = stage(Dialect::Delta);
+            stage.set(GuardSettings { within, ..USUAL });
+            let slot = stage.upstream.cut.slot(&TypeUrl::new(EDS)).unwrap().clone();
+            let begins = |name: &str| Changes {
+                answered: Some(true),
+                phase: Phase::Anew,
+                ..Changes::of(
+                    (TypeUrl::new(EDS), false),
+                    vec![Update::Put(slot.resource(&name.into()).unwrap().clone(), None)],
+                )
+            };
+            stage.lose();
+            stage.elsewhere = Some(served_without(Dialect::Delta, &[(EDS, "c0")]));
+            stage.publish(vec![begins(first)]);
+            assert_eq!(stage.after(secs(later)).served(EDS), between, "{within:?}, {later} s");
+            stage.publish(vec![begins(second)]);
+            assert_eq!(stage.served(EDS), "c0 c1", "{within:?}, {later} s");
+        }
     }
-    assert_eq!(stage.served(EDS), "c0 c1");
 }
 
 /// The other server has removed what this one still has, unchanged: it is served as soon as this one says it.

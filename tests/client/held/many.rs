@@ -71,18 +71,20 @@ fn a_change_of_one_route() {
     assert!(many < few * 10 + ms(1), "{few:?} with 100, {many:?} with 20,000");
 }
 
-/// What a change of one of 10,000 routes costs, with 110,000 clusters of which none, one or 100,000 are held.
+/// What a change of one of 10,000 routes costs, with 110,000 clusters of which none, one or 100,000 are held: the least of nine. It
+/// is to be run with jemalloc (`LD_PRELOAD`), as the relay is shipped: with the system's allocator it is up to twice as much. Beside one and
+/// beside 100,000 it is the same; beside none it is less, because nobody has to know what the route names.
 #[test]
 #[ignore = "prints figures"]
 fn routes_beside_held_removals() {
     let mut stage = stage(10_000, 100_000);
     let mut round = 0;
-    let mut median = |stage: &mut Stage| {
+    let mut least = |stage: &mut Stage| {
         round += 1;
-        changes(stage, &format!("c{}", 100 + round))[4].as_secs_f64() * 1e6
+        changes(stage, &format!("c{}", 100 + round))[0].as_secs_f64() * 1e6
     };
     for _ in 0..3 {
-        let medians = [0, 1, 100_000].map(|number| {
+        let costs = [0, 1, 100_000].map(|number| {
             let clusters = stage.plane.content.get_mut(CDS).unwrap();
             let others = clusters.iter().filter(|(name, _)| name.starts_with("other-"));
             let removed: Vec<_> = others
@@ -92,16 +94,16 @@ fn routes_beside_held_removals() {
             removed.iter().for_each(|(name, _)| drop(clusters.remove(name)));
             stage.pass(secs(5));
             assert_eq!(held(&stage), number);
-            let median = median(&mut stage);
-            println!("{number} held: {median:.0} us");
+            let cost = least(&mut stage);
+            println!("{number} held: {cost:.0} us");
             stage.plane.content.get_mut(CDS).unwrap().extend(removed);
             stage.pass(secs(5));
-            median
+            cost
         });
         println!(
             "{:.2} and {:.2} times as much",
-            medians[1] / medians[0],
-            medians[2] / medians[1]
+            costs[1] / costs[0],
+            costs[2] / costs[1]
         );
     }
 }

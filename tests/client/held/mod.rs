@@ -204,6 +204,19 @@ fn an_unconfirmed_route_that_leaves_the_view() {
     assert!(stage.served(CDS).starts_with("c1 "), "{}", stage.why(CDS, "c0"));
 }
 
+/// What was read to find what refers to a removal is not kept once none waits: there may be very many views.
+#[test]
+fn nothing_is_kept_of_what_was_read() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.remove(CDS, "c0");
+    stage.pass(ms(200));
+    stage.say(RDS, "r", route("r", &["c1"]));
+    assert!(stage.guard.is_empty());
+    let read = Arc::downgrade(stage.upstream.cut.half(&TypeUrl::new(RDS), false).unwrap());
+    stage.say(RDS, "r", route("r", &["c2"]));
+    assert!(read.upgrade().is_none());
+}
+
 /// A route configuration stays as long as a listener names it.
 #[test]
 fn a_route_that_a_listener_names() {
@@ -264,6 +277,21 @@ fn half_a_state() {
         assert_eq!(stage.cuts, 0, "nothing changed for anybody");
         assert_eq!(stage.heard(), "+cds mass 5, -cds mass server");
     }
+}
+
+/// D-10: what the wildcard covers and clients have asked for by name as well counts once: one of four is much, one of eight is not.
+#[test]
+fn a_loss_of_what_both_halves_have() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    (1..4).for_each(|n| stage.put(LDS, &format!("l{n}"), listener(&format!("l{n}"), "r", 80 + n)));
+    assert_eq!(stage.after(secs(1)).served(LDS), "l l1 l2 l3");
+    let covered = stage.upstream.cut.half(&TypeUrl::new(LDS), true).unwrap();
+    let named = covered.resources().map(|one| Update::Put(one.clone(), None));
+    let named = Changes::of((TypeUrl::new(LDS), false), named.collect());
+    stage.publish(vec![named]);
+    stage.remove(LDS, "l1");
+    stage.restart();
+    assert_eq!(stage.after(secs(1)).why(LDS, "l1"), "mass");
 }
 
 /// A loss that the control plane does not repair goes when its time is over, in one step.
@@ -360,6 +388,23 @@ fn emptied_endpoints() {
         stage.exchange();
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 3)));
         assert_eq!(stage.heard(), "+eds mass 6, -eds mass server");
+    }
+}
+
+/// Types that the view has given up are not waited for at the end of a stream: what the next one says first has its own time.
+#[test]
+fn types_that_were_given_up() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        for (kind, name) in [(SDS, "s"), (POLICY, "p")] {
+            stage.unwant(kind, name);
+            stage.upstream.cut = stage.upstream.cut.without(&TypeUrl::new(kind));
+        }
+        stage.restart();
+        stage.pass(secs(2));
+        (0..6).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
+        stage.pass(secs(10));
+        assert_eq!(stage.why(EDS, "c0"), "mass", "{dialect:?}");
     }
 }
 
@@ -528,6 +573,13 @@ fn what_nobody_wants() {
     let gone = Update::Absent(Name::from("c0"), Reason::Expired);
     stage.publish(vec![Changes::of((TypeUrl::new(CDS), true), vec![gone])]);
     assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    assert_eq!(stage.heard(), "+cds referenced 1, -cds referenced gone");
+    // Nor is anything once the view ends.
+    stage.remove(CDS, "c1");
+    assert_eq!(stage.after(ms(200)).why(CDS, "c1"), "referenced by rds r");
+    stage.guard.close();
+    stage.publish(Vec::new());
+    assert!(stage.holds.is_empty() && stage.guard.is_empty(), "{:?}", stage.holds);
     assert_eq!(stage.heard(), "+cds referenced 1, -cds referenced gone");
 }
 

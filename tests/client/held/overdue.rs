@@ -46,6 +46,22 @@ fn a_route_that_still_leads_there() {
     }
 }
 
+/// The listener that leads there goes, and returns: meanwhile the control plane does not send it.
+#[test]
+fn a_listener_that_returns() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(CDS, "c0");
+        stage.pass(QUARTER);
+        stage.remove(LDS, "l");
+        stage.exchange();
+        assert_eq!(stage.served(LDS), "l", "{dialect:?}");
+        assert_eq!(trouble(&stage), (false, false), "{dialect:?}");
+        stage.say(LDS, "l", listener("l", "r", 80));
+        assert_eq!(trouble(&stage), (true, true), "{dialect:?}");
+    }
+}
+
 /// A rollout by names with versions: the old route is wanted by clients that drain, for hours, and by nobody in the end.
 #[test]
 fn a_client_that_drains() {

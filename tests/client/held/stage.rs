@@ -270,7 +270,7 @@ impl Stage {
         self.guard.cross(&mut changes, &self.upstream.cut, other_views, now);
         self.apply(&changes);
         loop {
-            let other_views = self.other_views.as_ref();
+            let other_views = self.other_views.as_ref().filter(|_| !self.guard.is_empty());
             let wanted = |type_url: &TypeUrl, name: &Name| match other_views {
                 Some(other_views) => other_views.wants(type_url, name),
                 None => self.wanted.contains(name.as_str()),

@@ -83,7 +83,6 @@ fn all_names<'a>(of: Kind, source: &Source, (served, stand_ins): Contents<'a>) -
     let mut names: Vec<&Name> = all.flat_map(|one| names(of, kind, one)).collect();
     if !stand_ins.is_empty() {
         names.sort_unstable();
-        names.dedup();
     }
     names
 }
