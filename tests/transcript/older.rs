@@ -64,6 +64,19 @@ stories! {
         client holds rds a older
     ";
 
+    /// Each content that it rejects is a reason to look for older content: there may be some by now.
+    each_rejection_looks_for_older_content => both "
+        origin put rds a@bad
+        client subscribe rds a
+        client <- rds [a@bad], nack
+        nothing for 20s
+        client finds rds a@1
+        origin put rds a@worse
+        client <- rds [a@worse], nack
+        client <- rds [a@1], ack
+        client holds rds a older
+    ";
+
     /// Older keys may be what must not be used, older endpoints lead nowhere, and a relay accepts nothing by itself.
     what_is_never_older for (topic, who) in [("sds", ""), ("eds", ""), ("rds", "client via relay-2")] => both "
         {who}

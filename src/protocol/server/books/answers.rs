@@ -21,11 +21,13 @@ impl Books {
         self.flights.send(flight);
     }
 
-    /// The client answers the response with this nonce, if that is on its way.
+    /// The client answers the response with this nonce, if that is on its way. Returns it, and whether the client had rejected anything, and
+    /// accepted nothing of that name since.
     #[inline]
-    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<Flight> {
+    pub(in crate::server) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
         let flight = self.flights.settle(nonce)?;
-        if accepts && self.rejections.disputes().next().is_some() {
+        let disputed = self.rejections.disputes().next().is_some();
+        if accepts && disputed {
             for item in flight.fresh() {
                 self.rejections.accept(item.name(), item.resource.version());
             }
@@ -34,7 +36,7 @@ impl Books {
             self.as_one = flight.batch.items().len() >= self.ledger.own().asked_len();
         }
         self.rejections.end(nonce, accepts);
-        Some(flight)
+        Some((flight, disputed))
     }
 
     /// C-25: the client has rejected a response, so it may hold any part of it. `brings`: it may hold anything of which it was sent nothing

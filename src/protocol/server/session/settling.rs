@@ -46,8 +46,7 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let disputed = self.is_disputed();
-        let Some(flight) = self.books.answer(number, error.is_none()) else {
+        let Some((flight, disputed)) = self.books.answer(number, error.is_none()) else {
             let is_last = self.books.flights().is_last(number);
             return match error {
                 // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
@@ -97,14 +96,8 @@ impl Subscription {
 
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
-        let disputed = self.is_disputed();
-        let flight = self.books.answer(number, true)?;
+        let (flight, disputed) = self.books.answer(number, true)?;
         Some(ReceiptKind::Ack(self.accept(&flight, disputed)))
-    }
-
-    /// Whether the client has rejected anything, and accepted nothing of that name since.
-    fn is_disputed(&self) -> bool {
-        self.books.rejections().disputes().next().is_some()
     }
 
     /// The client has accepted a response; `disputed`: it had rejected something before. Returns what was new to it.
