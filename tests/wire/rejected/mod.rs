@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What clients reject is nobody else's content: who has something keeps it, and who has nothing is sent what others accepted (K-37).
 
-mod agent;
 mod bad_input;
-mod chance;
 mod moves;
-mod worlds;
 
 use distributary::cache::View;
 use distributary::proto::envoy::config::core::v3::Node;
