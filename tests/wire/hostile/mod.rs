@@ -40,7 +40,7 @@ use crate::tokens::{ISSUER, Published, Signer};
 /// How much memory the process may ever have in the full run, of which up to 64 MiB may be unfinished requests by the default
 /// limits.
 const PEAK: usize = 400 << 20;
-/// How much it may ever have in the short run: its `limits.memory`.
+/// How much it may ever have in shorter runs: its `limits.memory`.
 const BUDGET: usize = 200 << 20;
 /// How much more memory than before may stay in use when the attackers have left.
 const SLACK: usize = 48 << 20;
@@ -59,20 +59,24 @@ struct Scale {
     honest: usize,
     /// The memory that the relay may use.
     budget: Option<usize>,
-    /// Whether times are judged: in the full run alone, because they depend on the machine.
+    /// Whether times are judged: in longer runs alone, because they depend on the machine.
     judged: bool,
 }
 
 impl Scale {
     fn new() -> Self {
         let seconds = std::env::var("DISTRIBUTARY_SECONDS").map_or(60, |seconds| seconds.parse::<u32>().unwrap());
-        let full = seconds >= 600;
+        let (honest, budget) = match seconds {
+            600.. => (1000, None),
+            240.. => (50, Some(BUDGET)),
+            _ => (200, Some(BUDGET)),
+        };
         Self {
             of_each: Duration::from_secs(1) * seconds
                 / u32::try_from(ATTACKS.len() + CALLERS.len() + PLANES.len() + 1).unwrap(),
-            honest: if full { 1000 } else { 200 },
-            budget: (!full).then_some(BUDGET),
-            judged: full,
+            honest,
+            budget,
+            judged: seconds >= 240,
         }
     }
 }
