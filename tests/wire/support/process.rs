@@ -101,7 +101,12 @@ impl Process {
         self.status("RssAnon:")
     }
 
-    /// The most memory that the process ever had.
+    /// Bytes of memory in which files are, above all that of the program.
+    pub(crate) fn files(&self) -> usize {
+        self.status("RssFile:")
+    }
+
+    /// The most memory that the process ever had, with that of files.
     pub(crate) fn peak(&self) -> usize {
         self.status("VmHWM:")
     }
