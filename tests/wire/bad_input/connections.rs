@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
 
 use super::*;
-use crate::support::{closed_after, path, raw, soon, spawn, until};
+use crate::support::{PATIENCE, now, path, raw, soon, spawn, until};
 
 /// `streams_per_connection` as it is by default.
 const STREAMS: usize = 4096;
@@ -90,17 +92,30 @@ async fn more_streams_than_allowed_wait_their_turn() {
 
 /// A client has ten seconds to say that it speaks HTTP/2; the same for one that begins with HTTP/1.1 and does not finish its request.
 #[tokio::test]
-async fn a_client_that_says_nothing() {
+async fn clients_that_say_nothing() {
     let mut world = World::new().await;
+    let others = world.relay.open().1;
     let [one, all] = [1, raw::PREFACE.len() - 1].map(|bytes| &raw::PREFACE[..bytes]);
-    for (begun, least) in [(&b""[..], 9), (one, 9), (all, 9), (b"POST / HTTP/1.1\r\nhost: ", 0)] {
-        let mut silent = raw::socket(world.relay.port()).await;
-        silent.write_all(begun).await.unwrap();
-        until(|| world.relay.open().1 == 3, || "not accepted").await;
-        let took = closed_after(silent).await.as_secs();
-        assert!((least..=20).contains(&took), "{} bytes: {took} s", begun.len());
-        world.is_unharmed().await;
+    let mut silent = Vec::new();
+    for begun in [&b""[..], one, all, b"POST / HTTP/1.1\r\nhost: "] {
+        let mut socket = raw::socket(world.relay.port()).await;
+        socket.write_all(begun).await.unwrap();
+        silent.push(socket);
     }
+    until(|| world.relay.open().1 == others + 4, || "not accepted").await;
+    let begun = now();
+    let closed = silent.into_iter().map(async |mut socket| {
+        let mut said = Vec::new();
+        drop(
+            timeout(PATIENCE, socket.read_to_end(&mut said))
+                .await
+                .expect("it is open"),
+        );
+        begun.elapsed().as_secs()
+    });
+    let took = join_all(closed).await;
+    assert!(took.iter().all(|took| (9..=20).contains(took)), "{took:?} s");
+    world.is_unharmed().await;
 }
 
 /// A client that sends only the HTTP/2 preface gets a ping, and is disconnected when it does not answer.
