@@ -173,7 +173,7 @@ async fn one_good_neighbour_is_enough() {
         (says("nonsense\r\n\r\n"), "the answer is not HTTP/1.1"),
         (says("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno\n"), "it answers 404: no"),
         (says("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n"), "has no snapshot to give"),
-        (changed(whole.len() - 1, 0), "the checksum is wrong"),
+        (changed(whole.len() - 1, !whole[whole.len() - 1]), "the checksum is wrong"),
         (changed(16, 1), "its format is 1, but this relay reads only format 2"),
         (changed(16, 3), "its format is 3, but this relay reads only format 2"),
         (body(whole[..20].to_vec()), "its answer ends within a snapshot"),
