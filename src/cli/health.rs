@@ -25,6 +25,8 @@ pub(super) struct HealthCommand {
 
 /// How often relays are asked.
 const PACE: Duration = Duration::from_millis(200);
+/// How long the last question may take, even if the time to wait is over before: an answer says why a relay is not ready.
+const LAST: Duration = Duration::from_secs(1);
 
 impl HealthCommand {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
@@ -34,7 +36,7 @@ impl HealthCommand {
         };
         let until = now() + wait;
         loop {
-            let left = until.saturating_duration_since(now()).max(PACE);
+            let left = until.saturating_duration_since(now()).max(LAST);
             let mut answers = Vec::new();
             let asked = self
                 .access

@@ -165,7 +165,7 @@ fn waiting_in_vain() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = gone.local_addr().unwrap().to_string();
     let begun = now();
-    let words = format!("no answer from {silent}: ");
+    let words = format!("no answer from {silent}: it took longer than 1.0s");
     fails(1, &["health", "--wait", "500ms", "--admin", &silent], &words);
     assert!(now() < begun + PATIENCE / 10, "it is not waited for longer");
     fails(2, &["health", "--wait", "soon"], "write 250ms, 3s, 5m or 1h");

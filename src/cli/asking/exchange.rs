@@ -56,7 +56,7 @@ impl<S: AsFd> Bounded<S> {
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.until.saturating_duration_since(now());
         if left.is_zero() {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long"));
+            return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(Some(left))
     }
@@ -107,9 +107,19 @@ pub(super) fn exchange(
 }
 
 fn converse(mut socket: impl Read + Write, request: &[u8], bounds: Bounds) -> io::Result<String> {
-    socket.write_all(request)?;
     let mut answer = Vec::new();
-    socket.take(bounds.bytes + 1).read_to_end(&mut answer)?;
+    let mut ask = || {
+        socket.write_all(request)?;
+        (&mut socket).take(bounds.bytes + 1).read_to_end(&mut answer)
+    };
+    ask().map_err(|error| match error.kind() {
+        // The system says "Resource temporarily unavailable".
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("it took longer than {:.1?}", bounds.time),
+        ),
+        _ => error,
+    })?;
     if answer.len() as u64 > bounds.bytes {
         let words = format!("the answer has more than {} bytes", bounds.bytes);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));

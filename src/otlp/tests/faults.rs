@@ -177,22 +177,30 @@ async fn away(apart: Duration) {
     drop(export);
 }
 
-/// Reads a request, sends the head of an answer, and then nothing. Returns when the relay has closed the connection.
-async fn begin_an_answer(stream: TcpStream, protocol: &str) {
+/// Reads a request, sends the head of an answer, and then nothing. Returns when the relay has closed the connection: whether there was a
+/// request, for which its time may be too short on a busy machine.
+async fn begin_an_answer(stream: TcpStream, protocol: &str) -> bool {
     if protocol == "grpc" {
-        let mut connection = h2::server::handshake(stream).await.unwrap();
-        let (_, mut respond) = connection.accept().await.unwrap().unwrap();
-        let _body = respond.send_response(Response::new(()), false).unwrap();
+        let Ok(mut connection) = h2::server::handshake(stream).await else {
+            return false;
+        };
+        let Some(Ok((_, mut respond))) = connection.accept().await else {
+            return false;
+        };
+        let Ok(_body) = respond.send_response(Response::new(()), false) else {
+            return false;
+        };
         while connection.accept().await.is_some_and(|request| request.is_ok()) {}
     } else {
         let mut stream = stream;
-        let mut read = [0; 1024];
-        assert!(stream.read(&mut read).await.unwrap() > 0);
         let head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n";
-        stream.write_all(head).await.unwrap();
+        if !stream.read(&mut [0; 1024]).await.is_ok_and(|bytes| bytes > 0) || stream.write_all(head).await.is_err() {
+            return false;
+        }
         // Whether it ends or is reset, it is closed.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     }
+    true
 }
 
 /// An export ends at its time-out although its answer has begun, and is tried again.
@@ -205,11 +213,11 @@ async fn an_answer_that_does_not_end() {
         variables.push(("OTEL_EXPORTER_OTLP_TIMEOUT", "100".to_owned()));
         let export = start(&metrics, variables);
         over(&metrics);
-        for _ in 0..3 {
+        let mut begun = 0;
+        while begun < 3 {
             let (stream, _) = tokio::time::timeout(SOON, listener.accept()).await.unwrap().unwrap();
-            tokio::time::timeout(SOON, begin_an_answer(stream, protocol))
-                .await
-                .unwrap();
+            let end = tokio::time::timeout(SOON, begin_an_answer(stream, protocol));
+            begun += usize::from(end.await.unwrap());
         }
         reaches(&metrics, "dropped", "0").await;
         drop(listener);
