@@ -112,13 +112,14 @@ fn converse(mut socket: impl Read + Write, request: &[u8], bounds: Bounds) -> io
         socket.write_all(request)?;
         (&mut socket).take(bounds.bytes + 1).read_to_end(&mut answer)
     };
-    ask().map_err(|error| match error.kind() {
+    ask().map_err(|error| {
         // The system says "Resource temporarily unavailable".
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!("it took longer than {:.1?}", bounds.time),
-        ),
-        _ => error,
+        let is_late = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        if !is_late {
+            return error;
+        }
+        let words = format!("it took longer than {:.1?}", bounds.time);
+        io::Error::new(io::ErrorKind::TimedOut, words)
     })?;
     if answer.len() as u64 > bounds.bytes {
         let words = format!("the answer has more than {} bytes", bounds.bytes);
