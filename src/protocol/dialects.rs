@@ -18,6 +18,8 @@ pub struct Dialects {
     passing: bool,
     /// The dialect that the server answers in, and the words with which it refused the other one.
     kept: Option<(Dialect, Arc<str>)>,
+    /// How many streams were answered in delta.
+    delta_answers: u64,
 }
 
 /// Why a stream speaks its dialect.
@@ -41,8 +43,10 @@ pub struct Trial {
     /// Whether what this stream learns decides for all streams to the server.
     decides: bool,
     refused: Option<Declined>,
-    /// How many times in a row delta was not answered, while the other dialect was or could not be tried.
+    /// How many times in a row delta was not answered, on no stream to the server, while the other dialect was or could not be tried.
     in_vain: u32,
+    /// How many streams to the server had been answered in delta by then.
+    delta_answers: u64,
 }
 
 /// A dialect in which the stream ended before it was answered.
@@ -76,6 +80,7 @@ impl Dialects {
             both,
             passing: true,
             kept: None,
+            delta_answers: 0,
         }
     }
 
@@ -86,6 +91,7 @@ impl Dialects {
             both,
             passing: false,
             kept: None,
+            delta_answers: 0,
         }
     }
 
@@ -107,6 +113,7 @@ impl Trial {
             decides,
             refused: None,
             in_vain: 0,
+            delta_answers: 0,
         }
     }
 
@@ -128,6 +135,7 @@ impl Trial {
 
     /// The server answers in this dialect. Returns whether that decides for all streams from now on.
     pub fn handle_answer(&mut self, dialect: Dialect, dialects: &mut Dialects) -> bool {
+        dialects.delta_answers += u64::from(dialect == Dialect::Delta);
         let Some(refused) = self.refused.take() else {
             if dialect == Dialect::Delta {
                 self.in_vain = 0;
@@ -147,6 +155,10 @@ impl Trial {
     /// A stream in this dialect ended before it was answered, although the connection worked. `other`: what is wanted can be
     /// requested in the other dialect as well.
     pub fn handle_end(&mut self, refused: Declined, other: bool, dialects: &Dialects) -> Next {
+        if refused.dialect == Dialect::Delta && self.delta_answers != dialects.delta_answers {
+            // A server may have nothing to say on one stream, which then ends with the others.
+            (self.delta_answers, self.in_vain) = (dialects.delta_answers, 0);
+        }
         let before = self.refused.take();
         let alternates = match refused.ending.refusal() {
             Refusal::Denied => return Next::Failed(None),
@@ -268,6 +280,19 @@ mod tests {
             assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Delta);
         }
         assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Sotw);
+    }
+
+    /// E-23: a stream that is never answered before the server dies says nothing of its dialect while another one is answered in that.
+    #[test]
+    fn another_stream_is_answered_in_delta() {
+        let (mut silent, mut other, mut dialects) = (Trial::new(true), Trial::new(true), Dialects::new(true));
+        for _ in 0..10 {
+            assert!(!other.handle_answer(Dialect::Delta, &mut dialects));
+            assert_eq!(after(&mut silent, &mut dialects, Ending::Broken), Dialect::Delta);
+        }
+        for dialect in [Dialect::Delta, Dialect::Sotw] {
+            assert_eq!(after(&mut silent, &mut dialects, Ending::Broken), dialect);
+        }
     }
 
     /// E-23: the relay leaves the dialect that it kept if the server refuses that clearly, and not for an error that may pass.

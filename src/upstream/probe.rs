@@ -50,8 +50,9 @@ impl Probe {
     }
 
     fn note(&mut self, said: &[Changes]) {
+        let dialect = self.leg.client().dialect();
         let mut updates = said.iter().flat_map(|changes| &changes.updates);
-        if updates.any(|update| self.doubt.is_shown_by(update)) {
+        if updates.any(|update| self.doubt.is_shown_by(update, dialect)) {
             self.shown.get_or_insert_with(now);
         }
     }

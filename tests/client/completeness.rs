@@ -207,8 +207,9 @@ fn a_server_that_says_nothing_of_the_map() {
             let heard = beside
                 .client
                 .handle_response(response.finish(Dialect::Delta).unwrap(), beside.now);
-            let mut updates = heard.iter().flat_map(|changes| &changes.updates);
-            assert_eq!(updates.any(|update| doubt.is_shown_by(update)), shows, "{said}");
+            let updates = heard.iter().flat_map(|changes| &changes.updates);
+            let shown = |dialect| updates.clone().any(|update| doubt.is_shown_by(update, dialect));
+            assert_eq!([Dialect::Sotw, Dialect::Delta].map(shown), [false, shows], "{said}");
         }
         if let Some(Decided::Gone(gone)) = upstream.client.handle_outcome(&doubt, ignores) {
             upstream.publish(vec![gone]);

@@ -6,9 +6,11 @@ use std::time::Duration;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::xds::TypeUrl;
 use h2::Reason;
+use tonic::Code;
 
+use crate::dialects::SOTW;
 use crate::plane::{Call, Plane, soon};
-use crate::{CDS, EDS, Relay, delta};
+use crate::{CDS, EDS, Relay, delta, sotw};
 
 const PATIENCE: Duration = Duration::from_millis(400);
 
@@ -89,4 +91,29 @@ async fn a_server_that_reads_no_versions() {
     trial.send(&delta(EDS, "t1", &["a=1"], &[]));
     relay.knows(EDS, "a=1 gone:Said").await;
     trial.gone().await;
+}
+
+/// The same question to a server that has spoken SotW by then: it sends everything, whether it reads versions or not.
+#[tokio::test]
+async fn a_question_in_the_other_dialect() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a"), (EDS, "same")], |plan| {
+        plan.does_not_exist = PATIENCE
+    });
+    let mut call = plane.call().await;
+    asked(&mut call, EDS).await;
+    call.send(&delta(EDS, "n1", &["a=1", "same=1"], &[]));
+    relay.knows(EDS, "a=1 same=1").await;
+    call.go_away(Reason::INTERNAL_ERROR).await;
+    let mut call = plane.call().await;
+    asked(&mut call, EDS).await;
+    call.send(&delta(EDS, "m1", &["a=1"], &[]));
+    plane.call().await.finish(Code::Unimplemented, "no delta");
+    let mut trial = plane.call().await;
+    assert_eq!(trial.path, SOTW);
+    trial.sotw().await;
+    trial.send(&sotw(EDS, "1", "t1", &["a=1", "same=1"]));
+    // The answer counts a second after it has come.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(relay.known(EDS), "a=1 same=1");
 }

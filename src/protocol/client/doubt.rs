@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Client;
 use super::kept::Brought;
-use xds::{Changes, Resource, TypeUrl, Update, Want};
+use xds::{Changes, Dialect, Resource, TypeUrl, Update, Want};
 
 /// A doubt about a server.
 #[derive(Debug)]
@@ -73,12 +73,12 @@ impl Doubt {
         matches!(self.of, Of::Reading(..))
     }
 
-    /// Whether this in the answer shows what was doubted.
+    /// Whether this in an answer in this dialect shows what was doubted. In SotW a server is sent no versions and sends everything.
     #[must_use]
-    pub fn is_shown_by(&self, update: &Update) -> bool {
+    pub fn is_shown_by(&self, update: &Update, dialect: Dialect) -> bool {
         match (&self.of, update) {
             (Of::Hearing(_), Update::Put(..)) => true,
-            (Of::Reading(one, _), Update::Put(resource, _)) => resource.same_content(one),
+            (Of::Reading(one, _), Update::Put(resource, _)) => dialect == Dialect::Delta && resource.same_content(one),
             (Of::Hearing(_) | Of::Reading(..), _) => false,
         }
     }
