@@ -43,9 +43,10 @@ pub struct Trial {
     /// Whether what this stream learns decides for all streams to the server.
     decides: bool,
     refused: Option<Declined>,
-    /// How many times in a row delta was not answered, on no stream to the server, while the other dialect was or could not be tried.
+    /// How many times in a row delta was not answered, while the other dialect was or could not be tried. The row ends when any stream to the
+    /// server is answered in delta.
     in_vain: u32,
-    /// How many streams to the server had been answered in delta by then.
+    /// How many streams to the server had been answered in delta when this one last ended unanswered in delta.
     delta_answers: u64,
 }
 

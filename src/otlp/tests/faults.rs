@@ -177,8 +177,8 @@ async fn away(apart: Duration) {
     drop(export);
 }
 
-/// Reads a request, sends the head of an answer, and then nothing. Returns when the relay has closed the connection: whether there was a
-/// request, for which its time may be too short on a busy machine.
+/// Reads a request, sends the head of an answer, and then nothing. Returns when the relay has closed the connection. On a busy machine the
+/// relay's time may be over before its request is here; then nothing was begun.
 async fn begin_an_answer(stream: TcpStream, protocol: &str) -> bool {
     if protocol == "grpc" {
         let Ok(mut connection) = h2::server::handshake(stream).await else {
