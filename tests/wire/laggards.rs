@@ -48,7 +48,8 @@ impl Reader {
             self.held.clear();
         }
         for body in &got.bodies {
-            let (name, content) = body.trim_end_matches('x').split_once('|').expect("a body of ours");
+            let (name, content) = body.split_once('|').expect("a body of ours");
+            let (content, _) = content.split_once('x').unwrap_or((content, ""));
             self.held.insert(name.to_owned(), content.to_owned());
         }
         for name in &got.removed {
