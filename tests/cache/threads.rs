@@ -210,3 +210,48 @@ fn nobody_misses_a_change_and_nothing_is_left() {
     assert!(writer.told.is_empty() && view.demand().is_idle());
     assert_eq!(view.cut().slots().count(), 0);
 }
+
+/// K-20: the bell of a session that is told of all that the cut shows has rung for every type of a change, and never for a part of it.
+#[test]
+fn a_change_of_two_types_is_told_whole() {
+    let view = View::new(Class::default(), settings());
+    let wanting = || {
+        let seat = view.enter();
+        for type_url in [cds(), eds()] {
+            let want = Want {
+                type_url,
+                target: Target::Name(name(0)),
+                wanted: true,
+                written: None,
+            };
+            assert_eq!(seat.want(&want), Ok(()));
+        }
+        seat
+    };
+    let (seat, _others) = (wanting(), [(); 50].map(|()| wanting()));
+    let change = |round: usize| {
+        let one = |type_url| named(&type_url, vec![put(&type_url, name(0).as_str(), &round.to_string())]);
+        drop(view.publish(&[one(cds()), one(eds())]));
+    };
+    let content = |cut: &xds::Cut, type_url: &TypeUrl| Some(cut.slot(type_url)?.resource(&name(0))?.version());
+    let end = resource(&eds(), name(0).as_str(), &[], ROUNDS.to_string().as_bytes()).version();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..=ROUNDS).for_each(change));
+        let (mut said, mut held) = (BTreeSet::new(), BTreeMap::new());
+        let begun = start();
+        while held.get(&eds()) != Some(&Some(end)) {
+            assert!(begun.elapsed() < DEADLINE, "the end is not told");
+            said.extend(seat.bell().take().into_iter().map(|(type_url, _)| type_url));
+            let cut = view.cut();
+            if !seat.is_told() {
+                continue;
+            }
+            for type_url in [cds(), eds()] {
+                let now = content(&cut, &type_url);
+                let before = held.insert(type_url.clone(), now).flatten();
+                assert!(before == now || said.contains(&type_url), "{type_url}: {said:?}");
+            }
+            said.clear();
+        }
+    });
+}

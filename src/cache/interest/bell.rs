@@ -73,6 +73,11 @@ impl Bell {
         Poll::Pending
     }
 
+    /// Whether it has rung since the last look for more than a question.
+    pub(crate) fn has_rung(&self) -> bool {
+        self.0.lock().rung
+    }
+
     /// If it has rung since the last call, clears it, calls `tell` with each change, as [`Bell::take`] returns it, and returns
     /// why else it has rung. In any case the task is woken when it rings again.
     pub fn poll_rang(&self, context: &mut Context<'_>, tell: impl FnMut(&TypeUrl, Dirty)) -> Option<Rang> {

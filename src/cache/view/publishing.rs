@@ -112,13 +112,14 @@ impl View {
         if rings.is_empty() {
             return Woken::new(woken);
         }
-        pen.advance(cut);
+        let ringing = pen.advance(cut);
         let generation = self.head.generation();
         drop(pen);
         self.neighbours.wake_onlookers();
         for ring in rings {
             self.demand.ring(ring, generation, &mut woken);
         }
+        drop(ringing);
         Woken::new(woken)
     }
 }

@@ -115,6 +115,13 @@ impl Seat {
         &self.seated.bell
     }
 
+    /// K-20: whether the bell has said, and the session has taken, all that a cut shows which it has read before it asks this. If not, the
+    /// session knows a part of one change, and must take what the bell says first.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        !self.view.head.is_ringing() && !self.bell().has_rung()
+    }
+
     /// Sets whether the session reads another view, and keeps this seat to move here later.
     pub fn watch(&self, watches: bool) {
         if self.seated.watch(watches) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is known in a view now, what was known before it, and what an earlier run of the relay knew.
 //!
-//! Owns that there is one current cut with a generation, and what is kept of older content. Does not know who reads it.
+//! Owns that there is one current cut with a generation, who replaces it, and what is kept of older content. Does not know who reads it.
 
 mod earlier;
 mod knowledge;
 mod replaced;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -26,6 +26,8 @@ use xds::{Brief, Changes, Cut, Hold, Name, Older, Resource, ServerState, TypeUrl
 pub struct Head {
     cut: ArcSwap<Cut>,
     generation: AtomicU64,
+    /// How many have replaced the cut, or are about to, and have not rung all bells for that.
+    ringing: AtomicUsize,
     replaced: Mutex<Replaced>,
     /// What an earlier run of the relay knew, as long as it may be needed.
     restored: ArcSwapOption<Cut>,
@@ -37,19 +39,30 @@ pub(super) struct Pen<'a> {
     replaced: MutexGuard<'a, Replaced>,
 }
 
-impl Pen<'_> {
+/// The bells are rung for a new cut. Dropping it says that all have rung.
+pub(super) struct Ringing<'a>(&'a Head);
+
+impl Drop for Ringing<'_> {
+    fn drop(&mut self) {
+        self.0.ringing.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl<'a> Pen<'a> {
     /// Notes what the changes are about to replace in the cut.
     pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, history_bytes: usize) {
         let generation = self.head.generation() + 1;
         self.replaced.note(cut, changes, generation, history_bytes);
     }
 
-    /// Replaces the cut by one with other content.
-    pub(super) fn advance(&self, cut: Cut) -> Arc<Cut> {
+    /// Replaces the cut by one with other content. The caller rings the bells.
+    pub(super) fn advance(&self, cut: Cut) -> Ringing<'a> {
+        // Who reads the new cut must find that not all bells have rung.
+        self.head.ringing.fetch_add(1, Ordering::AcqRel);
         let generation = self.head.generation() + 1;
-        let cut = self.put(cut);
+        self.put(cut);
         self.head.generation.store(generation, Ordering::Relaxed);
-        cut
+        Ringing(self.head)
     }
 
     /// Replaces the cut by one with the same content.
@@ -73,6 +86,11 @@ impl Head {
     #[must_use]
     pub fn cut(&self) -> Arc<Cut> {
         self.cut.load_full()
+    }
+
+    /// Whether bells are yet to be rung for what the cut shows.
+    pub(super) fn is_ringing(&self) -> bool {
+        self.ringing.load(Ordering::Acquire) > 0
     }
 
     /// The state of the server now.

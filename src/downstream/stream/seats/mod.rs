@@ -189,6 +189,11 @@ impl Seats {
         sight
     }
 
+    /// K-20: whether the bells have said all that a sight shows which was read before this is asked.
+    pub fn are_told(&self) -> bool {
+        self.bindings.iter().filter_map(Binding::seat).all(Seat::is_told)
+    }
+
     /// Whether the operator has changed something since [`Self::settle`] that sessions must take up.
     pub fn is_called(&self, scopes: &Scopes) -> bool {
         scopes.is_rerouted(&self.routes)

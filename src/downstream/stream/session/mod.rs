@@ -229,6 +229,7 @@ impl Session {
         if !self.is_stirred() {
             return Poll::Pending;
         }
+        self.stirred = false;
         let output = self.output(self.now);
         match &output {
             // If there may be more to send or to do, the next call finds it.
@@ -236,7 +237,7 @@ impl Session {
                 self.stirred = !self.server.is_done() || self.closing || self.end.is_some();
             }
             Poll::Ready(NextOutput::End(status)) => self.accounts.end(self.server.node(), status, self.now),
-            Poll::Pending => self.stirred = self.server.is_short(),
+            Poll::Pending => self.stirred |= self.server.is_short(),
         }
         if !self.stirred {
             self.accounts.set_asks(false);
@@ -254,6 +255,11 @@ impl Session {
         }
         self.say_stances();
         let sight = self.sight();
+        if self.seats.as_ref().is_some_and(|seats| !seats.are_told()) {
+            // Removals would be sent before what they belong to. The next turn begins with the bells.
+            self.stirred = true;
+            return Poll::Pending;
+        }
         let mut response = self.server.poll_response(&sight, &*self.shared.library, now);
         // It may have found out what the client rejects, and older content may be there.
         if response.is_none() && self.say_stances() {
