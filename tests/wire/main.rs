@@ -24,6 +24,7 @@ mod lifetimes;
 mod lockout;
 mod matrix;
 mod memory;
+mod moves;
 mod neighbours;
 mod overload;
 mod rejected;
