@@ -179,7 +179,7 @@ impl Driver {
 
     /// Sends responses as long as the transport can take more. Further responses are not made yet, because their content might be
     /// outdated when the transport takes them.
-    fn say(&mut self, send: &mut SendStream<Rope>, allowance: &mut Allowance, cx: &Context<'_>) -> Poll<()> {
+    fn say(&mut self, send: &mut SendStream<Rope>, allowance: &mut Allowance, cx: &mut Context<'_>) -> Poll<()> {
         while self.session.is_ending() || self.progress.ready(cx.waker()) {
             if allowance.room() == 0 && self.session.is_stirred() && !self.session.is_ending() {
                 if !std::mem::replace(&mut self.in_line, true) {
@@ -187,7 +187,7 @@ impl Driver {
                 }
                 return Poll::Pending;
             }
-            let Poll::Ready(output) = self.session.poll_output() else {
+            let Poll::Ready(output) = self.session.poll_output(cx) else {
                 if self.session.is_stirred() {
                     // The session has more to look at, after others had their turn.
                     cx.waker().wake_by_ref();

@@ -10,6 +10,8 @@ use tonic::Status;
 use super::Session;
 use crate::downstream::bearer::known;
 use crate::downstream::stream::ends::{no_place, status};
+use crate::downstream::stream::seats::Seats;
+use crate::xds::Sight;
 
 impl Session {
     /// Takes the changes in the views since the last call; the next change wakes the task.
@@ -28,6 +30,19 @@ impl Session {
             let status = self.looped().or_else(|| rung.dismissed.then(too_slow));
             self.end = self.end.take().or(status);
         }
+    }
+
+    /// K-20: returns what the views show, if the bells have said all of it: of a part of one change, removals would be sent before what they
+    /// belong to.
+    pub(super) fn told(&mut self, cx: &mut Context<'_>) -> Option<Sight> {
+        for _ in 0..2 {
+            let sight = self.sight();
+            if self.seats.as_ref().is_none_or(Seats::are_told) {
+                return Some(sight);
+            }
+            self.handle_bell(cx);
+        }
+        None
     }
 
     /// Moves the session to other views if the states of servers require it.

@@ -13,7 +13,7 @@ mod syncz;
 mod traced;
 
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Buf as _;
@@ -225,12 +225,12 @@ impl Session {
     }
 
     /// Returns the next output. To be called when the transport can take it.
-    pub(super) fn poll_output(&mut self) -> Poll<NextOutput> {
+    pub(super) fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<NextOutput> {
         if !self.is_stirred() {
             return Poll::Pending;
         }
         self.stirred = false;
-        let output = self.output(self.now);
+        let output = self.output(self.now, cx);
         match &output {
             // If there may be more to send or to do, the next call finds it.
             Poll::Ready(NextOutput::Response(_)) => {
@@ -245,7 +245,7 @@ impl Session {
         output
     }
 
-    fn output(&mut self, now: Instant) -> Poll<NextOutput> {
+    fn output(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<NextOutput> {
         if let Err(end) = self.end.take().map_or_else(|| self.say_wants(), Err) {
             return Poll::Ready(NextOutput::End(end));
         }
@@ -254,12 +254,10 @@ impl Session {
             return Poll::Ready(NextOutput::Response(answer));
         }
         self.say_stances();
-        let sight = self.sight();
-        if self.seats.as_ref().is_some_and(|seats| !seats.are_told()) {
-            // Removals would be sent before what they belong to. The next turn begins with the bells.
+        let Some(sight) = self.told(cx) else {
             self.stirred = true;
             return Poll::Pending;
-        }
+        };
         let mut response = self.server.poll_response(&sight, &*self.shared.library, now);
         // It may have found out what the client rejects, and older content may be there.
         if response.is_none() && self.say_stances() {
