@@ -17,9 +17,9 @@ use prost::Message as _;
 use super::*;
 
 /// How many members there are, if `MEMBERS` says nothing.
-const USUAL: usize = 30_000;
+const USUAL: usize = 15_000;
 /// The number of members in one message of the control plane.
-const AT_ONCE: usize = 10_000;
+const AT_ONCE: usize = 5_000;
 /// The most bytes that one member may cost one session, without what all sessions share, and with what is free again after the
 /// answer was composed.
 const PER_MEMBER: usize = 450;

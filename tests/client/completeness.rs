@@ -387,7 +387,7 @@ fn a_pause_before_a_part() {
 #[test]
 fn nothing_is_lacked_within_what_was_shown() {
     let (mut complete_early, mut quick) = (0, 0);
-    for seed in 1..=3000_u64 {
+    for seed in 1..=600_u64 {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut dice = |below: u64| {
             state ^= state << 13;
@@ -427,5 +427,5 @@ fn nothing_is_lacked_within_what_was_shown() {
             shown = pauses.into_iter().chain(shown).max().or(Some(0));
         }
     }
-    assert!(complete_early > 100 && quick > 1000, "{complete_early} {quick}");
+    assert!(complete_early > 20 && quick > 200, "{complete_early} {quick}");
 }

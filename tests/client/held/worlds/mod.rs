@@ -30,7 +30,7 @@ use server::{Absence, Server, Ways};
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 /// Which types come from the source beside.
 const SPLITS: [&[&str]; 6] = [&[EDS], &[CDS, EDS], &[CDS], &[RDS], &[RDS, EDS], &[RDS, CDS, EDS]];
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 200;
 const STEPS: usize = 30;
 /// How many clients there are at most.
 const CLIENTS: usize = 5;
