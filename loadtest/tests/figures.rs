@@ -190,9 +190,8 @@ fn the_relay_says_what_the_fleet_saw() {
     let (clusters, endpoints) = (Convergence::of(&metrics, "cds"), Convergence::of(&metrics, "eds"));
     let changes = &record["phases"][1]["propagation"];
     assert_eq!(changes["count"], CLIENTS * CHANGES, "{changes}");
-    // On a busy machine two changes meet at a few clients, which acknowledge them together, and a first answer comes in parts, of which
-    // the later ones are like changes.
-    let counted = CLIENTS * CHANGES * 9 / 10..=CLIENTS * CHANGES + CLIENTS / 4;
+    // Two changes that meet at one client are acknowledged together; on a busy machine a few do.
+    let counted = CLIENTS * CHANGES * 9 / 10..=CLIENTS * CHANGES;
     assert!(counted.contains(&endpoints.count()), "{}", endpoints.count());
     let seen = endpoints.bucket_of(changes["p50_us"].as_f64().unwrap() / 1e6);
     let said = endpoints.bucket_at(0.5);
