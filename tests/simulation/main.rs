@@ -125,7 +125,7 @@ use world::World;
 const KEPT: &[u64] = &[];
 /// Seeds that fail for a reason that is known and not cured. They run only if they are asked for.
 const KNOWN: &[u64] = &[1_050_000_032];
-/// How many seeds every test run tries. CI tries four hundred.
+/// How many seeds every test run tries. CI tries more.
 const SEEDS: u64 = 100;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
